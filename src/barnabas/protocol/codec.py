@@ -1,0 +1,368 @@
+"""Readers and writers of messages, compiled from the field tables of the generated classes.
+
+`reader_of(cls, version)` and `writer_of(cls, version)` make one Python function for a class and version at first use and keep it.
+Neighbouring fields of fixed size share one `struct` call, so that a message costs a few calls and not one for each field.
+
+Rules
+  1. Reading allocates nothing that the bytes at hand do not back: an array's length is held against the bytes left (every element
+     takes at least one) and against `limits.MAX_ARRAY_LENGTH`, a string's against the bytes left, tagged fields against
+     `limits.MAX_TAGGED_FIELDS`.
+  2. Unknown tagged fields are skipped (KIP-482).
+  3. Whatever is wrong with the bytes is a `MalformedMessage`; no other exception leaves a reader.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+from uuid import UUID
+
+from barnabas import limits
+from barnabas.errors import MalformedMessage
+from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
+
+M = TypeVar("M", bound=Message)
+Reader = Callable[[memoryview, int], tuple[M, int]]
+Writer = Callable[[M, bytearray], None]
+
+FIXED = {"bool": ("?", 1), "int8": ("b", 1), "int16": ("h", 2), "int32": ("i", 4), "int64": ("q", 8), "uint16": ("H", 2),
+         "float64": ("d", 8)}  # fmt: skip
+NULLABLE_STRUCT = -1  # the byte that stands for an absent struct
+
+
+def decode(cls: type[M], version: int, data: Buffer, position: int = 0) -> M:
+    """The message that fills `data` from `position` on.
+
+    Raises:
+        MalformedMessage: the bytes are not such a message, or bytes are left over.
+    """
+    view = data if isinstance(data, memoryview) else memoryview(data)
+    message, end = reader_of(cls, version)(view, position)
+    if end != len(view):
+        raise MalformedMessage(cls.__name__, version, f"{len(view) - end} bytes left over")
+    return message
+
+
+def encode(message: Message, version: int) -> bytearray:
+    """The bytes of `message` in `version`; raises ValueError where a field may not be null in that version."""
+    out = bytearray()
+    writer_of(type(message), version)(message, out)
+    return out
+
+
+@cache
+def reader_of(cls: type[M], version: int) -> Reader[M]:
+    """A function `(data, position) -> (message, end)`."""
+    body = _compile(_ReaderSource(cls, version))
+
+    def read(view: memoryview, position: int) -> tuple[M, int]:
+        try:
+            return body(view, position)  # type: ignore[no-any-return]
+        except MalformedMessage:
+            raise
+        except (struct.error, IndexError, UnicodeDecodeError, ValueError, RecursionError) as error:
+            raise MalformedMessage(cls.__name__, version, str(error)) from error
+
+    return read
+
+
+@cache
+def _item_reader(cls: type[Message], version: int) -> Reader[Any]:
+    return _compile(_ReaderSource(cls, version))  # type: ignore[no-any-return]
+
+
+@cache
+def writer_of(cls: type[M], version: int) -> Writer[M]:
+    """A function `(message, out) -> None` that appends to `out`."""
+    return _compile(_WriterSource(cls, version))  # type: ignore[no-any-return]
+
+
+def _compile(source: _ReaderSource | _WriterSource) -> Any:
+    exec(source.text(), source.names)  # the text is made from our own tables only
+    return source.names["run"]
+
+
+def read_varint(view: memoryview, position: int) -> tuple[int, int]:
+    """An unsigned varint of at most 32 bits and its end."""
+    result = shift = 0
+    while True:
+        byte = view[position]
+        position += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return result, position
+        shift += 7
+        if shift > 28:
+            raise ValueError("varint longer than 5 bytes")
+
+
+def write_varint(value: int, out: bytearray) -> None:
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def _read_compact_length(view: memoryview, position: int) -> tuple[int, int]:
+    """A length stored as length + 1; -1 for null."""
+    byte = view[position]
+    if byte < 0x80:
+        return byte - 1, position + 1
+    value, position = read_varint(view, position)
+    return value - 1, position
+
+
+def _slice(view: memoryview, position: int, length: int) -> memoryview:
+    end = position + length
+    if end > len(view):
+        raise ValueError(f"a length of {length} bytes where {len(view) - position} are left")
+    return view[position:end]
+
+
+def _check_array(view: memoryview, position: int, length: int) -> None:
+    if length > limits.MAX_ARRAY_LENGTH or length > len(view) - position:
+        raise ValueError(f"an array of {length} elements where {len(view) - position} bytes are left")
+
+
+def _skip_tagged_fields(view: memoryview, position: int, known: dict[int, Any], message: Any) -> int:
+    count, position = read_varint(view, position)
+    if count > limits.MAX_TAGGED_FIELDS:
+        raise ValueError(f"{count} tagged fields")
+    previous = -1
+    for _ in range(count):
+        tag, position = read_varint(view, position)
+        if tag <= previous:
+            raise ValueError(f"tag {tag} after tag {previous}")
+        previous = tag
+        size, position = read_varint(view, position)
+        value = _slice(view, position, size)
+        position += size
+        if tag in known:
+            end = known[tag](value, 0, message)
+            if end != size:
+                raise ValueError(f"tag {tag} has {size - end} bytes left over")
+    return position
+
+
+def _write_tagged_fields(out: bytearray, values: list[tuple[int, bytearray]]) -> None:
+    write_varint(len(values), out)
+    for tag, value in values:
+        write_varint(tag, out)
+        write_varint(len(value), out)
+        out += value
+
+
+def _null(name: str) -> Any:
+    raise ValueError(f"{name} must not be null")
+
+
+def _pack_array(code: str, items: Any) -> bytes:
+    return struct.pack(f">{len(items)}{code}", *items)
+
+
+def _fields_in(cls: type[Message], version: int) -> tuple[list[FieldSpec], list[FieldSpec]]:
+    fields = [f for f in cls.FIELDS if f[3] <= version <= f[4]]
+    return [f for f in fields if f[7] is None], [f for f in fields if f[7] is not None]
+
+
+class _Source:
+    """The text of one function `run` and the names it uses."""
+
+    def __init__(self, cls: type[Message], version: int) -> None:
+        self.cls = cls
+        self.version = version
+        self.flexible = version >= cls.FIRST_FLEXIBLE_VERSION
+        self.plain, self.tagged = _fields_in(cls, version)
+        self.names: dict[str, Any] = {}
+        self.lines: list[str] = []
+
+    def bind(self, prefix: str, value: Any) -> str:
+        name = f"{prefix}{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def add(self, *lines: str) -> None:
+        self.lines += ["    " + line for line in lines]
+
+    def nullable(self, field: FieldSpec) -> bool:
+        return field[5] <= self.version <= field[6] or field[1] == "records"
+
+    def runs(self) -> list[list[FieldSpec]]:
+        """The untagged fields, neighbours of fixed size together."""
+        groups: list[list[FieldSpec]] = []
+        for field in self.plain:
+            fixed = field[1] in FIXED and not field[2]
+            if fixed and groups and groups[-1][0][1] in FIXED and not groups[-1][0][2]:
+                groups[-1].append(field)
+            else:
+                groups.append([field])
+        return groups
+
+
+class _ReaderSource(_Source):
+    def text(self) -> str:
+        self.names.update(
+            cls=self.cls, compact=_read_compact_length, piece=_slice, check=_check_array, tags=_skip_tagged_fields, null=_null,
+            UUID=UUID, short=struct.Struct(">h").unpack_from, long=struct.Struct(">i").unpack_from, unpack=struct.unpack_from,
+        )  # fmt: skip
+        for run in self.runs():
+            if run[0][1] in FIXED and not run[0][2]:
+                self.read_fixed(run)
+            else:
+                self.read_field(run[0], "m." + run[0][0])
+        if self.flexible:
+            known = self.bind("known", {f[7]: self.tag_reader(f) for f in self.tagged})
+            self.add(f"p = tags(v, p, {known}, m)")
+        return "\n".join(["def run(v, p):", "    m = cls()", *self.lines, "    return m, p"])
+
+    def read_fixed(self, run: list[FieldSpec]) -> None:
+        layout = struct.Struct(">" + "".join(FIXED[f[1]][0] for f in run))
+        targets = "".join(f"m.{f[0]}, " for f in run)
+        self.add(f"{targets}= {self.bind('fixed', layout.unpack_from)}(v, p)", f"p += {layout.size}")
+
+    def read_field(self, field: FieldSpec, target: str) -> None:
+        name, wire_type, is_array = field[:3]
+        if wire_type == "uuid" and not is_array:
+            self.add(f"{target} = UUID(bytes=bytes(piece(v, p, 16)))", "p += 16")
+            return
+        if wire_type == "struct" and not is_array:
+            self.read_struct(field, target)
+            return
+        self.read_length(wide=is_array or wire_type in {"bytes", "records"})
+        self.add("if n < 0:", f"    {target} = None" if self.nullable(field) else f"    null({name!r})", "else:")
+        if is_array:
+            self.read_items(field, target)
+        else:
+            take = {"string": "str(piece(v, p, n), 'utf-8')", "bytes": "bytes(piece(v, p, n))", "records": "piece(v, p, n)"}
+            self.add(f"    {target} = {take[wire_type]}", "    p += n")
+
+    def read_length(self, *, wide: bool) -> None:
+        if self.flexible:
+            self.add("n, p = compact(v, p)")
+        else:
+            self.add("n, = long(v, p)" if wide else "n, = short(v, p)", "p += 4" if wide else "p += 2")
+
+    def read_struct(self, field: FieldSpec, target: str) -> None:
+        reader = self.bind("item", _item_reader(field[8], self.version))
+        if self.nullable(field):
+            self.add("marker = v[p]", "p += 1", "if marker == 255:", f"    {target} = None", "else:")
+            self.add(f"    {target}, p = {reader}(v, p)")
+        else:
+            self.add(f"{target}, p = {reader}(v, p)")
+
+    def read_items(self, field: FieldSpec, target: str) -> None:
+        wire_type = field[1]
+        self.add("    check(v, p, n)")
+        if wire_type in FIXED:
+            code, size = FIXED[wire_type]
+            self.add(f"    {target} = list(unpack(f'>{{n}}{code}', v, p))", f"    p += n * {size}")
+            return
+        self.add(f"    items = {target} = []", "    for _ in range(n):")
+        if wire_type == "struct":
+            self.add(f"        item, p = {self.bind('item', _item_reader(field[8], self.version))}(v, p)")
+        elif wire_type == "uuid":
+            self.add("        item = UUID(bytes=bytes(piece(v, p, 16)))", "        p += 16")
+        else:
+            self.add("        k, p = compact(v, p)" if self.flexible else "        k, = short(v, p)")
+            self.add("" if self.flexible else "        p += 2", f"        if k < 0: null({field[0]!r})")
+            self.add("        item = str(piece(v, p, k), 'utf-8')", "        p += k")
+        self.add("        items.append(item)")
+
+    def tag_reader(self, field: FieldSpec) -> Callable[[memoryview, int, Message], int]:
+        source = _ReaderSource(self.cls, self.version)
+        source.plain, source.tagged, source.flexible = [field], [], True
+        source.text()
+        text = "\n".join(["def run(v, p, m):", *source.lines_without_tags(), "    return p"])
+        exec(text, source.names)
+        return source.names["run"]  # type: ignore[no-any-return]
+
+    def lines_without_tags(self) -> list[str]:
+        return self.lines[:-1]
+
+
+class _WriterSource(_Source):
+    def text(self) -> str:
+        self.names.update(
+            varint=write_varint, tags=_write_tagged_fields, null=_null, short=struct.Struct(">h").pack,
+            long=struct.Struct(">i").pack, pack_array=_pack_array, zero=ZERO_UUID,
+        )  # fmt: skip
+        for run in self.runs():
+            if run[0][1] in FIXED and not run[0][2]:
+                self.write_fixed(run)
+            else:
+                self.write_field(run[0], "m." + run[0][0])
+        if self.flexible:
+            self.write_tags()
+        return "\n".join(["def run(m, out):", *self.lines, "    return None"])
+
+    def write_fixed(self, run: list[FieldSpec]) -> None:
+        layout = struct.Struct(">" + "".join(FIXED[f[1]][0] for f in run))
+        self.add(f"out += {self.bind('fixed', layout.pack)}({', '.join('m.' + f[0] for f in run)})")
+
+    def write_field(self, field: FieldSpec, value: str) -> None:
+        name, wire_type, is_array = field[:3]
+        if wire_type in FIXED and not is_array:
+            self.write_fixed([field])
+            return
+        if wire_type == "uuid" and not is_array:
+            self.add(f"out += {value}.bytes")
+            return
+        self.add(f"x = {value}", "if x is None:")
+        if not self.nullable(field):
+            self.add(f"    null({name!r})")
+        elif wire_type == "struct" and not is_array:
+            self.add(f"    out.append({NULLABLE_STRUCT & 0xFF})")
+        elif self.flexible:
+            self.add("    out.append(0)")
+        else:
+            self.add("    out += long(-1)" if is_array or wire_type in {"bytes", "records"} else "    out += short(-1)")
+        self.add("else:")
+        if is_array:
+            self.write_items(field)
+        elif wire_type == "struct":
+            self.add("    out.append(1)" if self.nullable(field) else "    pass")
+            self.add(f"    {self.bind('item', writer_of(field[8], self.version))}(x, out)")
+        else:
+            self.write_bytes("    ", "x", wire_type)
+
+    def write_bytes(self, indent: str, value: str, wire_type: str) -> None:
+        if wire_type == "string":
+            self.add(f"{indent}b = {value}.encode()")
+            value = "b"
+        if self.flexible:
+            self.add(f"{indent}varint(len({value}) + 1, out)")
+        else:
+            self.add(f"{indent}out += {'short' if wire_type == 'string' else 'long'}(len({value}))")
+        self.add(f"{indent}out += {value}")
+
+    def write_items(self, field: FieldSpec) -> None:
+        wire_type = field[1]
+        self.add("    varint(len(x) + 1, out)" if self.flexible else "    out += long(len(x))")
+        if wire_type in FIXED:
+            self.add(f"    out += pack_array({FIXED[wire_type][0]!r}, x)")
+            return
+        self.add("    for i in x:")
+        if wire_type == "struct":
+            self.add(f"        {self.bind('item', writer_of(field[8], self.version))}(i, out)")
+        elif wire_type == "uuid":
+            self.add("        out += i.bytes")
+        else:
+            self.write_bytes("        ", "i", wire_type)
+
+    def write_tags(self) -> None:
+        if not self.tagged:
+            self.add("out.append(0)")
+            return
+        defaults = self.bind("defaults", self.cls())
+        self.add("t = []")
+        for field in sorted(self.tagged, key=lambda f: f[7] or 0):
+            source = _WriterSource(self.cls, self.version)
+            source.plain, source.tagged, source.flexible = [field], [], True
+            source.text()
+            exec("\n".join(["def run(m, out):", *source.lines[:-1], "    return None"]), source.names)
+            writer = self.bind("tag", source.names["run"])
+            self.add(f"if m.{field[0]} != {defaults}.{field[0]}:", "    o = bytearray()", f"    {writer}(m, o)")
+            self.add(f"    t.append(({field[7]}, o))")
+        self.add("tags(out, t)")

@@ -1,0 +1,42 @@
+"""The base of every generated message class."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+ZERO_UUID = UUID(int=0)
+
+# name, wire type ("struct" for a nested message), is array, first version, last version, first nullable version,
+# last nullable version, tag (None where the field is not tagged), class of the items (None for a primitive)
+FieldSpec = tuple[str, str, bool, int, int, int, int, int | None, Any]
+Buffer = bytes | bytearray | memoryview
+
+
+class Message:
+    """A protocol message, or a part of one, in the union of its versions.
+
+    Fields that a version does not carry keep their defaults when it is read and are left out when it is written. Times are
+    integers of milliseconds, error codes plain integers, arrays any sequence (lists when read), record data a buffer.
+    """
+
+    __slots__ = ()
+    FIRST_VERSION: ClassVar[int] = 0
+    LAST_VERSION: ClassVar[int] = 0
+    FIRST_FLEXIBLE_VERSION: ClassVar[int] = 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(_comparable(getattr(self, name)) == _comparable(getattr(other, name)) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # messages are mutable
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+def _comparable(value: object) -> object:
+    """Arrays compare by their items, whatever kind of sequence holds them."""
+    return list(value) if isinstance(value, tuple) else value

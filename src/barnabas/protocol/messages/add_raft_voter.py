@@ -1,0 +1,84 @@
+"""AddRaftVoterRequest and AddRaftVoterResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+from uuid import UUID
+
+from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
+
+
+class Listener(Message):
+    __slots__ = (
+        "name",
+        "host",
+        "port",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, name: str = "", host: str = "", port: int = 0) -> None:
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+
+
+class AddRaftVoterRequest(Message):
+    __slots__ = (
+        "cluster_id",
+        "timeout_ms",
+        "voter_id",
+        "voter_directory_id",
+        "listeners",
+        "ack_when_committed",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("cluster_id", "string", False, 0, 32767, 0, 32767, None, None),
+        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("voter_id", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("voter_directory_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
+        ("listeners", "struct", True, 0, 32767, 32767, 32767, None, Listener),
+        ("ack_when_committed", "bool", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        cluster_id: str | None = "",
+        timeout_ms: int = 0,
+        voter_id: int = 0,
+        voter_directory_id: UUID = ZERO_UUID,
+        listeners: Sequence[Listener] = (),
+        ack_when_committed: bool = True,
+    ) -> None:
+        self.cluster_id: str | None = cluster_id
+        self.timeout_ms: int = timeout_ms
+        self.voter_id: int = voter_id
+        self.voter_directory_id: UUID = voter_directory_id
+        self.listeners: Sequence[Listener] = listeners
+        self.ack_when_committed: bool = ack_when_committed
+
+
+class AddRaftVoterResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message

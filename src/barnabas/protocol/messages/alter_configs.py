@@ -1,0 +1,99 @@
+"""AlterConfigsRequest and AlterConfigsResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class AlterableConfig(Message):
+    __slots__ = (
+        "name",
+        "value",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("value", "string", False, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, name: str = "", value: str | None = "") -> None:
+        self.name: str = name
+        self.value: str | None = value
+
+
+class AlterConfigsResource(Message):
+    __slots__ = (
+        "resource_type",
+        "resource_name",
+        "configs",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("configs", "struct", True, 0, 32767, 32767, 32767, None, AlterableConfig),
+    )
+
+    def __init__(self, *, resource_type: int = 0, resource_name: str = "", configs: Sequence[AlterableConfig] = ()) -> None:
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.configs: Sequence[AlterableConfig] = configs
+
+
+class AlterConfigsRequest(Message):
+    __slots__ = (
+        "resources",
+        "validate_only",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("resources", "struct", True, 0, 32767, 32767, 32767, None, AlterConfigsResource),
+        ("validate_only", "bool", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, resources: Sequence[AlterConfigsResource] = (), validate_only: bool = False) -> None:
+        self.resources: Sequence[AlterConfigsResource] = resources
+        self.validate_only: bool = validate_only
+
+
+class AlterConfigsResourceResponse(Message):
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "resource_type",
+        "resource_name",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        ("resource_type", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self, *, error_code: int = 0, error_message: str | None = "", resource_type: int = 0, resource_name: str = ""
+    ) -> None:
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+
+
+class AlterConfigsResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "responses",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("responses", "struct", True, 0, 32767, 32767, 32767, None, AlterConfigsResourceResponse),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, responses: Sequence[AlterConfigsResourceResponse] = ()) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.responses: Sequence[AlterConfigsResourceResponse] = responses

@@ -1,0 +1,129 @@
+"""AlterPartitionReassignmentsRequest and AlterPartitionReassignmentsResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class ReassignablePartition(Message):
+    __slots__ = (
+        "partition_index",
+        "replicas",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("replicas", "int32", True, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, partition_index: int = 0, replicas: Sequence[int] | None = None) -> None:
+        self.partition_index: int = partition_index
+        self.replicas: Sequence[int] | None = replicas
+
+
+class ReassignableTopic(Message):
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ReassignablePartition),
+    )
+
+    def __init__(self, *, name: str = "", partitions: Sequence[ReassignablePartition] = ()) -> None:
+        self.name: str = name
+        self.partitions: Sequence[ReassignablePartition] = partitions
+
+
+class AlterPartitionReassignmentsRequest(Message):
+    __slots__ = (
+        "timeout_ms",
+        "allow_replication_factor_change",
+        "topics",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("allow_replication_factor_change", "bool", False, 1, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ReassignableTopic),
+    )
+
+    def __init__(
+        self, *, timeout_ms: int = 60000, allow_replication_factor_change: bool = True, topics: Sequence[ReassignableTopic] = ()
+    ) -> None:
+        self.timeout_ms: int = timeout_ms
+        self.allow_replication_factor_change: bool = allow_replication_factor_change
+        self.topics: Sequence[ReassignableTopic] = topics
+
+
+class ReassignablePartitionResponse(Message):
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "error_message",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, partition_index: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+
+
+class ReassignableTopicResponse(Message):
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ReassignablePartitionResponse),
+    )
+
+    def __init__(self, *, name: str = "", partitions: Sequence[ReassignablePartitionResponse] = ()) -> None:
+        self.name: str = name
+        self.partitions: Sequence[ReassignablePartitionResponse] = partitions
+
+
+class AlterPartitionReassignmentsResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "allow_replication_factor_change",
+        "error_code",
+        "error_message",
+        "responses",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("allow_replication_factor_change", "bool", False, 1, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        ("responses", "struct", True, 0, 32767, 32767, 32767, None, ReassignableTopicResponse),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        allow_replication_factor_change: bool = True,
+        error_code: int = 0,
+        error_message: str | None = "",
+        responses: Sequence[ReassignableTopicResponse] = (),
+    ) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.allow_replication_factor_change: bool = allow_replication_factor_change
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.responses: Sequence[ReassignableTopicResponse] = responses

@@ -1,0 +1,130 @@
+"""AlterShareGroupOffsetsRequest and AlterShareGroupOffsetsResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+from uuid import UUID
+
+from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
+
+
+class AlterShareGroupOffsetsRequestPartition(Message):
+    __slots__ = (
+        "partition_index",
+        "start_offset",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("start_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, partition_index: int = 0, start_offset: int = 0) -> None:
+        self.partition_index: int = partition_index
+        self.start_offset: int = start_offset
+
+
+class AlterShareGroupOffsetsRequestTopic(Message):
+    __slots__ = (
+        "topic_name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, AlterShareGroupOffsetsRequestPartition),
+    )
+
+    def __init__(self, *, topic_name: str = "", partitions: Sequence[AlterShareGroupOffsetsRequestPartition] = ()) -> None:
+        self.topic_name: str = topic_name
+        self.partitions: Sequence[AlterShareGroupOffsetsRequestPartition] = partitions
+
+
+class AlterShareGroupOffsetsRequest(Message):
+    __slots__ = (
+        "group_id",
+        "topics",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, AlterShareGroupOffsetsRequestTopic),
+    )
+
+    def __init__(self, *, group_id: str = "", topics: Sequence[AlterShareGroupOffsetsRequestTopic] = ()) -> None:
+        self.group_id: str = group_id
+        self.topics: Sequence[AlterShareGroupOffsetsRequestTopic] = topics
+
+
+class AlterShareGroupOffsetsResponsePartition(Message):
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "error_message",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, partition_index: int = 0, error_code: int = 0, error_message: str | None = None) -> None:
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+
+
+class AlterShareGroupOffsetsResponseTopic(Message):
+    __slots__ = (
+        "topic_name",
+        "topic_id",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, AlterShareGroupOffsetsResponsePartition),
+    )
+
+    def __init__(
+        self,
+        *,
+        topic_name: str = "",
+        topic_id: UUID = ZERO_UUID,
+        partitions: Sequence[AlterShareGroupOffsetsResponsePartition] = (),
+    ) -> None:
+        self.topic_name: str = topic_name
+        self.topic_id: UUID = topic_id
+        self.partitions: Sequence[AlterShareGroupOffsetsResponsePartition] = partitions
+
+
+class AlterShareGroupOffsetsResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+        "responses",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        ("responses", "struct", True, 0, 32767, 32767, 32767, None, AlterShareGroupOffsetsResponseTopic),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        responses: Sequence[AlterShareGroupOffsetsResponseTopic] = (),
+    ) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.responses: Sequence[AlterShareGroupOffsetsResponseTopic] = responses

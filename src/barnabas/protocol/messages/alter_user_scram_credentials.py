@@ -1,0 +1,104 @@
+"""AlterUserScramCredentialsRequest and AlterUserScramCredentialsResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class ScramCredentialDeletion(Message):
+    __slots__ = (
+        "name",
+        "mechanism",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("mechanism", "int8", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, name: str = "", mechanism: int = 0) -> None:
+        self.name: str = name
+        self.mechanism: int = mechanism
+
+
+class ScramCredentialUpsertion(Message):
+    __slots__ = (
+        "name",
+        "mechanism",
+        "iterations",
+        "salt",
+        "salted_password",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("mechanism", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("iterations", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("salt", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        ("salted_password", "bytes", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self, *, name: str = "", mechanism: int = 0, iterations: int = 0, salt: bytes = b"", salted_password: bytes = b""
+    ) -> None:
+        self.name: str = name
+        self.mechanism: int = mechanism
+        self.iterations: int = iterations
+        self.salt: bytes = salt
+        self.salted_password: bytes = salted_password
+
+
+class AlterUserScramCredentialsRequest(Message):
+    __slots__ = (
+        "deletions",
+        "upsertions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("deletions", "struct", True, 0, 32767, 32767, 32767, None, ScramCredentialDeletion),
+        ("upsertions", "struct", True, 0, 32767, 32767, 32767, None, ScramCredentialUpsertion),
+    )
+
+    def __init__(
+        self, *, deletions: Sequence[ScramCredentialDeletion] = (), upsertions: Sequence[ScramCredentialUpsertion] = ()
+    ) -> None:
+        self.deletions: Sequence[ScramCredentialDeletion] = deletions
+        self.upsertions: Sequence[ScramCredentialUpsertion] = upsertions
+
+
+class AlterUserScramCredentialsResult(Message):
+    __slots__ = (
+        "user",
+        "error_code",
+        "error_message",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("user", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, user: str = "", error_code: int = 0, error_message: str | None = "") -> None:
+        self.user: str = user
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+
+
+class AlterUserScramCredentialsResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "results",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("results", "struct", True, 0, 32767, 32767, 32767, None, AlterUserScramCredentialsResult),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, results: Sequence[AlterUserScramCredentialsResult] = ()) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: Sequence[AlterUserScramCredentialsResult] = results

@@ -1,0 +1,90 @@
+"""CreateAclsRequest and CreateAclsResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class AclCreation(Message):
+    __slots__ = (
+        "resource_type",
+        "resource_name",
+        "resource_pattern_type",
+        "principal",
+        "host",
+        "operation",
+        "permission_type",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("resource_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("resource_name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("resource_pattern_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("principal", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("operation", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("permission_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        resource_type: int = 0,
+        resource_name: str = "",
+        resource_pattern_type: int = 3,
+        principal: str = "",
+        host: str = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.resource_pattern_type: int = resource_pattern_type
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+
+
+class CreateAclsRequest(Message):
+    __slots__ = ("creations",)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("creations", "struct", True, 1, 32767, 32767, 32767, None, AclCreation),)
+
+    def __init__(self, *, creations: Sequence[AclCreation] = ()) -> None:
+        self.creations: Sequence[AclCreation] = creations
+
+
+class AclCreationResult(Message):
+    __slots__ = (
+        "error_code",
+        "error_message",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
+    )
+
+    def __init__(self, *, error_code: int = 0, error_message: str | None = "") -> None:
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+
+
+class CreateAclsResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "results",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("results", "struct", True, 1, 32767, 32767, 32767, None, AclCreationResult),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, results: Sequence[AclCreationResult] = ()) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: Sequence[AclCreationResult] = results

@@ -1,0 +1,144 @@
+"""DeleteAclsRequest and DeleteAclsResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class DeleteAclsFilter(Message):
+    __slots__ = (
+        "resource_type_filter",
+        "resource_name_filter",
+        "pattern_type_filter",
+        "principal_filter",
+        "host_filter",
+        "operation",
+        "permission_type",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("resource_type_filter", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("resource_name_filter", "string", False, 1, 32767, 1, 32767, None, None),
+        ("pattern_type_filter", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("principal_filter", "string", False, 1, 32767, 1, 32767, None, None),
+        ("host_filter", "string", False, 1, 32767, 1, 32767, None, None),
+        ("operation", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("permission_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        resource_type_filter: int = 0,
+        resource_name_filter: str | None = "",
+        pattern_type_filter: int = 3,
+        principal_filter: str | None = "",
+        host_filter: str | None = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.resource_type_filter: int = resource_type_filter
+        self.resource_name_filter: str | None = resource_name_filter
+        self.pattern_type_filter: int = pattern_type_filter
+        self.principal_filter: str | None = principal_filter
+        self.host_filter: str | None = host_filter
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+
+
+class DeleteAclsRequest(Message):
+    __slots__ = ("filters",)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("filters", "struct", True, 1, 32767, 32767, 32767, None, DeleteAclsFilter),)
+
+    def __init__(self, *, filters: Sequence[DeleteAclsFilter] = ()) -> None:
+        self.filters: Sequence[DeleteAclsFilter] = filters
+
+
+class DeleteAclsMatchingAcl(Message):
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "resource_type",
+        "resource_name",
+        "pattern_type",
+        "principal",
+        "host",
+        "operation",
+        "permission_type",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
+        ("resource_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("resource_name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("pattern_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("principal", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("operation", "int8", False, 1, 32767, 32767, 32767, None, None),
+        ("permission_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        error_message: str | None = "",
+        resource_type: int = 0,
+        resource_name: str = "",
+        pattern_type: int = 3,
+        principal: str = "",
+        host: str = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.pattern_type: int = pattern_type
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+
+
+class DeleteAclsFilterResult(Message):
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "matching_acls",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
+        ("matching_acls", "struct", True, 1, 32767, 32767, 32767, None, DeleteAclsMatchingAcl),
+    )
+
+    def __init__(
+        self, *, error_code: int = 0, error_message: str | None = "", matching_acls: Sequence[DeleteAclsMatchingAcl] = ()
+    ) -> None:
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.matching_acls: Sequence[DeleteAclsMatchingAcl] = matching_acls
+
+
+class DeleteAclsResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "filter_results",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("filter_results", "struct", True, 1, 32767, 32767, 32767, None, DeleteAclsFilterResult),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, filter_results: Sequence[DeleteAclsFilterResult] = ()) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.filter_results: Sequence[DeleteAclsFilterResult] = filter_results

@@ -1,0 +1,107 @@
+"""DeleteRecordsRequest and DeleteRecordsResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class DeleteRecordsPartition(Message):
+    __slots__ = (
+        "partition_index",
+        "offset",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, partition_index: int = 0, offset: int = 0) -> None:
+        self.partition_index: int = partition_index
+        self.offset: int = offset
+
+
+class DeleteRecordsTopic(Message):
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, DeleteRecordsPartition),
+    )
+
+    def __init__(self, *, name: str = "", partitions: Sequence[DeleteRecordsPartition] = ()) -> None:
+        self.name: str = name
+        self.partitions: Sequence[DeleteRecordsPartition] = partitions
+
+
+class DeleteRecordsRequest(Message):
+    __slots__ = (
+        "topics",
+        "timeout_ms",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, DeleteRecordsTopic),
+        ("timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, topics: Sequence[DeleteRecordsTopic] = (), timeout_ms: int = 0) -> None:
+        self.topics: Sequence[DeleteRecordsTopic] = topics
+        self.timeout_ms: int = timeout_ms
+
+
+class DeleteRecordsPartitionResult(Message):
+    __slots__ = (
+        "partition_index",
+        "low_watermark",
+        "error_code",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("low_watermark", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, partition_index: int = 0, low_watermark: int = 0, error_code: int = 0) -> None:
+        self.partition_index: int = partition_index
+        self.low_watermark: int = low_watermark
+        self.error_code: int = error_code
+
+
+class DeleteRecordsTopicResult(Message):
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, DeleteRecordsPartitionResult),
+    )
+
+    def __init__(self, *, name: str = "", partitions: Sequence[DeleteRecordsPartitionResult] = ()) -> None:
+        self.name: str = name
+        self.partitions: Sequence[DeleteRecordsPartitionResult] = partitions
+
+
+class DeleteRecordsResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "topics",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, DeleteRecordsTopicResult),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[DeleteRecordsTopicResult] = ()) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: Sequence[DeleteRecordsTopicResult] = topics

@@ -1,0 +1,84 @@
+"""DeleteTopicsRequest and DeleteTopicsResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+from uuid import UUID
+
+from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
+
+
+class DeleteTopicState(Message):
+    __slots__ = (
+        "name",
+        "topic_id",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 6, 6, 6
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 6, 32767, 6, 32767, None, None),
+        ("topic_id", "uuid", False, 6, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, name: str | None = None, topic_id: UUID = ZERO_UUID) -> None:
+        self.name: str | None = name
+        self.topic_id: UUID = topic_id
+
+
+class DeleteTopicsRequest(Message):
+    __slots__ = (
+        "topic_names",
+        "topics",
+        "timeout_ms",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 6, 4
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic_names", "string", True, 1, 5, 32767, 32767, None, None),
+        ("topics", "struct", True, 6, 32767, 32767, 32767, None, DeleteTopicState),
+        ("timeout_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, topic_names: Sequence[str] = (), topics: Sequence[DeleteTopicState] = (), timeout_ms: int = 0) -> None:
+        self.topic_names: Sequence[str] = topic_names
+        self.topics: Sequence[DeleteTopicState] = topics
+        self.timeout_ms: int = timeout_ms
+
+
+class DeletableTopicResult(Message):
+    __slots__ = (
+        "name",
+        "topic_id",
+        "error_code",
+        "error_message",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 6, 4
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 1, 32767, 6, 32767, None, None),
+        ("topic_id", "uuid", False, 6, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 5, 32767, 5, 32767, None, None),
+    )
+
+    def __init__(
+        self, *, name: str | None = "", topic_id: UUID = ZERO_UUID, error_code: int = 0, error_message: str | None = None
+    ) -> None:
+        self.name: str | None = name
+        self.topic_id: UUID = topic_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+
+
+class DeleteTopicsResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "responses",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 6, 4
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("responses", "struct", True, 1, 32767, 32767, 32767, None, DeletableTopicResult),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, responses: Sequence[DeletableTopicResult] = ()) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.responses: Sequence[DeletableTopicResult] = responses

@@ -1,0 +1,240 @@
+"""FetchSnapshotRequest and FetchSnapshotResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+from uuid import UUID
+
+from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
+
+
+class RequestSnapshotId(Message):
+    __slots__ = (
+        "end_offset",
+        "epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("end_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, end_offset: int = 0, epoch: int = 0) -> None:
+        self.end_offset: int = end_offset
+        self.epoch: int = epoch
+
+
+class RequestPartitionSnapshot(Message):
+    __slots__ = (
+        "partition",
+        "current_leader_epoch",
+        "snapshot_id",
+        "position",
+        "replica_directory_id",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("current_leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("snapshot_id", "struct", False, 0, 32767, 32767, 32767, None, RequestSnapshotId),
+        ("position", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("replica_directory_id", "uuid", False, 1, 32767, 32767, 32767, 0, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        current_leader_epoch: int = 0,
+        snapshot_id: RequestSnapshotId | None = None,
+        position: int = 0,
+        replica_directory_id: UUID = ZERO_UUID,
+    ) -> None:
+        self.partition: int = partition
+        self.current_leader_epoch: int = current_leader_epoch
+        self.snapshot_id: RequestSnapshotId = RequestSnapshotId() if snapshot_id is None else snapshot_id
+        self.position: int = position
+        self.replica_directory_id: UUID = replica_directory_id
+
+
+class RequestTopicSnapshot(Message):
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, RequestPartitionSnapshot),
+    )
+
+    def __init__(self, *, name: str = "", partitions: Sequence[RequestPartitionSnapshot] = ()) -> None:
+        self.name: str = name
+        self.partitions: Sequence[RequestPartitionSnapshot] = partitions
+
+
+class FetchSnapshotRequest(Message):
+    __slots__ = (
+        "cluster_id",
+        "replica_id",
+        "max_bytes",
+        "topics",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("cluster_id", "string", False, 0, 32767, 0, 32767, 0, None),
+        ("replica_id", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("max_bytes", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, RequestTopicSnapshot),
+    )
+
+    def __init__(
+        self,
+        *,
+        cluster_id: str | None = None,
+        replica_id: int = -1,
+        max_bytes: int = 2147483647,
+        topics: Sequence[RequestTopicSnapshot] = (),
+    ) -> None:
+        self.cluster_id: str | None = cluster_id
+        self.replica_id: int = replica_id
+        self.max_bytes: int = max_bytes
+        self.topics: Sequence[RequestTopicSnapshot] = topics
+
+
+class NodeEndpoint(Message):
+    __slots__ = (
+        "node_id",
+        "host",
+        "port",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("node_id", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("port", "uint16", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0) -> None:
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+
+
+class ResponseSnapshotId(Message):
+    __slots__ = (
+        "end_offset",
+        "epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("end_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, end_offset: int = 0, epoch: int = 0) -> None:
+        self.end_offset: int = end_offset
+        self.epoch: int = epoch
+
+
+class LeaderIdAndEpoch(Message):
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+
+
+class ResponsePartitionSnapshot(Message):
+    __slots__ = (
+        "index",
+        "error_code",
+        "snapshot_id",
+        "current_leader",
+        "size",
+        "position",
+        "unaligned_records",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("snapshot_id", "struct", False, 0, 32767, 32767, 32767, None, ResponseSnapshotId),
+        ("current_leader", "struct", False, 0, 32767, 32767, 32767, 0, LeaderIdAndEpoch),
+        ("size", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("position", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("unaligned_records", "records", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        index: int = 0,
+        error_code: int = 0,
+        snapshot_id: ResponseSnapshotId | None = None,
+        current_leader: LeaderIdAndEpoch | None = None,
+        size: int = 0,
+        position: int = 0,
+        unaligned_records: Buffer | None = None,
+    ) -> None:
+        self.index: int = index
+        self.error_code: int = error_code
+        self.snapshot_id: ResponseSnapshotId = ResponseSnapshotId() if snapshot_id is None else snapshot_id
+        self.current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch() if current_leader is None else current_leader
+        self.size: int = size
+        self.position: int = position
+        self.unaligned_records: Buffer | None = unaligned_records
+
+
+class ResponseTopicSnapshot(Message):
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ResponsePartitionSnapshot),
+    )
+
+    def __init__(self, *, name: str = "", partitions: Sequence[ResponsePartitionSnapshot] = ()) -> None:
+        self.name: str = name
+        self.partitions: Sequence[ResponsePartitionSnapshot] = partitions
+
+
+class FetchSnapshotResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "topics",
+        "node_endpoints",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ResponseTopicSnapshot),
+        ("node_endpoints", "struct", True, 1, 32767, 32767, 32767, 0, NodeEndpoint),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        topics: Sequence[ResponseTopicSnapshot] = (),
+        node_endpoints: Sequence[NodeEndpoint] = (),
+    ) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.topics: Sequence[ResponseTopicSnapshot] = topics
+        self.node_endpoints: Sequence[NodeEndpoint] = node_endpoints

@@ -1,0 +1,104 @@
+"""InitializeShareGroupStateRequest and InitializeShareGroupStateResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+from uuid import UUID
+
+from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
+
+
+class PartitionData(Message):
+    __slots__ = (
+        "partition",
+        "state_epoch",
+        "start_offset",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("state_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("start_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, partition: int = 0, state_epoch: int = 0, start_offset: int = 0) -> None:
+        self.partition: int = partition
+        self.state_epoch: int = state_epoch
+        self.start_offset: int = start_offset
+
+
+class InitializeStateData(Message):
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionData),
+    )
+
+    def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionData] = ()) -> None:
+        self.topic_id: UUID = topic_id
+        self.partitions: Sequence[PartitionData] = partitions
+
+
+class InitializeShareGroupStateRequest(Message):
+    __slots__ = (
+        "group_id",
+        "topics",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, InitializeStateData),
+    )
+
+    def __init__(self, *, group_id: str = "", topics: Sequence[InitializeStateData] = ()) -> None:
+        self.group_id: str = group_id
+        self.topics: Sequence[InitializeStateData] = topics
+
+
+class PartitionResult(Message):
+    __slots__ = (
+        "partition",
+        "error_code",
+        "error_message",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, partition: int = 0, error_code: int = 0, error_message: str | None = None) -> None:
+        self.partition: int = partition
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+
+
+class InitializeStateResult(Message):
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic_id", "uuid", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, PartitionResult),
+    )
+
+    def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionResult] = ()) -> None:
+        self.topic_id: UUID = topic_id
+        self.partitions: Sequence[PartitionResult] = partitions
+
+
+class InitializeShareGroupStateResponse(Message):
+    __slots__ = ("results",)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("results", "struct", True, 0, 32767, 32767, 32767, None, InitializeStateResult),)
+
+    def __init__(self, *, results: Sequence[InitializeStateResult] = ()) -> None:
+        self.results: Sequence[InitializeStateResult] = results

@@ -1,0 +1,54 @@
+"""ListConfigResourcesRequest and ListConfigResourcesResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class ListConfigResourcesRequest(Message):
+    __slots__ = ("resource_types",)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("resource_types", "int8", True, 1, 32767, 32767, 32767, None, None),)
+
+    def __init__(self, *, resource_types: Sequence[int] = ()) -> None:
+        self.resource_types: Sequence[int] = resource_types
+
+
+class ConfigResource(Message):
+    __slots__ = (
+        "resource_name",
+        "resource_type",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("resource_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("resource_type", "int8", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, resource_name: str = "", resource_type: int = 16) -> None:
+        self.resource_name: str = resource_name
+        self.resource_type: int = resource_type
+
+
+class ListConfigResourcesResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "config_resources",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("config_resources", "struct", True, 0, 32767, 32767, 32767, None, ConfigResource),
+    )
+
+    def __init__(
+        self, *, throttle_time_ms: int = 0, error_code: int = 0, config_resources: Sequence[ConfigResource] = ()
+    ) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.config_resources: Sequence[ConfigResource] = config_resources

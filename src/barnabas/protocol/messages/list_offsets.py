@@ -1,0 +1,126 @@
+"""ListOffsetsRequest and ListOffsetsResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class ListOffsetsPartition(Message):
+    __slots__ = (
+        "partition_index",
+        "current_leader_epoch",
+        "timestamp",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("current_leader_epoch", "int32", False, 4, 32767, 32767, 32767, None, None),
+        ("timestamp", "int64", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, partition_index: int = 0, current_leader_epoch: int = -1, timestamp: int = 0) -> None:
+        self.partition_index: int = partition_index
+        self.current_leader_epoch: int = current_leader_epoch
+        self.timestamp: int = timestamp
+
+
+class ListOffsetsTopic(Message):
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, ListOffsetsPartition),
+    )
+
+    def __init__(self, *, name: str = "", partitions: Sequence[ListOffsetsPartition] = ()) -> None:
+        self.name: str = name
+        self.partitions: Sequence[ListOffsetsPartition] = partitions
+
+
+class ListOffsetsRequest(Message):
+    __slots__ = (
+        "replica_id",
+        "isolation_level",
+        "topics",
+        "timeout_ms",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("replica_id", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("isolation_level", "int8", False, 2, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 1, 32767, 32767, 32767, None, ListOffsetsTopic),
+        ("timeout_ms", "int32", False, 10, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self, *, replica_id: int = 0, isolation_level: int = 0, topics: Sequence[ListOffsetsTopic] = (), timeout_ms: int = 0
+    ) -> None:
+        self.replica_id: int = replica_id
+        self.isolation_level: int = isolation_level
+        self.topics: Sequence[ListOffsetsTopic] = topics
+        self.timeout_ms: int = timeout_ms
+
+
+class ListOffsetsPartitionResponse(Message):
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "timestamp",
+        "offset",
+        "leader_epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("timestamp", "int64", False, 1, 32767, 32767, 32767, None, None),
+        ("offset", "int64", False, 1, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 4, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self, *, partition_index: int = 0, error_code: int = 0, timestamp: int = -1, offset: int = -1, leader_epoch: int = -1
+    ) -> None:
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.timestamp: int = timestamp
+        self.offset: int = offset
+        self.leader_epoch: int = leader_epoch
+
+
+class ListOffsetsTopicResponse(Message):
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, ListOffsetsPartitionResponse),
+    )
+
+    def __init__(self, *, name: str = "", partitions: Sequence[ListOffsetsPartitionResponse] = ()) -> None:
+        self.name: str = name
+        self.partitions: Sequence[ListOffsetsPartitionResponse] = partitions
+
+
+class ListOffsetsResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "topics",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 1, 32767, 32767, 32767, None, ListOffsetsTopicResponse),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, topics: Sequence[ListOffsetsTopicResponse] = ()) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: Sequence[ListOffsetsTopicResponse] = topics

@@ -1,0 +1,42 @@
+"""RenewDelegationTokenRequest and RenewDelegationTokenResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class RenewDelegationTokenRequest(Message):
+    __slots__ = (
+        "hmac",
+        "renew_period_ms",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("hmac", "bytes", False, 1, 32767, 32767, 32767, None, None),
+        ("renew_period_ms", "int64", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, hmac: bytes = b"", renew_period_ms: int = 0) -> None:
+        self.hmac: bytes = hmac
+        self.renew_period_ms: int = renew_period_ms
+
+
+class RenewDelegationTokenResponse(Message):
+    __slots__ = (
+        "error_code",
+        "expiry_timestamp_ms",
+        "throttle_time_ms",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("expiry_timestamp_ms", "int64", False, 1, 32767, 32767, 32767, None, None),
+        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, error_code: int = 0, expiry_timestamp_ms: int = 0, throttle_time_ms: int = 0) -> None:
+        self.error_code: int = error_code
+        self.expiry_timestamp_ms: int = expiry_timestamp_ms
+        self.throttle_time_ms: int = throttle_time_ms

@@ -1,0 +1,40 @@
+"""SaslAuthenticateRequest and SaslAuthenticateResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class SaslAuthenticateRequest(Message):
+    __slots__ = ("auth_bytes",)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("auth_bytes", "bytes", False, 0, 32767, 32767, 32767, None, None),)
+
+    def __init__(self, *, auth_bytes: bytes = b"") -> None:
+        self.auth_bytes: bytes = auth_bytes
+
+
+class SaslAuthenticateResponse(Message):
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "auth_bytes",
+        "session_lifetime_ms",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        ("auth_bytes", "bytes", False, 0, 32767, 32767, 32767, None, None),
+        ("session_lifetime_ms", "int64", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self, *, error_code: int = 0, error_message: str | None = "", auth_bytes: bytes = b"", session_lifetime_ms: int = 0
+    ) -> None:
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.auth_bytes: bytes = auth_bytes
+        self.session_lifetime_ms: int = session_lifetime_ms

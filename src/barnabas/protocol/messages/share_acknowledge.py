@@ -1,0 +1,213 @@
+"""ShareAcknowledgeRequest and ShareAcknowledgeResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+from uuid import UUID
+
+from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
+
+
+class AcknowledgementBatch(Message):
+    __slots__ = (
+        "first_offset",
+        "last_offset",
+        "acknowledge_types",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("first_offset", "int64", False, 1, 32767, 32767, 32767, None, None),
+        ("last_offset", "int64", False, 1, 32767, 32767, 32767, None, None),
+        ("acknowledge_types", "int8", True, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, first_offset: int = 0, last_offset: int = 0, acknowledge_types: Sequence[int] = ()) -> None:
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.acknowledge_types: Sequence[int] = acknowledge_types
+
+
+class AcknowledgePartition(Message):
+    __slots__ = (
+        "partition_index",
+        "acknowledgement_batches",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("acknowledgement_batches", "struct", True, 1, 32767, 32767, 32767, None, AcknowledgementBatch),
+    )
+
+    def __init__(self, *, partition_index: int = 0, acknowledgement_batches: Sequence[AcknowledgementBatch] = ()) -> None:
+        self.partition_index: int = partition_index
+        self.acknowledgement_batches: Sequence[AcknowledgementBatch] = acknowledgement_batches
+
+
+class AcknowledgeTopic(Message):
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, AcknowledgePartition),
+    )
+
+    def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[AcknowledgePartition] = ()) -> None:
+        self.topic_id: UUID = topic_id
+        self.partitions: Sequence[AcknowledgePartition] = partitions
+
+
+class ShareAcknowledgeRequest(Message):
+    __slots__ = (
+        "group_id",
+        "member_id",
+        "share_session_epoch",
+        "is_renew_ack",
+        "topics",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("group_id", "string", False, 1, 32767, 1, 32767, None, None),
+        ("member_id", "string", False, 1, 32767, 1, 32767, None, None),
+        ("share_session_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("is_renew_ack", "bool", False, 2, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 1, 32767, 32767, 32767, None, AcknowledgeTopic),
+    )
+
+    def __init__(
+        self,
+        *,
+        group_id: str | None = None,
+        member_id: str | None = "",
+        share_session_epoch: int = 0,
+        is_renew_ack: bool = False,
+        topics: Sequence[AcknowledgeTopic] = (),
+    ) -> None:
+        self.group_id: str | None = group_id
+        self.member_id: str | None = member_id
+        self.share_session_epoch: int = share_session_epoch
+        self.is_renew_ack: bool = is_renew_ack
+        self.topics: Sequence[AcknowledgeTopic] = topics
+
+
+class NodeEndpoint(Message):
+    __slots__ = (
+        "node_id",
+        "host",
+        "port",
+        "rack",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("node_id", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("port", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("rack", "string", False, 1, 32767, 1, 32767, None, None),
+    )
+
+    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+
+
+class LeaderIdAndEpoch(Message):
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("leader_id", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+
+
+class PartitionData(Message):
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "error_message",
+        "current_leader",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
+        ("current_leader", "struct", False, 1, 32767, 32767, 32767, None, LeaderIdAndEpoch),
+    )
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        current_leader: LeaderIdAndEpoch | None = None,
+    ) -> None:
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch() if current_leader is None else current_leader
+
+
+class ShareAcknowledgeTopicResponse(Message):
+    __slots__ = (
+        "topic_id",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, PartitionData),
+    )
+
+    def __init__(self, *, topic_id: UUID = ZERO_UUID, partitions: Sequence[PartitionData] = ()) -> None:
+        self.topic_id: UUID = topic_id
+        self.partitions: Sequence[PartitionData] = partitions
+
+
+class ShareAcknowledgeResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+        "acquisition_lock_timeout_ms",
+        "responses",
+        "node_endpoints",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 1, 32767, 1, 32767, None, None),
+        ("acquisition_lock_timeout_ms", "int32", False, 2, 32767, 32767, 32767, None, None),
+        ("responses", "struct", True, 1, 32767, 32767, 32767, None, ShareAcknowledgeTopicResponse),
+        ("node_endpoints", "struct", True, 1, 32767, 32767, 32767, None, NodeEndpoint),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        acquisition_lock_timeout_ms: int = 0,
+        responses: Sequence[ShareAcknowledgeTopicResponse] = (),
+        node_endpoints: Sequence[NodeEndpoint] = (),
+    ) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.acquisition_lock_timeout_ms: int = acquisition_lock_timeout_ms
+        self.responses: Sequence[ShareAcknowledgeTopicResponse] = responses
+        self.node_endpoints: Sequence[NodeEndpoint] = node_endpoints

@@ -1,0 +1,420 @@
+"""StreamsGroupHeartbeatRequest and StreamsGroupHeartbeatResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class TaskOffset(Message):
+    __slots__ = (
+        "subtopology_id",
+        "partition",
+        "offset",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, subtopology_id: str = "", partition: int = 0, offset: int = 0) -> None:
+        self.subtopology_id: str = subtopology_id
+        self.partition: int = partition
+        self.offset: int = offset
+
+
+class KeyValue(Message):
+    __slots__ = (
+        "key",
+        "value",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("key", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("value", "string", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, key: str = "", value: str = "") -> None:
+        self.key: str = key
+        self.value: str = value
+
+
+class RequestTaskIds(Message):
+    __slots__ = (
+        "subtopology_id",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, subtopology_id: str = "", partitions: Sequence[int] = ()) -> None:
+        self.subtopology_id: str = subtopology_id
+        self.partitions: Sequence[int] = partitions
+
+
+class RequestEndpoint(Message):
+    __slots__ = (
+        "host",
+        "port",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, host: str = "", port: int = 0) -> None:
+        self.host: str = host
+        self.port: int = port
+
+
+class CopartitionGroup(Message):
+    __slots__ = (
+        "source_topics",
+        "source_topic_regex",
+        "repartition_source_topics",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("source_topics", "int16", True, 0, 32767, 32767, 32767, None, None),
+        ("source_topic_regex", "int16", True, 0, 32767, 32767, 32767, None, None),
+        ("repartition_source_topics", "int16", True, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        source_topics: Sequence[int] = (),
+        source_topic_regex: Sequence[int] = (),
+        repartition_source_topics: Sequence[int] = (),
+    ) -> None:
+        self.source_topics: Sequence[int] = source_topics
+        self.source_topic_regex: Sequence[int] = source_topic_regex
+        self.repartition_source_topics: Sequence[int] = repartition_source_topics
+
+
+class TopicInfo(Message):
+    __slots__ = (
+        "name",
+        "partitions",
+        "replication_factor",
+        "topic_configs",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("replication_factor", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("topic_configs", "struct", True, 0, 32767, 32767, 32767, None, KeyValue),
+    )
+
+    def __init__(
+        self, *, name: str = "", partitions: int = 0, replication_factor: int = 0, topic_configs: Sequence[KeyValue] = ()
+    ) -> None:
+        self.name: str = name
+        self.partitions: int = partitions
+        self.replication_factor: int = replication_factor
+        self.topic_configs: Sequence[KeyValue] = topic_configs
+
+
+class Subtopology(Message):
+    __slots__ = (
+        "subtopology_id",
+        "source_topics",
+        "source_topic_regex",
+        "state_changelog_topics",
+        "repartition_sink_topics",
+        "repartition_source_topics",
+        "copartition_groups",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("source_topics", "string", True, 0, 32767, 32767, 32767, None, None),
+        ("source_topic_regex", "string", True, 0, 32767, 32767, 32767, None, None),
+        ("state_changelog_topics", "struct", True, 0, 32767, 32767, 32767, None, TopicInfo),
+        ("repartition_sink_topics", "string", True, 0, 32767, 32767, 32767, None, None),
+        ("repartition_source_topics", "struct", True, 0, 32767, 32767, 32767, None, TopicInfo),
+        ("copartition_groups", "struct", True, 0, 32767, 32767, 32767, None, CopartitionGroup),
+    )
+
+    def __init__(
+        self,
+        *,
+        subtopology_id: str = "",
+        source_topics: Sequence[str] = (),
+        source_topic_regex: Sequence[str] = (),
+        state_changelog_topics: Sequence[TopicInfo] = (),
+        repartition_sink_topics: Sequence[str] = (),
+        repartition_source_topics: Sequence[TopicInfo] = (),
+        copartition_groups: Sequence[CopartitionGroup] = (),
+    ) -> None:
+        self.subtopology_id: str = subtopology_id
+        self.source_topics: Sequence[str] = source_topics
+        self.source_topic_regex: Sequence[str] = source_topic_regex
+        self.state_changelog_topics: Sequence[TopicInfo] = state_changelog_topics
+        self.repartition_sink_topics: Sequence[str] = repartition_sink_topics
+        self.repartition_source_topics: Sequence[TopicInfo] = repartition_source_topics
+        self.copartition_groups: Sequence[CopartitionGroup] = copartition_groups
+
+
+class Topology(Message):
+    __slots__ = (
+        "epoch",
+        "subtopologies",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("subtopologies", "struct", True, 0, 32767, 32767, 32767, None, Subtopology),
+    )
+
+    def __init__(self, *, epoch: int = 0, subtopologies: Sequence[Subtopology] = ()) -> None:
+        self.epoch: int = epoch
+        self.subtopologies: Sequence[Subtopology] = subtopologies
+
+
+class StreamsGroupHeartbeatRequest(Message):
+    __slots__ = (
+        "group_id",
+        "member_id",
+        "member_epoch",
+        "endpoint_information_epoch",
+        "instance_id",
+        "rack_id",
+        "rebalance_timeout_ms",
+        "topology",
+        "active_tasks",
+        "standby_tasks",
+        "warmup_tasks",
+        "process_id",
+        "user_endpoint",
+        "client_tags",
+        "task_offsets",
+        "task_end_offsets",
+        "shutdown_application",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("group_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("member_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("endpoint_information_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("instance_id", "string", False, 0, 32767, 0, 32767, None, None),
+        ("rack_id", "string", False, 0, 32767, 0, 32767, None, None),
+        ("rebalance_timeout_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("topology", "struct", False, 0, 32767, 0, 32767, None, Topology),
+        ("active_tasks", "struct", True, 0, 32767, 0, 32767, None, RequestTaskIds),
+        ("standby_tasks", "struct", True, 0, 32767, 0, 32767, None, RequestTaskIds),
+        ("warmup_tasks", "struct", True, 0, 32767, 0, 32767, None, RequestTaskIds),
+        ("process_id", "string", False, 0, 32767, 0, 32767, None, None),
+        ("user_endpoint", "struct", False, 0, 32767, 0, 32767, None, RequestEndpoint),
+        ("client_tags", "struct", True, 0, 32767, 0, 32767, None, KeyValue),
+        ("task_offsets", "struct", True, 0, 32767, 0, 32767, None, TaskOffset),
+        ("task_end_offsets", "struct", True, 0, 32767, 0, 32767, None, TaskOffset),
+        ("shutdown_application", "bool", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        member_id: str = "",
+        member_epoch: int = 0,
+        endpoint_information_epoch: int = 0,
+        instance_id: str | None = None,
+        rack_id: str | None = None,
+        rebalance_timeout_ms: int = -1,
+        topology: Topology | None = None,
+        active_tasks: Sequence[RequestTaskIds] | None = (),
+        standby_tasks: Sequence[RequestTaskIds] | None = (),
+        warmup_tasks: Sequence[RequestTaskIds] | None = (),
+        process_id: str | None = None,
+        user_endpoint: RequestEndpoint | None = None,
+        client_tags: Sequence[KeyValue] | None = (),
+        task_offsets: Sequence[TaskOffset] | None = (),
+        task_end_offsets: Sequence[TaskOffset] | None = (),
+        shutdown_application: bool = False,
+    ) -> None:
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.endpoint_information_epoch: int = endpoint_information_epoch
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.topology: Topology | None = topology
+        self.active_tasks: Sequence[RequestTaskIds] | None = active_tasks
+        self.standby_tasks: Sequence[RequestTaskIds] | None = standby_tasks
+        self.warmup_tasks: Sequence[RequestTaskIds] | None = warmup_tasks
+        self.process_id: str | None = process_id
+        self.user_endpoint: RequestEndpoint | None = user_endpoint
+        self.client_tags: Sequence[KeyValue] | None = client_tags
+        self.task_offsets: Sequence[TaskOffset] | None = task_offsets
+        self.task_end_offsets: Sequence[TaskOffset] | None = task_end_offsets
+        self.shutdown_application: bool = shutdown_application
+
+
+class ResponseTaskIds(Message):
+    __slots__ = (
+        "subtopology_id",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, subtopology_id: str = "", partitions: Sequence[int] = ()) -> None:
+        self.subtopology_id: str = subtopology_id
+        self.partitions: Sequence[int] = partitions
+
+
+class Status(Message):
+    __slots__ = (
+        "status_code",
+        "status_detail",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("status_code", "int8", False, 0, 32767, 32767, 32767, None, None),
+        ("status_detail", "string", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, status_code: int = 0, status_detail: str = "") -> None:
+        self.status_code: int = status_code
+        self.status_detail: str = status_detail
+
+
+class ResponseEndpoint(Message):
+    __slots__ = (
+        "host",
+        "port",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, host: str = "", port: int = 0) -> None:
+        self.host: str = host
+        self.port: int = port
+
+
+class TopicPartition(Message):
+    __slots__ = (
+        "topic",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
+        self.topic: str = topic
+        self.partitions: Sequence[int] = partitions
+
+
+class EndpointToPartitions(Message):
+    __slots__ = (
+        "user_endpoint",
+        "active_partitions",
+        "standby_partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("user_endpoint", "struct", False, 0, 32767, 32767, 32767, None, ResponseEndpoint),
+        ("active_partitions", "struct", True, 0, 32767, 32767, 32767, None, TopicPartition),
+        ("standby_partitions", "struct", True, 0, 32767, 32767, 32767, None, TopicPartition),
+    )
+
+    def __init__(
+        self,
+        *,
+        user_endpoint: ResponseEndpoint | None = None,
+        active_partitions: Sequence[TopicPartition] = (),
+        standby_partitions: Sequence[TopicPartition] = (),
+    ) -> None:
+        self.user_endpoint: ResponseEndpoint = ResponseEndpoint() if user_endpoint is None else user_endpoint
+        self.active_partitions: Sequence[TopicPartition] = active_partitions
+        self.standby_partitions: Sequence[TopicPartition] = standby_partitions
+
+
+class StreamsGroupHeartbeatResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+        "member_id",
+        "member_epoch",
+        "heartbeat_interval_ms",
+        "acceptable_recovery_lag",
+        "task_offset_interval_ms",
+        "status",
+        "active_tasks",
+        "standby_tasks",
+        "warmup_tasks",
+        "endpoint_information_epoch",
+        "partitions_by_user_endpoint",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+        ("member_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("member_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("heartbeat_interval_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("acceptable_recovery_lag", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("task_offset_interval_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("status", "struct", True, 0, 32767, 0, 32767, None, Status),
+        ("active_tasks", "struct", True, 0, 32767, 0, 32767, None, ResponseTaskIds),
+        ("standby_tasks", "struct", True, 0, 32767, 0, 32767, None, ResponseTaskIds),
+        ("warmup_tasks", "struct", True, 0, 32767, 0, 32767, None, ResponseTaskIds),
+        ("endpoint_information_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions_by_user_endpoint", "struct", True, 0, 32767, 0, 32767, None, EndpointToPartitions),
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        member_id: str = "",
+        member_epoch: int = 0,
+        heartbeat_interval_ms: int = 0,
+        acceptable_recovery_lag: int = 0,
+        task_offset_interval_ms: int = 0,
+        status: Sequence[Status] | None = (),
+        active_tasks: Sequence[ResponseTaskIds] | None = (),
+        standby_tasks: Sequence[ResponseTaskIds] | None = (),
+        warmup_tasks: Sequence[ResponseTaskIds] | None = (),
+        endpoint_information_epoch: int = 0,
+        partitions_by_user_endpoint: Sequence[EndpointToPartitions] | None = (),
+    ) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.heartbeat_interval_ms: int = heartbeat_interval_ms
+        self.acceptable_recovery_lag: int = acceptable_recovery_lag
+        self.task_offset_interval_ms: int = task_offset_interval_ms
+        self.status: Sequence[Status] | None = status
+        self.active_tasks: Sequence[ResponseTaskIds] | None = active_tasks
+        self.standby_tasks: Sequence[ResponseTaskIds] | None = standby_tasks
+        self.warmup_tasks: Sequence[ResponseTaskIds] | None = warmup_tasks
+        self.endpoint_information_epoch: int = endpoint_information_epoch
+        self.partitions_by_user_endpoint: Sequence[EndpointToPartitions] | None = partitions_by_user_endpoint

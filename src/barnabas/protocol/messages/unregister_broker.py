@@ -1,0 +1,35 @@
+"""UnregisterBrokerRequest and UnregisterBrokerResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class UnregisterBrokerRequest(Message):
+    __slots__ = ("broker_id",)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("broker_id", "int32", False, 0, 32767, 32767, 32767, None, None),)
+
+    def __init__(self, *, broker_id: int = 0) -> None:
+        self.broker_id: int = broker_id
+
+
+class UnregisterBrokerResponse(Message):
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("throttle_time_ms", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("error_message", "string", False, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message

@@ -1,0 +1,178 @@
+"""VoteRequest and VoteResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+from uuid import UUID
+
+from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
+
+
+class RequestPartitionData(Message):
+    __slots__ = (
+        "partition_index",
+        "replica_epoch",
+        "replica_id",
+        "replica_directory_id",
+        "voter_directory_id",
+        "last_offset_epoch",
+        "last_offset",
+        "pre_vote",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("replica_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("replica_id", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("replica_directory_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
+        ("voter_directory_id", "uuid", False, 1, 32767, 32767, 32767, None, None),
+        ("last_offset_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("last_offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("pre_vote", "bool", False, 2, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        replica_epoch: int = 0,
+        replica_id: int = 0,
+        replica_directory_id: UUID = ZERO_UUID,
+        voter_directory_id: UUID = ZERO_UUID,
+        last_offset_epoch: int = 0,
+        last_offset: int = 0,
+        pre_vote: bool = False,
+    ) -> None:
+        self.partition_index: int = partition_index
+        self.replica_epoch: int = replica_epoch
+        self.replica_id: int = replica_id
+        self.replica_directory_id: UUID = replica_directory_id
+        self.voter_directory_id: UUID = voter_directory_id
+        self.last_offset_epoch: int = last_offset_epoch
+        self.last_offset: int = last_offset
+        self.pre_vote: bool = pre_vote
+
+
+class RequestTopicData(Message):
+    __slots__ = (
+        "topic_name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, RequestPartitionData),
+    )
+
+    def __init__(self, *, topic_name: str = "", partitions: Sequence[RequestPartitionData] = ()) -> None:
+        self.topic_name: str = topic_name
+        self.partitions: Sequence[RequestPartitionData] = partitions
+
+
+class VoteRequest(Message):
+    __slots__ = (
+        "cluster_id",
+        "voter_id",
+        "topics",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("cluster_id", "string", False, 0, 32767, 0, 32767, None, None),
+        ("voter_id", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, RequestTopicData),
+    )
+
+    def __init__(self, *, cluster_id: str | None = None, voter_id: int = -1, topics: Sequence[RequestTopicData] = ()) -> None:
+        self.cluster_id: str | None = cluster_id
+        self.voter_id: int = voter_id
+        self.topics: Sequence[RequestTopicData] = topics
+
+
+class NodeEndpoint(Message):
+    __slots__ = (
+        "node_id",
+        "host",
+        "port",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("node_id", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("port", "uint16", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, node_id: int = 0, host: str = "", port: int = 0) -> None:
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+
+
+class ResponsePartitionData(Message):
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "leader_id",
+        "leader_epoch",
+        "vote_granted",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("vote_granted", "bool", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        error_code: int = 0,
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+        vote_granted: bool = False,
+    ) -> None:
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.vote_granted: bool = vote_granted
+
+
+class ResponseTopicData(Message):
+    __slots__ = (
+        "topic_name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic_name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 0, 32767, 32767, 32767, None, ResponsePartitionData),
+    )
+
+    def __init__(self, *, topic_name: str = "", partitions: Sequence[ResponsePartitionData] = ()) -> None:
+        self.topic_name: str = topic_name
+        self.partitions: Sequence[ResponsePartitionData] = partitions
+
+
+class VoteResponse(Message):
+    __slots__ = (
+        "error_code",
+        "topics",
+        "node_endpoints",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("error_code", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 0, 32767, 32767, 32767, None, ResponseTopicData),
+        ("node_endpoints", "struct", True, 1, 32767, 32767, 32767, 0, NodeEndpoint),
+    )
+
+    def __init__(
+        self, *, error_code: int = 0, topics: Sequence[ResponseTopicData] = (), node_endpoints: Sequence[NodeEndpoint] = ()
+    ) -> None:
+        self.error_code: int = error_code
+        self.topics: Sequence[ResponseTopicData] = topics
+        self.node_endpoints: Sequence[NodeEndpoint] = node_endpoints

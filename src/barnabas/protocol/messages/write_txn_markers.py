@@ -1,0 +1,129 @@
+"""WriteTxnMarkersRequest and WriteTxnMarkersResponse. Written by tools/generate_messages.py; do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from barnabas.protocol.message import FieldSpec, Message
+
+
+class WritableTxnMarkerTopic(Message):
+    __slots__ = (
+        "name",
+        "partition_indexes",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("partition_indexes", "int32", True, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, name: str = "", partition_indexes: Sequence[int] = ()) -> None:
+        self.name: str = name
+        self.partition_indexes: Sequence[int] = partition_indexes
+
+
+class WritableTxnMarker(Message):
+    __slots__ = (
+        "producer_id",
+        "producer_epoch",
+        "transaction_result",
+        "topics",
+        "coordinator_epoch",
+        "transaction_version",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("producer_id", "int64", False, 1, 32767, 32767, 32767, None, None),
+        ("producer_epoch", "int16", False, 1, 32767, 32767, 32767, None, None),
+        ("transaction_result", "bool", False, 1, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 1, 32767, 32767, 32767, None, WritableTxnMarkerTopic),
+        ("coordinator_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("transaction_version", "int8", False, 2, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(
+        self,
+        *,
+        producer_id: int = 0,
+        producer_epoch: int = 0,
+        transaction_result: bool = False,
+        topics: Sequence[WritableTxnMarkerTopic] = (),
+        coordinator_epoch: int = 0,
+        transaction_version: int = 0,
+    ) -> None:
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.transaction_result: bool = transaction_result
+        self.topics: Sequence[WritableTxnMarkerTopic] = topics
+        self.coordinator_epoch: int = coordinator_epoch
+        self.transaction_version: int = transaction_version
+
+
+class WriteTxnMarkersRequest(Message):
+    __slots__ = ("markers",)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("markers", "struct", True, 1, 32767, 32767, 32767, None, WritableTxnMarker),)
+
+    def __init__(self, *, markers: Sequence[WritableTxnMarker] = ()) -> None:
+        self.markers: Sequence[WritableTxnMarker] = markers
+
+
+class WritableTxnMarkerPartitionResult(Message):
+    __slots__ = (
+        "partition_index",
+        "error_code",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("error_code", "int16", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, partition_index: int = 0, error_code: int = 0) -> None:
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+
+
+class WritableTxnMarkerTopicResult(Message):
+    __slots__ = (
+        "name",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 1, 32767, 32767, 32767, None, None),
+        ("partitions", "struct", True, 1, 32767, 32767, 32767, None, WritableTxnMarkerPartitionResult),
+    )
+
+    def __init__(self, *, name: str = "", partitions: Sequence[WritableTxnMarkerPartitionResult] = ()) -> None:
+        self.name: str = name
+        self.partitions: Sequence[WritableTxnMarkerPartitionResult] = partitions
+
+
+class WritableTxnMarkerResult(Message):
+    __slots__ = (
+        "producer_id",
+        "topics",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("producer_id", "int64", False, 1, 32767, 32767, 32767, None, None),
+        ("topics", "struct", True, 1, 32767, 32767, 32767, None, WritableTxnMarkerTopicResult),
+    )
+
+    def __init__(self, *, producer_id: int = 0, topics: Sequence[WritableTxnMarkerTopicResult] = ()) -> None:
+        self.producer_id: int = producer_id
+        self.topics: Sequence[WritableTxnMarkerTopicResult] = topics
+
+
+class WriteTxnMarkersResponse(Message):
+    __slots__ = ("markers",)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("markers", "struct", True, 1, 32767, 32767, 32767, None, WritableTxnMarkerResult),
+    )
+
+    def __init__(self, *, markers: Sequence[WritableTxnMarkerResult] = ()) -> None:
+        self.markers: Sequence[WritableTxnMarkerResult] = markers

@@ -1,0 +1,112 @@
+"""Our codec against kio: the same bytes for every message in every version, both ways."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import io
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.index import load_entity_schema
+from kio.schema.index import schema_name_map
+from kio.serial import entity_writer
+from kio.static.constants import EntityType
+
+from barnabas.errors import MalformedMessage
+from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.message import ZERO_UUID, Message
+from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.metadata import MetadataRequest
+
+CASES = [
+    (module, kind, version)
+    for module, prefix, first, last, _ in APIS.values()
+    for kind in (EntityType.request, EntityType.response)
+    for version in range(first, last + 1)
+]
+
+
+def our_class(module: str, kio_name: str, kind: EntityType) -> type[Message]:
+    page = importlib.import_module(f"barnabas.protocol.messages.{module}")
+    prefixed = ("Request" if kind is EntityType.request else "Response") + kio_name
+    return getattr(page, kio_name, None) or getattr(page, prefixed)  # type: ignore[no-any-return]
+
+
+def comparable(value: Any) -> Any:
+    """kio's values as ours hold them."""
+    if isinstance(value, timedelta):
+        return round(value.total_seconds() * 1000)
+    if isinstance(value, datetime):
+        return round(value.timestamp() * 1000)
+    if isinstance(value, tuple):
+        return [comparable(v) for v in value]
+    if dataclasses.is_dataclass(value):
+        return {f.name: comparable(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    return value
+
+
+def assert_same(ours: Any, theirs: Any) -> None:
+    if isinstance(theirs, dict):
+        for name, value in theirs.items():
+            mine = next(getattr(ours, n) for n in (name, name + "_ms", name + "_") if hasattr(ours, n))
+            if value is None and mine in (ZERO_UUID, -1):
+                continue
+            assert_same(mine, value)
+    elif isinstance(theirs, list):
+        assert len(ours) == len(theirs)
+        for a, b in zip(ours, theirs, strict=True):
+            assert_same(a, b)
+    elif isinstance(theirs, UUID):
+        assert ours == theirs
+    elif isinstance(ours, memoryview):
+        assert bytes(ours) == theirs
+    else:
+        assert ours == theirs
+
+
+@pytest.mark.parametrize(("module", "kind", "version"), CASES, ids=lambda v: v.name if isinstance(v, EntityType) else str(v))
+def test_every_message_reads_and_writes_as_kio_does(module: str, kind: EntityType, version: int) -> None:
+    schema = load_entity_schema(module, version, kind)
+    cls = our_class(module, schema.__name__, kind)
+    write = entity_writer(schema)
+
+    @given(st.from_type(schema))
+    @settings(max_examples=3, database=None, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    def check(message: Any) -> None:
+        out = io.BytesIO()
+        write(out, message)
+        ours = decode(cls, version, out.getvalue())
+        assert_same(ours, comparable(message))
+        assert bytes(encode(ours, version)) == out.getvalue()
+
+    check()
+
+
+def test_every_schema_of_kio_has_a_class() -> None:
+    assert {m for m, *_ in APIS.values()} <= set(schema_name_map)
+
+
+@given(st.binary(max_size=200), st.integers(0, 13))
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_decode_or_are_refused(data: bytes, version: int) -> None:
+    try:
+        message = decode(MetadataRequest, version, data)
+    except MalformedMessage as error:
+        assert error.message_name == "MetadataRequest"
+    else:
+        assert decode(MetadataRequest, version, encode(message, version)) == message
+
+
+def test_an_array_longer_than_the_bytes_left_is_refused_before_it_is_made() -> None:
+    with pytest.raises(MalformedMessage, match="array of 1000000000 elements"):
+        decode(MetadataRequest, 0, (1_000_000_000).to_bytes(4, "big") + bytes(100))
+
+
+def test_unknown_tagged_fields_are_skipped() -> None:
+    plain = bytes(encode(MetadataRequest(topics=None), 12))
+    assert decode(MetadataRequest, 12, plain[:-1] + b"\x01\x63\x03abc") == MetadataRequest(topics=None)

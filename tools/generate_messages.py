@@ -1,0 +1,270 @@
+"""Write `src/barnabas/protocol/messages/` from the protocol facts that the kio package carries.
+
+kio holds one dataclass for each message and version. This folds the versions of a message into one class whose fields know the
+versions they belong to, so that the code above the protocol sees one type whatever a client speaks.
+
+Run as `python tools/generate_messages.py`; a test checks that the written files are what this would write.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import keyword
+import subprocess
+import sys
+import types
+import typing
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+from kio.index import load_entity_schema
+from kio.schema.index import api_key_map, schema_name_map
+from kio.static.constants import EntityType
+
+TARGET = Path(__file__).resolve().parent.parent / "src" / "barnabas" / "protocol" / "messages"
+DATA_MESSAGES = ("consumer_protocol_subscription", "consumer_protocol_assignment")
+OPEN_END = 32767  # a field that the newest known version still has belongs to every later one
+
+PYTHON_TYPES = {
+    "bool": "bool", "int8": "int", "int16": "int", "int32": "int", "int64": "int", "uint16": "int", "uint32": "int",
+    "float64": "float", "string": "str", "bytes": "bytes", "uuid": "UUID", "records": "Buffer",
+}  # fmt: skip
+IMPLICIT_DEFAULTS = {"bool": "False", "float64": "0.0", "string": '""', "bytes": 'b""', "uuid": "ZERO_UUID", "records": "None"}
+WIRE_TYPES = {"error_code": "int16", "timedelta_i32": "int32", "timedelta_i64": "int64", "datetime_i64": "int64"}
+
+
+@dataclasses.dataclass
+class FieldFacts:
+    name: str
+    wire_type: str  # "struct" for a nested message
+    is_array: bool
+    tag: int | None
+    item: str | None
+    versions: list[int] = dataclasses.field(default_factory=list)
+    nullable: list[int] = dataclasses.field(default_factory=list)
+    default: str | None = None
+
+
+@dataclasses.dataclass
+class ClassFacts:
+    name: str
+    fields: dict[str, FieldFacts] = dataclasses.field(default_factory=dict)
+    order: dict[str, set[str]] = dataclasses.field(default_factory=dict)  # field -> those before it
+    versions: list[int] = dataclasses.field(default_factory=list)
+    flexible: list[int] = dataclasses.field(default_factory=list)
+
+    def sorted_fields(self) -> list[FieldFacts]:
+        return [self.fields[n] for n in TopologicalSorter(self.order).static_order()]
+
+
+def unfold(annotation: object) -> tuple[object, bool, bool]:
+    """The element type of an annotation, whether it is an array and whether null is allowed."""
+    nullable = array = False
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        nullable = True
+        (annotation,) = (a for a in typing.get_args(annotation) if a is not type(None))
+    if typing.get_origin(annotation) is tuple:
+        array = True
+        annotation = typing.get_args(annotation)[0]
+    return annotation, array, nullable
+
+
+def render_default(field: dataclasses.Field[object], wire_type: str) -> str | None:
+    value = field.default
+    if value is dataclasses.MISSING or dataclasses.is_dataclass(value):
+        return None
+    if isinstance(value, timedelta):
+        return str(round(value.total_seconds() * 1000))
+    if value is None:
+        return {"uuid": "ZERO_UUID", "int64": "-1"}.get(wire_type, "None")
+    if isinstance(value, uuid.UUID):
+        return "ZERO_UUID"
+    if isinstance(value, tuple):
+        return "()"
+    if isinstance(value, bool):
+        return repr(value)
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, float):
+        return repr(float(value))
+    return '"' + str(value) + '"' if isinstance(value, str) else repr(value)
+
+
+def collect(schema: type, version: int, known: dict[str, ClassFacts]) -> str:
+    facts = known.setdefault(schema.__name__, ClassFacts(schema.__name__))
+    if version in facts.versions:  # used by two fields of one message
+        return schema.__name__
+    facts.versions.append(version)
+    if schema.__flexible__:
+        facts.flexible.append(version)
+    hints = typing.get_type_hints(schema)
+    previous: str | None = None
+    for field in dataclasses.fields(schema):
+        element, is_array, nullable = unfold(hints[field.name])
+        kafka_type = field.metadata.get("kafka_type", "struct")
+        wire_type = WIRE_TYPES.get(kafka_type, kafka_type)
+        item = collect(element, version, known) if wire_type == "struct" else None  # type: ignore[arg-type]
+        name = field.name + ("_ms" if kafka_type.startswith(("timedelta", "datetime")) else "")
+        name += "_" if keyword.iskeyword(name) else ""
+        found = facts.fields.setdefault(name, FieldFacts(name, wire_type, is_array, field.metadata.get("tag"), item))
+        if (found.wire_type, found.is_array, found.tag) != (wire_type, is_array, field.metadata.get("tag")):
+            raise SystemExit(f"{schema.__name__}.{name} changes its type between versions")
+        found.versions.append(version)
+        if nullable and wire_type not in {"uuid", "int64"}:
+            found.nullable.append(version)
+        found.default = render_default(field, wire_type) or found.default
+        facts.order.setdefault(name, set())
+        if previous is not None:
+            facts.order[name].add(previous)
+        previous = name
+    return schema.__name__
+
+
+def version_range(versions: list[int], newest: int) -> tuple[int, int]:
+    if versions != list(range(versions[0], versions[-1] + 1)):
+        raise SystemExit(f"versions with a hole: {versions}")
+    return versions[0], OPEN_END if versions[-1] == newest else versions[-1]
+
+
+def render_class(facts: ClassFacts, newest: int) -> Iterator[str]:
+    fields = facts.sorted_fields()
+    yield f"class {facts.name}(Message):"
+    yield f"    __slots__ = ({''.join(f'{f.name!r}, ' for f in fields)})".replace("'", '"').replace(", )", ",)")
+    flexible = min(facts.flexible, default=OPEN_END)
+    yield f"    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = {min(facts.versions)}, {max(facts.versions)}, {flexible}"
+    yield "    FIELDS: ClassVar[tuple[FieldSpec, ...]] = ("
+    for f in fields:
+        low, high = version_range(f.versions, newest)
+        null_low, null_high = version_range(f.nullable, newest) if f.nullable else (OPEN_END, OPEN_END)
+        item = f.item or "None"
+        yield f'        ("{f.name}", "{f.wire_type}", {f.is_array}, {low}, {high}, {null_low}, {null_high}, {f.tag}, {item}),'
+    yield "    )"
+    if not fields:
+        return
+    yield ""
+    yield "    def __init__(self, *, " + ", ".join(parameter(f) for f in fields) + ") -> None:"
+    for f in fields:
+        value = f.name
+        if f.wire_type == "struct" and not f.is_array and f.default is None and not f.nullable:
+            value = f"{f.item}() if {f.name} is None else {f.name}"
+        yield f"        self.{f.name}{attribute_type(f)} = {value}"
+
+
+def element_type(f: FieldFacts) -> str:
+    return f.item or PYTHON_TYPES[f.wire_type]
+
+
+def attribute_type(f: FieldFacts) -> str:
+    nullable = bool(f.nullable) or f.wire_type == "records"
+    base = f"Sequence[{element_type(f)}]" if f.is_array else element_type(f)
+    return f": {base}{' | None' if nullable else ''}"
+
+
+def parameter(f: FieldFacts) -> str:
+    base = f"Sequence[{element_type(f)}]" if f.is_array else element_type(f)
+    default = f.default
+    if default is None:
+        default = "()" if f.is_array else "None" if f.wire_type == "struct" else IMPLICIT_DEFAULTS.get(f.wire_type, "0")
+    return f"{f.name}: {base}{' | None' if f.nullable or default == 'None' else ''} = {default}"
+
+
+def disambiguate(request: dict[str, ClassFacts], response: dict[str, ClassFacts]) -> None:
+    """One module holds both directions; a nested name that both use gets its direction in front."""
+    for name in set(request) & set(response):
+        for direction, classes in (("Request", request), ("Response", response)):
+            facts = classes[name]
+            facts.name = direction + name
+            for other in classes.values():
+                for f in other.fields.values():
+                    if f.item == name:
+                        f.item = facts.name
+
+
+def bottom_up(known: dict[str, ClassFacts]) -> list[ClassFacts]:
+    """Classes in an order in which each one's items come before it."""
+    by_name = {facts.name: facts for facts in known.values()}
+    uses = {facts.name: {f.item for f in facts.fields.values() if f.item} for facts in known.values()}
+    return [by_name[name] for name in TopologicalSorter(uses).static_order()]
+
+
+def render_module(name: str, api_key: int | None) -> str:
+    versions = sorted(schema_name_map[name])
+    kinds = (EntityType.request, EntityType.response) if api_key is not None else (EntityType.data,)
+    groups: list[dict[str, ClassFacts]] = []
+    roots: list[str] = []
+    for kind in kinds:
+        known: dict[str, ClassFacts] = {}
+        for version in versions:
+            root = collect(load_entity_schema(name, version, kind), version, known)
+        groups.append(known)
+        roots.append(root)
+    if len(groups) == 2:
+        disambiguate(*groups)
+    body: list[str] = []
+    for known in groups:
+        for facts in bottom_up(known):
+            body += ["", "", *render_class(facts, versions[-1])]
+    text = "\n".join(body)
+    lines = [f'"""{" and ".join(roots)}. Written by tools/generate_messages.py; do not edit."""', ""]
+    lines += ["from __future__ import annotations", ""]
+    lines += ["from collections.abc import Sequence"] if "Sequence[" in text else []
+    lines += ["from typing import ClassVar"]
+    lines += ["from uuid import UUID"] if "UUID =" in text.replace("ZERO_UUID =", "") or ": UUID" in text or "[UUID" in text else []
+    names = ["FieldSpec", "Message"] + (["Buffer"] if "Buffer" in text else []) + (["ZERO_UUID"] if "ZERO_UUID" in text else [])
+    lines += ["", f"from barnabas.protocol.message import {', '.join(sorted(names, key=lambda n: (not n.isupper(), n)))}"]
+    return "\n".join(lines) + text + "\n"
+
+
+def render_index() -> str:
+    lines = [
+        '"""Every message the protocol knows, by API key. Written by tools/generate_messages.py; do not edit."""',
+        "",
+        "# API key: (module, class prefix, first version, last version, first flexible version)",
+        "APIS: dict[int, tuple[str, str, int, int, int]] = {",
+    ]
+    for key, name in sorted(api_key_map.items()):
+        versions = sorted(schema_name_map[name])
+        schemas = {v: load_entity_schema(name, v, EntityType.request) for v in versions}
+        flexible = min((v for v, s in schemas.items() if s.__flexible__), default=OPEN_END)
+        prefix = schemas[versions[0]].__name__.removesuffix("Request")
+        lines.append(f'    {key}: ("{name}", "{prefix}", {versions[0]}, {versions[-1]}, {flexible}),')
+    return "\n".join([*lines, "}", ""])
+
+
+def render_all() -> dict[str, str]:
+    pages = {"__init__.py": render_index()}
+    for key, name in sorted(api_key_map.items()):
+        pages[f"{name}.py"] = render_module(name, key)
+    for name in DATA_MESSAGES:
+        pages[f"{name}.py"] = render_module(name, None)
+    return {name: format_python(text) for name, text in pages.items()}
+
+
+def format_python(text: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--line-length", "130", "-"], input=text, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file differs")
+    check = parser.parse_args().check
+    stale = []
+    for name, text in render_all().items():
+        path = TARGET / name
+        if check:
+            stale += [] if path.exists() and path.read_text() == text else [name]
+        else:
+            path.write_text(text)
+    if stale:
+        raise SystemExit(f"not as generated: {', '.join(stale)}")
+
+
+if __name__ == "__main__":
+    main()
