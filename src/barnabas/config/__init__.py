@@ -1,0 +1,1 @@
+"""Configuration keys, their types, defaults and meaning; names and defaults are Kafka's."""

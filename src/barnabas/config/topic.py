@@ -1,0 +1,41 @@
+"""The settings of one topic as the log and the partition use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FOREVER = -1  # of retention: no limit
+MAX_INT64 = 2**63 - 1
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """Parsed topic settings; the field is the key's name with underscores, the defaults are Kafka 4.3's."""
+
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    delete_retention_ms: int = 24 * HOUR_MS
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = MAX_INT64
+    flush_ms: int = MAX_INT64
+    index_interval_bytes: int = 4096
+    max_compaction_lag_ms: int = MAX_INT64
+    max_message_bytes: int = 1_048_588
+    message_timestamp_after_max_ms: int = HOUR_MS
+    message_timestamp_before_max_ms: int = MAX_INT64
+    message_timestamp_type: str = "CreateTime"
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    min_insync_replicas: int = 1
+    preallocate: bool = False
+    retention_bytes: int = FOREVER
+    retention_ms: int = 7 * 24 * HOUR_MS
+    segment_bytes: int = 1_073_741_824
+    segment_index_bytes: int = 10_485_760
+    segment_jitter_ms: int = 0
+    segment_ms: int = 7 * 24 * HOUR_MS
+    unclean_leader_election_enable: bool = False
