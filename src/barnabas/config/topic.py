@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from barnabas.errors import ConfigError
+
 FOREVER = -1  # of retention: no limit
 MAX_INT64 = 2**63 - 1
 HOUR_MS = 3_600_000
@@ -39,3 +41,13 @@ class TopicConfig:
     segment_jitter_ms: int = 0
     segment_ms: int = 7 * 24 * HOUR_MS
     unclean_leader_election_enable: bool = False
+
+
+def check_together(config: TopicConfig) -> None:
+    """Raises ConfigError for settings that contradict each other."""
+    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        raise ConfigError(
+            "max.compaction.lag.ms",
+            str(config.max_compaction_lag_ms),
+            f"at least min.compaction.lag.ms ({config.min_compaction_lag_ms})",
+        )

@@ -1,0 +1,188 @@
+"""The configuration of a broker: every key as a typed attribute.
+
+Owns the way from text to `BrokerConfig` and what follows from several keys together: log directories, listeners, the node's id,
+and the settings of topics that set nothing themselves.
+
+Rules
+  1. A `BrokerConfig` never changes; dynamic settings make a new one (`with_dynamic`).
+  2. An unknown key, or one that has no effect here, is a warning; a value that is not allowed is a ConfigError.
+  3. Text that was given is kept (`given`), because admin tools ask where each value comes from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from barnabas.config import definitions
+from barnabas.config.broker_attributes import BrokerAttributes
+from barnabas.config.definition import ConfigKey, Effect, Value
+from barnabas.config.listeners import Endpoint, parse_listeners, parse_protocol_map
+from barnabas.config.topic import TopicConfig, check_together
+from barnabas.errors import ConfigError
+
+LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.(.+)")
+DEFAULTS: dict[str, Value] = {key.attribute: key.default for key in definitions.BROKER.values()}
+
+
+class BrokerConfig(BrokerAttributes):
+    """The settings of one broker; the attributes are Kafka's keys with underscores, `None` where a key is unset.
+
+    Args:
+        given: the text of each known key that was set.
+    """
+
+    given: Mapping[str, str]
+
+    def __init__(self, values: Mapping[str, Value], given: Mapping[str, str]) -> None:
+        self.__dict__.update(DEFAULTS)
+        self.__dict__.update(values)
+        self.__dict__["given"] = MappingProxyType(dict(given))
+        self.__dict__.update(_resolved(self))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{name} of a BrokerConfig cannot be set")
+
+    def __repr__(self) -> str:
+        shown = {
+            k: "[hidden]" if definitions.BROKER[k].is_sensitive else v for k, v in self.given.items() if k in definitions.BROKER
+        }
+        return f"BrokerConfig({shown})"
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> tuple[BrokerConfig, tuple[str, ...]]:
+        """The configuration and a warning for each key that is unknown or without effect; raises ConfigError."""
+        values: dict[str, Value] = {}
+        given: dict[str, str] = {}
+        warnings: list[str] = []
+        for name, text in properties.items():
+            key = _known(name)
+            if key is None:
+                warnings.append(f"unknown configuration key {name}")
+                continue
+            value = key.read(text)
+            given[name] = text
+            if name == key.name:
+                values[key.attribute] = value
+            if key.effect is Effect.NONE:
+                warnings.append(f"configuration key {name} is accepted and has no effect")
+        config = cls(values, given)
+        config.validate()
+        return config, tuple(warnings)
+
+    def with_dynamic(self, texts: Mapping[str, str]) -> BrokerConfig:
+        """A copy in which the values of `texts` stand over the given ones; raises ConfigError."""
+        values = {name: value for name, value in self.__dict__.items() if name in DEFAULTS}
+        for name, text in texts.items():
+            key = definitions.BROKER.get(name)
+            if key is not None:
+                values[key.attribute] = key.read(text)
+        return BrokerConfig(values, self.given)
+
+    def validate(self) -> None:
+        """Raises ConfigError where keys do not go together."""
+        names = {endpoint.listener for endpoint in self.listener_endpoints}
+        for endpoint in self.advertised_endpoints:
+            if endpoint.listener not in names:
+                raise ConfigError(
+                    "advertised.listeners", endpoint.listener, f"the name of a listener: {', '.join(sorted(names))}"
+                )
+            if endpoint.host in {"0.0.0.0", "::"} and "advertised.listeners" in self.given:
+                raise ConfigError("advertised.listeners", endpoint.host, "an address that clients can reach")
+        if not names:
+            raise ConfigError("listeners", ",".join(self.listeners), "at least one listener for clients")
+        if {"broker.id", "node.id"} <= self.given.keys() and self.broker_id != self.node_id:
+            raise ConfigError("broker.id", str(self.broker_id), f"the same as node.id ({self.node_id})")
+        for low, high in (("group.min.session.timeout.ms", "group.max.session.timeout.ms"),):
+            minimum, maximum = getattr(self, low.replace(".", "_")), getattr(self, high.replace(".", "_"))
+            if minimum > maximum:
+                raise ConfigError(low, str(minimum), f"at most {high} ({maximum})")
+        check_together(self.topic_defaults)
+
+    @cached_property
+    def listener_endpoints(self) -> tuple[Endpoint, ...]:
+        """The listeners to open."""
+        return self._without_controller(parse_listeners("listeners", self.listeners, self._protocols))
+
+    @cached_property
+    def advertised_endpoints(self) -> tuple[Endpoint, ...]:
+        """What clients are told; an empty host or port 0 is for the server to fill in."""
+        return self._without_controller(parse_listeners("advertised.listeners", self.advertised_listeners, self._protocols))
+
+    @cached_property
+    def topic_defaults(self) -> TopicConfig:
+        """The settings of a topic that sets none."""
+        return TopicConfig(
+            cleanup_policy=frozenset(self.log_cleanup_policy),
+            compression_type=self.compression_type,
+            compression_gzip_level=self.compression_gzip_level,
+            compression_lz4_level=self.compression_lz4_level,
+            compression_zstd_level=self.compression_zstd_level,
+            delete_retention_ms=self.log_cleaner_delete_retention_ms,
+            file_delete_delay_ms=self.log_segment_delete_delay_ms,
+            flush_messages=self.log_flush_interval_messages,
+            flush_ms=_first(self.log_flush_interval_ms, self.log_flush_scheduler_interval_ms),
+            index_interval_bytes=self.log_index_interval_bytes,
+            max_compaction_lag_ms=self.log_cleaner_max_compaction_lag_ms,
+            max_message_bytes=self.message_max_bytes,
+            message_timestamp_after_max_ms=self.log_message_timestamp_after_max_ms,
+            message_timestamp_before_max_ms=self.log_message_timestamp_before_max_ms,
+            message_timestamp_type=self.log_message_timestamp_type,
+            min_cleanable_dirty_ratio=self.log_cleaner_min_cleanable_ratio,
+            min_compaction_lag_ms=self.log_cleaner_min_compaction_lag_ms,
+            min_insync_replicas=self.min_insync_replicas,
+            preallocate=self.log_preallocate,
+            retention_bytes=self.log_retention_bytes,
+            retention_ms=self._retention_ms(),
+            segment_bytes=self.log_segment_bytes,
+            segment_index_bytes=self.log_index_size_max_bytes,
+            segment_jitter_ms=_first(self.log_roll_jitter_ms, self.log_roll_jitter_hours * 3_600_000),
+            segment_ms=_first(self.log_roll_ms, self.log_roll_hours * 3_600_000),
+            unclean_leader_election_enable=self.unclean_leader_election_enable,
+        )
+
+    @cached_property
+    def _protocols(self) -> dict[str, str]:
+        protocols = parse_protocol_map(self.listener_security_protocol_map)
+        for name in self.controller_listener_names:
+            protocols.setdefault(name.upper(), "PLAINTEXT")
+        return protocols
+
+    def _without_controller(self, endpoints: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:
+        controllers = {name.upper() for name in self.controller_listener_names}
+        return tuple(endpoint for endpoint in endpoints if endpoint.listener not in controllers)
+
+    def _retention_ms(self) -> int:
+        minutes = self.log_retention_minutes
+        longer = self.log_retention_hours * 3_600_000 if minutes is None else minutes * 60_000
+        retention = _first(self.log_retention_ms, longer)
+        return -1 if retention < 0 else retention
+
+
+def _known(name: str) -> ConfigKey | None:
+    key = definitions.BROKER.get(name)
+    if key is None and (match := LISTENER_KEY.fullmatch(name)):
+        key = definitions.BROKER.get(match[1])
+    return key
+
+
+def _first(preferred: int | None, otherwise: int) -> int:
+    return otherwise if preferred is None else preferred
+
+
+def _resolved(config: BrokerConfig) -> dict[str, Value]:
+    """The keys that take another key's value when unset."""
+    given = config.given
+    node_id = config.broker_id if "broker.id" in given and "node.id" not in given else config.node_id
+    broker_id = config.broker_id if "broker.id" in given else node_id
+    unset: tuple[str, ...] | None = None
+    dirs, advertised = config.__dict__.get("log_dirs", unset), config.__dict__.get("advertised_listeners", unset)
+    return {
+        "node_id": node_id,
+        "broker_id": broker_id,
+        "log_dirs": config.log_dir if dirs is None else dirs,
+        "advertised_listeners": config.listeners if advertised is None else advertised,
+    }

@@ -1,0 +1,41 @@
+"""Checks of values that are small languages of their own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from barnabas.config.definition import Value
+from barnabas.errors import ConfigError
+
+REPLICA = re.compile(r"\d+:\d+")
+REPLICAS_ALLOWED = (
+    "Must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+)
+DURATION = re.compile(r"by_duration:[pP](?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """`*`, or a list of partition:broker."""
+
+    def __call__(self, key: str, value: Value) -> None:
+        assert isinstance(value, tuple)
+        if value not in {(), ("*",)} and not all(REPLICA.fullmatch(word) for word in value):
+            raise ConfigError(key, ",".join(value), REPLICAS_ALLOWED)
+
+    def __str__(self) -> str:
+        return "*, or partition:broker, ..."
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetReset:
+    """Where a share group starts: a word, or a duration before now (ISO 8601)."""
+
+    def __call__(self, key: str, value: Value) -> None:
+        text = str(value)
+        if text not in {"latest", "earliest"} and not DURATION.fullmatch(text):
+            raise ConfigError(key, text, "must be one of: latest, earliest, by_duration:PnDTnHnMn.nS")
+
+    def __str__(self) -> str:
+        return "latest, earliest, by_duration:PnDTnHnMn.nS"

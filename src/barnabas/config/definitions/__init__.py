@@ -1,0 +1,42 @@
+"""Every key of Kafka 4.3, by whom it belongs to: the broker, a topic, a group, or a client-metrics subscription."""
+
+from __future__ import annotations
+
+from barnabas.config.definition import ConfigKey
+from barnabas.config.definitions import (
+    classic_groups,
+    client_metrics,
+    cluster,
+    group,
+    log,
+    metrics,
+    network,
+    new_groups,
+    oauth,
+    replication,
+    sasl,
+    tiered,
+    tls,
+    topic,
+    transactions,
+)
+
+BROKER_MODULES = (
+    cluster,
+    network,
+    log,
+    replication,
+    classic_groups,
+    new_groups,
+    transactions,
+    tiered,
+    metrics,
+    sasl,
+    oauth,
+    tls,
+)
+
+BROKER: dict[str, ConfigKey] = {key.name: key for module in BROKER_MODULES for key in module.KEYS}
+TOPIC: dict[str, ConfigKey] = {key.name: key for key in topic.KEYS}
+GROUP: dict[str, ConfigKey] = {key.name: key for key in group.KEYS}
+CLIENT_METRICS: dict[str, ConfigKey] = {key.name: key for key in client_metrics.KEYS}

@@ -1,0 +1,68 @@
+"""Broker keys of TLS."""
+
+from __future__ import annotations
+
+from barnabas.config.definition import ConfigKey, one_of
+from barnabas.config.definitions.words import (
+    BOOLEAN,
+    CLASS,
+    LIST,
+    LOW,
+    MEDIUM,
+    NO_EFFECT,
+    PASSWORD,
+    PER_BROKER,
+    READ_ONLY,
+    STRING,
+)
+
+# fmt: off
+KEYS = (
+    ConfigKey("ssl.allow.dn.changes", BOOLEAN, False, None, LOW, READ_ONLY, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.allow.san.changes", BOOLEAN, False, None, LOW, READ_ONLY, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.cipher.suites", LIST, (), None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.client.auth", STRING, "none", one_of("required", "requested", "none"), MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.endpoint.identification.algorithm", STRING, "https", None, LOW, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.engine.factory.class", CLASS, None, None, LOW, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.key.password", PASSWORD, None, None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.keymanager.algorithm", STRING, "SunX509", None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.keystore.certificate.chain", PASSWORD, None, None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.keystore.key", PASSWORD, None, None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.keystore.location", STRING, None, None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.keystore.password", PASSWORD, None, None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.keystore.type", STRING, "JKS", None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.principal.mapping.rules", STRING, "DEFAULT", None, LOW, READ_ONLY, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.protocol", STRING, "TLSv1.3", None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.provider", STRING, None, None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.secure.random.implementation", STRING, None, None, LOW, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.trustmanager.algorithm", STRING, "PKIX", None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.truststore.certificates", PASSWORD, None, None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.truststore.location", STRING, None, None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.truststore.password", PASSWORD, None, None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+    ConfigKey("ssl.truststore.type", STRING, "JKS", None, MEDIUM, PER_BROKER, NO_EFFECT,
+              ""),
+)
+# fmt: on

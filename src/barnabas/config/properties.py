@@ -1,0 +1,97 @@
+"""Reading of Java .properties files, as Kafka's server.properties is one.
+
+Natural lines are joined where one ends in an odd number of backslashes; `#` and `!` start a comment at the head of a line only;
+the key ends at the first unescaped `=`, `:` or white space; \\t \\n \\r \\f and \\uXXXX are escapes, any other escaped character
+stands for itself. A key given twice has its last value.
+
+Source: the description of java.util.Properties.load.
+"""
+
+from __future__ import annotations
+
+import re
+
+from barnabas.errors import ConfigError
+
+WHITE = " \t\f"
+ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def parse_properties_file(text: str) -> dict[str, str]:
+    """The keys and values of a file; raises ConfigError for a broken \\u escape."""
+    result: dict[str, str] = {}
+    for line in _logical_lines(text):
+        end = _key_end(line)
+        rest = line[end:].lstrip(WHITE)
+        if rest[:1] in {"=", ":"}:
+            rest = rest[1:].lstrip(WHITE)
+        result[_unescape(line[:end])] = _unescape(rest)
+    return result
+
+
+def _logical_lines(text: str) -> list[str]:
+    lines: list[str] = []
+    pending: str | None = None
+    for natural in LINE_END.split(text):
+        line = natural.lstrip(WHITE)
+        if pending is None and (not line or line[0] in "#!"):
+            continue
+        joined = (pending or "") + line
+        if _ends_in_odd_backslashes(line):
+            pending = joined[:-1]
+        else:
+            lines.append(joined)
+            pending = None
+    if pending is not None:
+        lines.append(pending)
+    return [line for line in lines if line]
+
+
+def _ends_in_odd_backslashes(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _key_end(line: str) -> int:
+    position = 0
+    while position < len(line):
+        if line[position] == "\\":
+            position += 2
+            continue
+        if line[position] in "=:" or line[position] in WHITE:
+            return position
+        position += 1
+    return len(line)
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    position = 0
+    while position < len(text):
+        character = text[position]
+        position += 1
+        if character != "\\" or position == len(text):
+            out += character if character != "\\" else ""
+            continue
+        escaped = text[position]
+        position += 1
+        if escaped == "u":
+            out.append(_unicode(text, position))
+            position += 4
+        else:
+            out.append(ESCAPES.get(escaped, escaped))
+    return _join_surrogates("".join(out))
+
+
+def _unicode(text: str, position: int) -> str:
+    digits = text[position : position + 4]
+    if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+        raise ConfigError("\\u" + digits, text, "four hexadecimal digits after \\u")
+    return chr(int(digits, 16))
+
+
+def _join_surrogates(text: str) -> str:
+    """Java writes a character beyond 16 bits as two escapes."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
