@@ -5,3 +5,11 @@ Those that a user may set are configuration keys (`config.py`); these are the on
 
 MAX_ARRAY_LENGTH = 1_000_000  # elements of one array in a request
 MAX_TAGGED_FIELDS = 10_000  # tagged fields behind one struct of a request
+MAX_BUFFERS_PER_WRITE = 64  # buffers handed to one writev; the kernel takes 1,024
+RECEIVE_BUFFER_BYTES = 256 * 1024  # the one buffer into which all connections of a loop receive
+FRAME_GROWTH_BYTES = 1024 * 1024  # memory given to a frame ahead of the bytes that arrived for it
+MAX_REQUESTS_IN_FLIGHT = 1_000  # requests of one connection that wait for their answers; then its socket is not read
+MAX_UNSENT_BYTES = 8 * 1024 * 1024  # answers a slow reader leaves in memory; then its requests are not read
+MAX_HTTP_HEAD_BYTES = 16 * 1024  # of a request to the metrics listener
+MAX_HTTP_CONNECTIONS = 64  # to the metrics listener at once
+HTTP_TIMEOUT_S = 10.0  # for one request to the metrics listener

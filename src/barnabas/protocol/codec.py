@@ -126,7 +126,7 @@ def _check_array(view: memoryview, position: int, length: int) -> None:
         raise ValueError(f"an array of {length} elements where {len(view) - position} bytes are left")
 
 
-def _skip_tagged_fields(view: memoryview, position: int, known: dict[int, Any], message: Any) -> int:
+def skip_tagged_fields(view: memoryview, position: int, known: dict[int, Any], message: Any) -> int:
     count, position = read_varint(view, position)
     if count > limits.MAX_TAGGED_FIELDS:
         raise ValueError(f"{count} tagged fields")
@@ -204,7 +204,7 @@ class _Source:
 class _ReaderSource(_Source):
     def text(self) -> str:
         self.names.update(
-            cls=self.cls, compact=_read_compact_length, piece=_slice, check=_check_array, tags=_skip_tagged_fields, null=_null,
+            cls=self.cls, compact=_read_compact_length, piece=_slice, check=_check_array, tags=skip_tagged_fields, null=_null,
             UUID=UUID, short=struct.Struct(">h").unpack_from, long=struct.Struct(">i").unpack_from, unpack=struct.unpack_from,
         )  # fmt: skip
         for run in self.runs():

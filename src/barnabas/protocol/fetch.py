@@ -1,0 +1,143 @@
+"""The hot half of the Fetch codec: answers whose records are pieces of files that go to the socket without being read.
+
+Requests are decoded by the general codec; an answer here is a list of buffers and whatever stands for record data, so that the
+payload never passes through Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from barnabas.protocol.codec import write_varint
+
+FIRST_FLEXIBLE_VERSION = 12
+FIRST_TOPIC_ID_VERSION = 13
+_I16, _I32 = Struct(">h"), Struct(">i")
+_HEAD_4 = Struct(">ihqq")  # index, error code, high watermark, last stable offset
+_HEAD_5 = Struct(">ihqqq")  # and log start offset
+_ABORTED = Struct(">qq")
+
+
+class RecordData(Protocol):
+    """Record data of known size: a file region or a buffer."""
+
+    @property
+    def size(self) -> int: ...
+
+
+class FetchedData(NamedTuple):
+    """One partition's part of a Fetch answer.
+
+    `aborted` holds (producer id, first offset) pairs, None where the fetch is read_uncommitted; `diverging` is the epoch and end offset
+    where the fetcher's log leaves ours (KIP-595), None where it does not.
+    """
+
+    index: int
+    error_code: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: RecordData | None = None
+    aborted: Sequence[tuple[int, int]] | None = None
+    preferred_read_replica: int = -1
+    diverging: tuple[int, int] | None = None
+    current_leader: tuple[int, int] | None = None
+
+
+Parts = list[bytes | bytearray | memoryview | RecordData]
+
+
+def write_fetch_answer(
+    version: int,
+    correlation_id: int,
+    topics: Sequence[tuple[str | UUID, Sequence[FetchedData]]],
+    *,
+    error_code: int = 0,
+    session_id: int = 0,
+    throttle_time_ms: int = 0,
+) -> Parts:
+    """The frame of an answer, its size in front, in parts to be sent one after the other."""
+    flexible = version >= FIRST_FLEXIBLE_VERSION
+    out = bytearray(b"\0\0\0\0" + _I32.pack(correlation_id) + (b"\0" if flexible else b"") + _I32.pack(throttle_time_ms))
+    if version >= 7:
+        out += _I16.pack(error_code) + _I32.pack(session_id)
+    parts: Parts = []
+    payload = 0
+    _write_count(len(topics), flexible, out)
+    for topic, partitions in topics:
+        _write_topic(topic, flexible, out)
+        _write_count(len(partitions), flexible, out)
+        for data in partitions:
+            _write_partition(version, data, out)
+            if data.records is not None and data.records.size:
+                payload += data.records.size
+                parts += (out, data.records)
+                out = bytearray()
+            if flexible:
+                _write_partition_tags(data, out)
+        if flexible:
+            out.append(0)
+    if flexible:
+        out.append(0)
+    if out:
+        parts.append(out)
+    first = parts[0]
+    assert isinstance(first, bytearray)
+    _I32.pack_into(first, 0, payload - 4 + sum(len(p) for p in parts if isinstance(p, bytearray)))
+    return parts
+
+
+def _write_count(count: int, flexible: bool, out: bytearray) -> None:
+    if flexible:
+        write_varint(count + 1, out)
+    else:
+        out += _I32.pack(count)
+
+
+def _write_topic(topic: str | UUID, flexible: bool, out: bytearray) -> None:
+    if isinstance(topic, UUID):
+        out += topic.bytes
+        return
+    name = topic.encode()
+    if flexible:
+        write_varint(len(name) + 1, out)
+    else:
+        out += _I16.pack(len(name))
+    out += name
+
+
+def _write_partition(version: int, data: FetchedData, out: bytearray) -> None:
+    flexible = version >= FIRST_FLEXIBLE_VERSION
+    out += _HEAD_5.pack(*data[:5]) if version >= 5 else _HEAD_4.pack(*data[:4])
+    if data.aborted is None:
+        out += b"\0" if flexible else b"\xff\xff\xff\xff"
+    else:
+        _write_count(len(data.aborted), flexible, out)
+        for producer_id, first_offset in data.aborted:
+            out += _ABORTED.pack(producer_id, first_offset) + (b"\0" if flexible else b"")
+    if version >= 11:
+        out += _I32.pack(data.preferred_read_replica)
+    size = 0 if data.records is None else data.records.size
+    if flexible:
+        write_varint(size + 1, out)
+    else:
+        out += _I32.pack(size)
+
+
+def _write_partition_tags(data: FetchedData, out: bytearray) -> None:
+    if data.diverging is None and data.current_leader is None:
+        out.append(0)
+        return
+    tags = bytearray()
+    count = 0
+    if data.diverging is not None:
+        tags += b"\0\x0d" + Struct(">iq").pack(*data.diverging) + b"\0"
+        count += 1
+    if data.current_leader is not None:
+        tags += b"\1\x09" + Struct(">ii").pack(*data.current_leader) + b"\0"
+        count += 1
+    out.append(count)
+    out += tags

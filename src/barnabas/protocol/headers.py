@@ -1,0 +1,71 @@
+"""Request and response headers, and which versions of an API have the flexible ones (KIP-482)."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from barnabas.errors import MalformedMessage
+from barnabas.protocol.codec import skip_tagged_fields
+from barnabas.protocol.messages import APIS
+
+API_VERSIONS = 18
+_START = Struct(">hhih")  # api key, api version, correlation id, length of the client id
+CORRELATION = Struct(">i")
+
+
+class RequestHeader(NamedTuple):
+    """What stands before the body of a request; `body` is where the body begins."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body: int
+
+
+def has_flexible_request_header(api_key: int, version: int) -> bool:
+    return api_key in APIS and version >= APIS[api_key][4]
+
+
+def has_flexible_response_header(api_key: int, version: int) -> bool:
+    """ApiVersions answers with the old header for ever, so that a client of any age can read it."""
+    return api_key != API_VERSIONS and has_flexible_request_header(api_key, version)
+
+
+def read_request_header(frame: memoryview) -> RequestHeader:
+    """The header of a frame without its size.
+
+    Raises:
+        MalformedMessage: too short, or a client id that is not UTF-8.
+    """
+    if len(frame) < _START.size:
+        raise MalformedMessage("RequestHeader", 1, f"{len(frame)} bytes")
+    api_key, version, correlation_id, length = _START.unpack_from(frame)
+    position = _START.size
+    client_id = None
+    if length >= 0:
+        end = position + length
+        if end > len(frame):
+            raise MalformedMessage("RequestHeader", 1, f"a client id of {length} bytes where {len(frame) - position} are left")
+        try:
+            client_id = str(frame[position:end], "utf-8")
+        except UnicodeDecodeError as error:
+            raise MalformedMessage("RequestHeader", 1, str(error)) from error
+        position = end
+    if has_flexible_request_header(api_key, version):
+        position = _skip_tags(frame, position)
+    return RequestHeader(api_key, version, correlation_id, client_id, position)
+
+
+def _skip_tags(frame: memoryview, position: int) -> int:
+    try:
+        return skip_tagged_fields(frame, position, {}, None)
+    except (IndexError, ValueError) as error:
+        raise MalformedMessage("RequestHeader", 2, str(error)) from error
+
+
+def write_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    encoded = None if client_id is None else client_id.encode()
+    start = _START.pack(api_key, version, correlation_id, -1 if encoded is None else len(encoded))
+    return start + (encoded or b"") + (b"\0" if has_flexible_request_header(api_key, version) else b"")

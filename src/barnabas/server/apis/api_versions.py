@@ -1,0 +1,33 @@
+"""ApiVersions: what this broker serves, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from barnabas.errors import ErrorCode
+from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
+FIRST_VERSION_WITH_SOFTWARE = 3
+
+
+def describe(broker: Broker, error: ErrorCode = ErrorCode.NONE) -> ApiVersionsResponse:
+    keys = [ApiVersion(api_key=key, min_version=APIS[key][2], max_version=APIS[key][3]) for key in sorted(broker.served_apis)]
+    return ApiVersionsResponse(error_code=error, api_keys=keys, finalized_features_epoch=0)
+
+
+def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    if context.api_version >= FIRST_VERSION_WITH_SOFTWARE and not (
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return describe(broker)
+
+
+HANDLERS = {18: handle_api_versions}

@@ -1,0 +1,216 @@
+"""Fetch: file regions to the socket, now or when enough bytes are there.
+
+Limits as Kafka has them: the whole answer takes at most `max_bytes`, a partition at most `partition_max_bytes`, but the first batch of
+the first partition with data comes whole whatever its size, so that a consumer always gets on.
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import groupby
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.errors import ErrorCode, KafkaError, StorageError
+from barnabas.protocol.codec import decode
+from barnabas.protocol.fetch import FetchedData, write_fetch_answer
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.replication.partition import READ_COMMITTED
+from barnabas.server import page_cache
+from barnabas.server.fetch_sessions import FetchContext, FetchedPartition
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Answer, Connection
+
+log = logging.getLogger(__name__)
+Found = tuple[FetchedPartition, FetchedData]
+
+
+def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int) -> None:
+    """Answer at once, or when `min_bytes` are there or `max_wait_ms` have passed."""
+    request = decode(FetchRequest, version, frame, body)
+    context = broker.fetch_sessions.open(request, version, broker.clock.now_ms())
+    fetch = _Fetch(broker, connection, request, context, version, correlation_id)
+    if context.error:
+        parts = write_fetch_answer(version, correlation_id, [], error_code=context.error)
+        connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
+        return
+    fetch.start()
+
+
+class _Fetch:
+    """One fetch request from its first look at the partitions to its answer."""
+
+    __slots__ = (
+        "_answer_place",
+        "_broker",
+        "_connection",
+        "_context",
+        "_correlation_id",
+        "_missing_bytes",
+        "_partitions",
+        "_request",
+        "_timer",
+        "_version",
+        "_waking",
+    )
+
+    def __init__(
+        self, broker: Broker, connection: Connection, request: FetchRequest, context: FetchContext, version: int, correlation_id: int
+    ) -> None:
+        self._broker = broker
+        self._connection = connection
+        self._request = request
+        self._context = context
+        self._version = version
+        self._correlation_id = correlation_id
+        self._answer_place: Answer | None = None
+        self._partitions: list[Partition] = []
+        self._waking = False
+
+    def start(self) -> None:
+        found, size, must_answer = self._look()
+        request = self._request
+        if must_answer or size >= request.min_bytes or request.max_wait_ms <= 0 or not self._context.partitions:
+            self._finish(found)
+            return
+        self._answer_place = self._connection.expect_answer()
+        self._missing_bytes = request.min_bytes - size
+        for partition in self._partitions:
+            partition.add_fetch_waiter(self)
+        self._timer = self._broker.loop.call_later(request.max_wait_ms / 1000, self._wake)
+        self._connection.on_close.append(self._stop_waiting)
+
+    # --- FetchWaiter
+
+    def records_added(self, size: int) -> None:
+        self._missing_bytes -= size
+        if self._missing_bytes <= 0:
+            self._wake_soon()
+
+    def partition_closed(self) -> None:
+        self._wake_soon()
+
+    # --- waiting
+
+    def _wake_soon(self) -> None:
+        """Answer after the events of this turn of the loop, so that one answer carries all their records."""
+        if not self._waking:
+            self._waking = True
+            self._broker.loop.call_soon(self._wake)
+
+    def _wake(self) -> None:
+        if self._answer_place is None:
+            return
+        self._stop_waiting()
+        if self._stop_waiting in self._connection.on_close:
+            self._connection.on_close.remove(self._stop_waiting)
+        if not self._connection.closed:
+            self._finish(self._look()[0])
+
+    def _stop_waiting(self) -> None:
+        self._timer.cancel()
+        for partition in self._partitions:
+            partition.remove_fetch_waiter(self)
+
+    # --- reading
+
+    def _look(self) -> tuple[list[Found], int, bool]:
+        """What every partition has to give, the bytes of it all, and whether something must be told at once."""
+        found: list[Found] = []
+        left = min(self._request.max_bytes, self._broker.config.fetch_max_bytes)
+        size = 0
+        must_answer = False
+        self._partitions.clear()
+        for wanted in self._context.partitions:
+            data = self._look_at(wanted, left, minimum_one=size == 0)
+            if data.records is not None:
+                size += data.records.size
+                left -= data.records.size
+            must_answer = must_answer or data.error_code != 0 or data.diverging is not None
+            found.append((wanted, data))
+        return found, size, must_answer
+
+    def _look_at(self, wanted: FetchedPartition, left: int, *, minimum_one: bool) -> FetchedData:
+        try:
+            partition = self._find(wanted)
+            partition.check_leader_epoch(wanted.leader_epoch)
+            diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
+            committed = self._request.isolation_level == READ_COMMITTED
+            region = None
+            if diverging is None:
+                size = max(min(left, wanted.max_bytes), 0)
+                region = partition.read(
+                    wanted.fetch_offset, size, minimum_one=minimum_one, isolation_level=self._request.isolation_level
+                )
+        except KafkaError as error:
+            return FetchedData(wanted.index, error.code, -1, -1, -1)
+        except StorageError as error:
+            log.error("read failed topic=%s partition=%d offset=%d error=%s", wanted.topic, wanted.index, wanted.fetch_offset, error)
+            return FetchedData(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1)
+        self._partitions.append(partition)
+        return FetchedData(
+            wanted.index,
+            0,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log.log_start_offset,
+            region,
+            () if committed else None,
+            diverging=diverging,
+        )
+
+    def _find(self, wanted: FetchedPartition) -> Partition:
+        partitions = self._broker.partitions
+        if isinstance(wanted.topic, UUID):
+            partition = partitions.by_id(wanted.topic, wanted.index)
+            if partition is None:
+                known = self._broker.metadata.topic_name(wanted.topic) is not None
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID)
+            return partition
+        return partitions.require(wanted.topic, wanted.index)
+
+    # --- answering
+
+    def _finish(self, found: list[Found]) -> None:
+        cold = [d.records for _, d in found if d.records is not None and not page_cache.is_resident(d.records)]  # type: ignore[arg-type]
+        if not cold:
+            self._answer(found)
+            return
+        if self._answer_place is None:
+            self._answer_place = self._connection.expect_answer()
+        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, cold)
+        future.add_done_callback(lambda done: self._after_load(found, done.exception()))
+
+    def _after_load(self, found: list[Found], error: BaseException | None) -> None:
+        if error is not None:
+            log.error("reading cold data failed peer=%s error=%s", self._connection.peer, error)
+            self._connection.close()
+        elif not self._connection.closed:
+            self._answer(found)
+
+    def _answer(self, found: list[Found]) -> None:
+        session = self._context.session
+        kept = []
+        for wanted, data in found:
+            size = 0 if data.records is None else data.records.size
+            changed = wanted.tell(
+                error_code=data.error_code,
+                high_watermark=data.high_watermark,
+                log_start_offset=data.log_start_offset,
+                has_records=size > 0,
+            )
+            self._broker.metrics.bytes_out += size
+            if changed or not self._context.is_incremental or data.diverging is not None:
+                kept.append((wanted.topic, data))
+            if size and session is not None and self._context.is_incremental:
+                session.move_to_end(wanted)
+        topics = [(topic, [data for _, data in group]) for topic, group in groupby(kept, key=lambda pair: pair[0])]
+        parts = write_fetch_answer(self._version, self._correlation_id, topics, session_id=self._context.session_id)
+        if self._answer_place is None:
+            self._connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
+        else:
+            self._connection.complete(self._answer_place, parts)  # type: ignore[arg-type]
+

@@ -1,0 +1,120 @@
+"""Metadata: brokers, topics and who leads their partitions; topics that are missing may be made on the way.
+
+A topic made on the way is in the answer: Kafka answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION and lets the client ask again,
+since its controller is another machine; here there is no reason to make a client wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.errors import ErrorCode
+from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+
+if TYPE_CHECKING:
+    from barnabas.cluster.metadata import MetadataImage, Topic
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+FIRST_VERSION_WITH_AUTO_CREATE_FLAG = 4
+FIRST_VERSION_WITH_TOPIC_ID_LOOKUP = 12
+
+
+def handle_metadata(
+    broker: Broker, context: RequestContext, request: MetadataRequest
+) -> MetadataResponse | Awaitable[MetadataResponse]:
+    """The answer at once where every topic is known."""
+    topics = request.topics
+    if topics is None or (context.api_version == 0 and not topics):
+        return _respond(broker, context, request, [_describe(topic, request) for topic in broker.metadata.topics.values()])
+    missing = _missing(broker.metadata, topics)
+    may_create = context.api_version < FIRST_VERSION_WITH_AUTO_CREATE_FLAG or request.allow_auto_topic_creation
+    if missing and may_create and broker.config.auto_create_topics_enable:
+        return _create_and_respond(broker, context, request, topics, missing)
+    return _respond(broker, context, request, [_look_up(broker.metadata, t, context, request, {}) for t in topics])
+
+
+async def _create_and_respond(
+    broker: Broker, context: RequestContext, request: MetadataRequest, topics: Sequence[MetadataRequestTopic], missing: list[str]
+) -> MetadataResponse:
+    failed = await broker.controller.auto_create(missing)
+    return _respond(broker, context, request, [_look_up(broker.metadata, t, context, request, failed) for t in topics])
+
+
+def _missing(metadata: MetadataImage, topics: Sequence[MetadataRequestTopic]) -> list[str]:
+    wanted = [t.name for t in topics if t.name is not None and t.topic_id == ZERO_UUID]
+    return [name for name in dict.fromkeys(wanted) if metadata.topic(name) is None]
+
+
+def _look_up(
+    metadata: MetadataImage,
+    wanted: MetadataRequestTopic,
+    context: RequestContext,
+    request: MetadataRequest,
+    failed: dict[str, ErrorCode],
+) -> MetadataResponseTopic:
+    if wanted.name is None or wanted.topic_id != ZERO_UUID:
+        topic = metadata.topic_by_id(wanted.topic_id)
+        if topic is None:
+            return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+        return _describe(topic, request)
+    topic = metadata.topic(wanted.name)
+    if topic is not None:
+        return _describe(topic, request)
+    code = failed.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return MetadataResponseTopic(error_code=code, name=wanted.name)
+
+
+def _describe(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
+    partitions = [
+        MetadataResponsePartition(
+            error_code=ErrorCode.NONE if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+            partition_index=index,
+            leader_id=state.leader,
+            leader_epoch=state.leader_epoch,
+            replica_nodes=state.replicas,
+            isr_nodes=state.isr,
+        )
+        for index, state in enumerate(topic.partitions)
+    ]
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=partitions,
+        topic_authorized_operations=ALL_ON_TOPIC if request.include_topic_authorized_operations else NOT_ASKED,
+    )
+
+
+def _respond(
+    broker: Broker, context: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
+) -> MetadataResponse:
+    brokers = []
+    for registration in broker.metadata.brokers.values():
+        endpoint = registration.endpoint(context.listener)
+        if endpoint is not None:
+            brokers.append(
+                MetadataResponseBroker(
+                    node_id=registration.broker_id, host=endpoint.host, port=endpoint.port, rack=registration.rack
+                )
+            )
+    return MetadataResponse(
+        brokers=brokers,
+        cluster_id=broker.metadata.cluster_id,
+        controller_id=broker.metadata.controller_id,
+        topics=topics,
+        cluster_authorized_operations=ALL_ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED,
+    )
+
+
+HANDLERS = {3: handle_metadata}

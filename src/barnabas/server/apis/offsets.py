@@ -1,0 +1,178 @@
+"""Where partitions begin and end, and what moves that: ListOffsets, OffsetForLeaderEpoch, DeleteRecords, DescribeProducers."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.errors import ErrorCode, KafkaError, StorageError
+from barnabas.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from barnabas.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from barnabas.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from barnabas.replication.partition import READ_COMMITTED, Partition
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+log = logging.getLogger(__name__)
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+UNKNOWN_OFFSET = UNKNOWN_TIMESTAMP = UNKNOWN_EPOCH = -1
+HIGH_WATERMARK = -1  # as the offset of DeleteRecords
+Position = tuple[int, int, int]  # timestamp, offset, leader epoch
+NOWHERE: Position = (UNKNOWN_TIMESTAMP, UNKNOWN_OFFSET, UNKNOWN_EPOCH)
+
+
+def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    topics = []
+    for topic in request.topics:
+        indexes = [p.partition_index for p in topic.partitions]
+        twice = {index for index in indexes if indexes.count(index) > 1} if len(set(indexes)) < len(indexes) else frozenset()
+        answers = []
+        for wanted in topic.partitions:
+            try:
+                if wanted.partition_index in twice:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                timestamp, offset, epoch = _list_offset(broker, context.api_version, topic.name, wanted, request.isolation_level)
+                answer = ListOffsetsPartitionResponse(timestamp=timestamp, offset=offset, leader_epoch=epoch)
+            except KafkaError as error:
+                answer = ListOffsetsPartitionResponse(error_code=error.code)
+            except StorageError as error:
+                log.error("list offsets failed topic=%s partition=%d error=%s", topic.name, wanted.partition_index, error)
+                answer = ListOffsetsPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+            answer.partition_index = wanted.partition_index
+            answers.append(answer)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _list_offset(broker: Broker, version: int, topic: str, wanted: ListOffsetsPartition, isolation_level: int) -> Position:
+    partition = broker.partitions.require(topic, wanted.partition_index)
+    partition.check_leader_epoch(wanted.current_leader_epoch)
+    timestamp = wanted.timestamp
+    if timestamp < EARLIEST_PENDING_UPLOAD or version < FIRST_VERSION_OF.get(timestamp, 0):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    end = partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
+    if timestamp == LATEST:
+        return UNKNOWN_TIMESTAMP, end, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = partition.log.log_start_offset
+        return UNKNOWN_TIMESTAMP, start, partition.log.epoch_at(start)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOWHERE  # nothing is tiered
+    found = partition.log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else partition.log.offset_for_timestamp(timestamp)
+    return NOWHERE if found is None or found[1] >= end else found
+
+
+def handle_offset_for_leader_epoch(
+    broker: Broker, _context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    topics = [
+        OffsetForLeaderTopicResult(topic=topic.topic, partitions=[_epoch_end(broker, topic.topic, p) for p in topic.partitions])
+        for topic in request.topics
+    ]
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = broker.partitions.require(topic, wanted.partition)
+        partition.check_leader_epoch(wanted.current_leader_epoch)
+        epoch, end_offset = partition.end_offset_for_epoch(wanted.leader_epoch)
+    except KafkaError as error:
+        return EpochEndOffset(partition=wanted.partition, error_code=error.code)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def handle_delete_records(broker: Broker, _context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for wanted in topic.partitions:
+            answer = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=UNKNOWN_OFFSET)
+            try:
+                partition = broker.partitions.require(topic.name, wanted.partition_index)
+                answer.low_watermark = _delete_records(broker, partition, wanted.offset)
+            except KafkaError as error:
+                answer.error_code = error.code
+            except StorageError as error:
+                log.error("delete records failed topic=%s partition=%d error=%s", topic.name, wanted.partition_index, error)
+                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            answers.append(answer)
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+    return DeleteRecordsResponse(topics=topics)
+
+
+def _delete_records(broker: Broker, partition: Partition, offset: int) -> int:
+    if partition.topic in broker.internal_topics:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if "delete" not in partition.log.config.cleanup_policy:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION)
+    target = partition.high_watermark if offset == HIGH_WATERMARK else offset
+    if target < 0 or target > partition.high_watermark:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    partition.log.delete_records_before(target)
+    return partition.log.log_start_offset
+
+
+def handle_describe_producers(
+    broker: Broker, _context: RequestContext, request: DescribeProducersRequest
+) -> DescribeProducersResponse:
+    topics = [
+        TopicResponse(name=topic.name, partitions=[_producers(broker, topic.name, index) for index in topic.partition_indexes])
+        for topic in request.topics
+    ]
+    return DescribeProducersResponse(topics=topics)
+
+
+def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
+    try:
+        partition = broker.partitions.require(topic, index)
+    except KafkaError as error:
+        return PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
+    producers = [
+        ProducerState(
+            producer_id=state.producer_id,
+            producer_epoch=state.epoch,
+            last_sequence=state.last_sequence,
+            last_timestamp=state.last_timestamp,
+            coordinator_epoch=state.coordinator_epoch,
+            current_txn_start_offset=state.current_txn_start_offset,
+        )
+        for state in partition.log.producers()
+    ]
+    return PartitionResponse(partition_index=index, active_producers=producers)
+
+
+HANDLERS = {
+    2: handle_list_offsets,
+    21: handle_delete_records,
+    23: handle_offset_for_leader_epoch,
+    61: handle_describe_producers,
+}

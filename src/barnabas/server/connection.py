@@ -1,0 +1,318 @@
+"""One client connection: bytes in, frames to the dispatcher, answers out in the order of the requests.
+
+Rules
+  1. Answers leave in the order of their requests (the protocol has no other way to tell them apart), though requests are worked on
+     as they come: a waiting acks=all or long poll does not hold back the work of the next request, only its answer.
+  2. A connection that does not take its answers is not read (`limits.MAX_UNSENT_BYTES`, `limits.MAX_REQUESTS_IN_FLIGHT`), nor is any
+     while frames in memory exceed `queued.max.request.bytes`.
+  3. A broken frame closes the connection with one log line. Nothing a peer sends may raise past `buffer_updated`.
+
+How it receives: all connections of a loop share one buffer (`Receiver`), since the loop fills it and hands it over before it turns to
+another socket. Whole frames are worked on in place; the start of a frame that is not complete moves to a buffer of its own, so an
+idle connection holds no memory. A handler must not keep a view of a frame after it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+from typing import TYPE_CHECKING, Protocol
+
+from barnabas import limits
+from barnabas.errors import FrameTooLarge, ProtocolError
+from barnabas.server.outbox import Outbox
+
+if TYPE_CHECKING:
+    from barnabas.server.outbox import Buffer
+    from barnabas.storage.log import FileRegion
+
+log = logging.getLogger(__name__)
+_SIZE = Struct(">i")
+
+
+class Answer:
+    """The place of one request's answer in the order of its connection; `parts` is None until it is known."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self) -> None:
+        self.parts: list[Buffer | FileRegion] | None = None
+
+
+class Receiver:
+    """The receive buffer that the connections of one loop share, and the bytes of unfinished frames they hold."""
+
+    def __init__(self, max_frame_bytes: int, max_queued_bytes: int) -> None:
+        self.buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
+        self.max_frame_bytes = max_frame_bytes
+        self.max_queued_bytes = max_queued_bytes if max_queued_bytes > 0 else None
+        self.queued_bytes = 0
+        self._paused: set[Connection] = set()
+
+    def take(self, connection: Connection, size: int) -> None:
+        self.queued_bytes += size
+        if self.max_queued_bytes is not None and self.queued_bytes > self.max_queued_bytes:
+            self._paused.add(connection)
+            connection.pause("queue")
+
+    def give_back(self, size: int) -> None:
+        self.queued_bytes -= size
+        if self._paused and (self.max_queued_bytes is None or self.queued_bytes <= self.max_queued_bytes):
+            paused, self._paused = self._paused, set()
+            for connection in paused:
+                connection.resume("queue")
+
+    def forget(self, connection: Connection) -> None:
+        self._paused.discard(connection)
+
+
+class Dispatcher(Protocol):
+    """What a connection needs from the broker."""
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        """Work on one request; raises ProtocolError to have the connection closed."""
+        ...
+
+    def connection_opened(self, connection: Connection) -> str | None:
+        """Count it in; a reason to refuse it, or None."""
+        ...
+
+    def connection_closed(self, connection: Connection) -> None: ...
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The asyncio protocol of one client; made by a listener's factory."""
+
+    def __init__(self, dispatcher: Dispatcher, receiver: Receiver, listener: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.listener = listener
+        self.peer_host = "unknown"
+        self.peer_port = 0
+        self.local_port = 0
+        self.principal = "User:ANONYMOUS"
+        self.client_software = ("unknown", "unknown")
+        self.last_active = loop.time()
+        self.on_close: list[Callable[[], None]] = []
+        self._dispatcher = dispatcher
+        self._receiver = receiver
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._outbox: Outbox | None = None
+        self._answers: deque[Answer] = deque()
+        self._partial: memoryview | None = None  # one unfinished frame with its size in front
+        self._filled = 0
+        self._paused_for: set[str] = set()
+        self._backlog: bytes = b""  # frames received while reading was paused
+        self._working = False
+        self.closed = False
+
+    @property
+    def peer(self) -> str:
+        return f"{self.peer_host}:{self.peer_port}"
+
+    # --- the loop's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        peer = transport.get_extra_info("peername")
+        if peer:
+            self.peer_host, self.peer_port = peer[0], peer[1]
+        self.local_port = (transport.get_extra_info("sockname") or ("", 0))[1]
+        descriptor = transport.get_extra_info("socket").fileno()
+        self._outbox = Outbox(self._loop, descriptor, self._on_room, self._on_send_error)
+        refused = self._dispatcher.connection_opened(self)
+        if refused is not None:
+            log.warning("connection refused peer=%s reason=%r", self.peer, refused)
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._release()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._partial is None:
+            return self._receiver.buffer
+        if self._filled == len(self._partial):
+            self._grow()
+        return self._partial[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self.closed:
+            return
+        self.last_active = self._loop.time()
+        if self._partial is None:
+            self._take_frames(self._receiver.buffer[:nbytes])
+        else:
+            self._filled += nbytes
+            if self._filled == len(self._partial):
+                self._take_partial()
+        if self._outbox is not None:
+            self._outbox.flush()
+
+    # --- answers
+
+    def expect_answer(self) -> Answer:
+        """Reserve the next place in the order of answers."""
+        answer = Answer()
+        self._answers.append(answer)
+        if len(self._answers) >= limits.MAX_REQUESTS_IN_FLIGHT:
+            self.pause("in-flight")
+        return answer
+
+    def send(self, parts: list[Buffer | FileRegion]) -> None:
+        """Answer the request at hand, of which nothing waits any more."""
+        if self._answers:
+            self.expect_answer().parts = parts
+            return
+        outbox = self._outbox
+        if outbox is None:
+            return
+        for part in parts:
+            outbox.push(part)
+        if outbox.waiting_bytes > limits.MAX_UNSENT_BYTES:
+            self._check_unsent(outbox)
+
+    def complete(self, answer: Answer, parts: list[Buffer | FileRegion]) -> None:
+        """The answer of a request that had to wait is there."""
+        answer.parts = parts
+        outbox = self._outbox
+        if outbox is None:
+            return
+        while self._answers and self._answers[0].parts is not None:
+            for part in self._answers.popleft().parts or ():
+                outbox.push(part)
+        if not self._working:
+            outbox.flush()
+        self._check_unsent(outbox)
+        if "in-flight" in self._paused_for and len(self._answers) < limits.MAX_REQUESTS_IN_FLIGHT // 2:
+            self.resume("in-flight")
+
+    def close(self) -> None:
+        """Drop the connection with what waits in it."""
+        if self._transport is not None:
+            self._transport.abort()
+        self._release()
+
+    def close_after_answers(self) -> None:
+        """Read no more; close once everything answered so far is sent."""
+        self.pause("closing")
+        if self._outbox is not None:
+            self._outbox.flush()
+        if self._outbox is None or not self._outbox.waiting_bytes:
+            self.close()
+
+    # --- pausing
+
+    def pause(self, reason: str) -> None:
+        if not self._paused_for and self._transport is not None and not self.closed:
+            self._transport.pause_reading()
+        self._paused_for.add(reason)
+
+    def resume(self, reason: str) -> None:
+        self._paused_for.discard(reason)
+        if self._paused_for or self.closed or self._transport is None:
+            return
+        if self._backlog:
+            backlog, self._backlog = self._backlog, b""
+            self._take_frames(memoryview(bytearray(backlog)))
+            if self._outbox is not None:
+                self._outbox.flush()
+        if not self._paused_for and not self.closed:
+            self._transport.resume_reading()
+
+    # --- inside
+
+    def _take_frames(self, data: memoryview) -> None:
+        position, end = 0, len(data)
+        self._working = True
+        try:
+            while end - position >= 4:
+                (size,) = _SIZE.unpack_from(data, position)
+                if size < 0 or size > self._receiver.max_frame_bytes:
+                    raise FrameTooLarge(size, self._receiver.max_frame_bytes)
+                stop = position + 4 + size
+                if stop > end:
+                    break
+                if self._paused_for:
+                    self._backlog = bytes(data[position:])
+                    return
+                self._dispatcher.dispatch(self, data[position + 4 : stop])
+                if self.closed:
+                    return
+                position = stop
+        except ProtocolError as error:
+            self._fail(error)
+            return
+        finally:
+            self._working = False
+        if position < end:
+            self._keep(data[position:])
+
+    def _keep(self, start: memoryview) -> None:
+        """Move the start of an unfinished frame to a buffer of its own."""
+        wanted = 4 + _SIZE.unpack_from(start)[0] if len(start) >= 4 else 4
+        self._partial = memoryview(bytearray(min(wanted, len(start) + limits.FRAME_GROWTH_BYTES)))
+        self._partial[: len(start)] = start
+        self._filled = len(start)
+        self._receiver.take(self, len(self._partial))
+
+    def _grow(self) -> None:
+        assert self._partial is not None
+        wanted = 4 + _SIZE.unpack_from(self._partial)[0]
+        grown = memoryview(bytearray(min(wanted, 2 * self._filled + limits.FRAME_GROWTH_BYTES)))
+        grown[: self._filled] = self._partial
+        self._receiver.take(self, len(grown) - len(self._partial))
+        self._partial = grown
+
+    def _take_partial(self) -> None:
+        partial = self._partial
+        assert partial is not None
+        (size,) = _SIZE.unpack_from(partial)
+        if size < 0 or size > self._receiver.max_frame_bytes:
+            self._fail(FrameTooLarge(size, self._receiver.max_frame_bytes))
+        elif len(partial) == 4 + size:
+            self._partial = None
+            self._take_frames(partial)
+            self._receiver.give_back(len(partial))
+
+    def _check_unsent(self, outbox: Outbox) -> None:
+        if outbox.waiting_bytes > limits.MAX_UNSENT_BYTES:
+            outbox.flush()
+            if outbox.waiting_bytes > limits.MAX_UNSENT_BYTES:
+                self.pause("unsent")
+
+    def _on_room(self) -> None:
+        if "closing" in self._paused_for:
+            self.close()
+        else:
+            self.resume("unsent")
+
+    def _on_send_error(self, error: OSError) -> None:
+        log.debug("connection lost peer=%s error=%s", self.peer, error)
+        self.close()
+
+    def _fail(self, error: ProtocolError) -> None:
+        log.warning("connection closed peer=%s client=%s reason=%r", self.peer, "/".join(self.client_software), str(error))
+        self.close()
+
+    def _release(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        if self._partial is not None:
+            self._receiver.give_back(len(self._partial))
+            self._partial = None
+        self._receiver.forget(self)
+        if self._outbox is not None:
+            self._outbox.close()
+            self._outbox = None
+        self._answers.clear()
+        callbacks, self.on_close = self.on_close, []
+        for callback in callbacks:
+            callback()
+        self._dispatcher.connection_closed(self)

@@ -1,0 +1,166 @@
+"""From a frame to its handler and back: the table of APIs this broker serves.
+
+Produce and Fetch have handlers of their own that work on the frame; everything else is decoded, handed to a handler of its API family
+and encoded. A handler returns its response or an awaitable of it; either way answers keep the order of requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+from barnabas.errors import BarnabasError, ErrorCode, KafkaError, ProtocolError
+from barnabas.protocol.codec import decode, writer_of
+from barnabas.protocol.headers import has_flexible_response_header, read_request_header
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages import APIS
+from barnabas.server.apis import api_versions, cluster, configs, groups, groups_admin, log_dirs, metadata, offsets, topics
+from barnabas.server.apis.fetch import handle_fetch
+from barnabas.server.apis.produce import handle_produce
+from barnabas.server.requests import RequestContext
+
+if TYPE_CHECKING:
+    from barnabas.protocol.headers import RequestHeader
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Answer, Connection
+
+log = logging.getLogger(__name__)
+
+PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
+Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
+HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
+
+HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
+HANDLERS: dict[int, Handler] = {}
+for _family in (api_versions, cluster, configs, groups, groups_admin, log_dirs, metadata, offsets, topics):
+    HANDLERS.update(_family.HANDLERS)
+SERVED = frozenset(HOT) | frozenset(HANDLERS)
+
+_FRAME_HEAD = Struct(">ii")
+
+
+def request_class(api_key: int) -> type[Message]:
+    module, prefix, *_ = APIS[api_key]
+    return getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Request")  # type: ignore[no-any-return]
+
+
+class RequestDispatcher:
+    """Works on the requests of all connections of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._classes: dict[int, type[Message]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        """Work on one request.
+
+        Raises:
+            ProtocolError: the connection cannot go on.
+        """
+        started = time.perf_counter_ns()
+        header = read_request_header(frame)
+        api_key, version = header.api_key, header.api_version
+        first, last = self._versions(api_key)
+        if not first <= version <= last:
+            self._refuse_version(connection, header)
+            return
+        hot = HOT.get(api_key)
+        if hot is not None:
+            hot(self._broker, connection, frame, header.body, version, header.correlation_id)
+            self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
+            return
+        request = decode(self._request_class(api_key), version, frame, header.body)
+        context = self._context(connection, header)
+        try:
+            result = HANDLERS[api_key](self._broker, context, request)
+        except BarnabasError as error:
+            raise self._give_up(header, error) from error
+        if isinstance(result, Message):
+            connection.send([encode_answer(result, header)])
+            self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
+            return
+        place = connection.expect_answer()
+        task = self._broker.loop.create_task(self._finish_later(connection, place, header, result, started))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        connection.on_close.append(task.cancel)
+        task.add_done_callback(lambda _: _forget(connection, task))
+
+    async def close(self) -> None:
+        """Cancel what still waits."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _finish_later(
+        self, connection: Connection, place: Answer, header: RequestHeader, result: Awaitable[Message], started: int
+    ) -> None:
+        try:
+            response = await result
+            connection.complete(place, [encode_answer(response, header)])
+        except BarnabasError as error:
+            log.error("request failed reason=%r", str(self._give_up(header, error)))
+            connection.close()
+        except Exception:
+            log.exception("request failed api=%d version=%d peer=%s", header.api_key, header.api_version, connection.peer)
+            connection.close()
+        self._broker.metrics.observe_request(header.api_key, time.perf_counter_ns() - started)
+
+    def _give_up(self, header: RequestHeader, error: BarnabasError) -> ProtocolError:
+        """A handler that raises has no answer to give; the client sees its connection close and tries again."""
+        return ProtocolError(f"api {APIS[header.api_key][1]} version {header.api_version} failed: {error}")
+
+    def _versions(self, api_key: int) -> tuple[int, int]:
+        if api_key not in SERVED:
+            raise ProtocolError(f"request with unknown api key {api_key}")
+        return APIS[api_key][2], APIS[api_key][3]
+
+    def _refuse_version(self, connection: Connection, header: RequestHeader) -> None:
+        """Only ApiVersions has an answer to a version it does not know: version 0 of itself, with the list (KIP-511)."""
+        if header.api_key != API_VERSIONS:
+            raise ProtocolError(f"api {APIS[header.api_key][1]} does not have version {header.api_version}")
+        response = api_versions.describe(self._broker, ErrorCode.UNSUPPORTED_VERSION)
+        connection.send([encode_answer(response, header._replace(api_version=0))])
+
+    def _request_class(self, api_key: int) -> type[Message]:
+        found = self._classes.get(api_key)
+        if found is None:
+            found = self._classes[api_key] = request_class(api_key)
+        return found
+
+    def _context(self, connection: Connection, header: RequestHeader) -> RequestContext:
+        return RequestContext(
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            connection.peer_host,
+            connection.principal,
+            connection.listener,
+            id(connection),
+            connection.local_port,
+            connection.client_software,
+        )
+
+
+def encode_answer(response: Message, header: RequestHeader) -> bytearray:
+    """The frame of an answer, its size in front."""
+    out = bytearray(_FRAME_HEAD.pack(0, header.correlation_id))
+    if has_flexible_response_header(header.api_key, header.api_version):
+        out.append(0)
+    writer_of(type(response), header.api_version)(response, out)
+    _FRAME_HEAD.pack_into(out, 0, len(out) - 4, header.correlation_id)
+    return out
+
+
+def _forget(connection: Connection, task: asyncio.Task[None]) -> None:
+    if task.cancel in connection.on_close:
+        connection.on_close.remove(task.cancel)

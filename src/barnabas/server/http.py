@@ -1,0 +1,72 @@
+"""The small HTTP endpoint for operators: /metrics, /healthz, /readyz.
+
+Only GET with a short head is understood; anything else gets a status and the connection is closed. Each request is answered and closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from barnabas import limits
+
+Page = Callable[[], tuple[int, bytes]]
+REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+
+
+class HttpEndpoint:
+    """Serves pages by their path.
+
+    Args:
+        pages: by path, a function that gives the status and the text.
+    """
+
+    def __init__(self, pages: dict[str, Page]) -> None:
+        self._pages = pages
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+        self.address = ("", 0)
+
+    async def start(self, host: str, port: int) -> None:
+        """Raises OSError where the address cannot be had."""
+        self._server = await asyncio.start_server(self._serve, host, port, limit=limits.MAX_HTTP_HEAD_BYTES)
+        self.address = self._server.sockets[0].getsockname()[:2]
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            for writer in list(self._open):
+                writer.transport.abort()
+            await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._open) >= limits.MAX_HTTP_CONNECTIONS:
+            writer.transport.abort()
+            return
+        self._open.add(writer)
+        try:
+            async with asyncio.timeout(limits.HTTP_TIMEOUT_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                status, body = self._answer(head)
+                content = "text/plain; version=0.0.4; charset=utf-8"
+                writer.write(
+                    f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: {content}\r\n"
+                    f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+                )
+                writer.write(body)
+                await writer.drain()
+                writer.close()
+                await writer.wait_closed()
+        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            writer.transport.abort()
+        finally:
+            self._open.discard(writer)
+
+    def _answer(self, head: bytes) -> tuple[int, bytes]:
+        words = head.split(b"\r\n", 1)[0].split(b" ")
+        if len(words) != 3:
+            return 400, b"not a request\n"
+        if words[0] != b"GET":
+            return 405, b"only GET\n"
+        page = self._pages.get(words[1].split(b"?")[0].decode("latin-1"))
+        return (404, b"no such page\n") if page is None else page()

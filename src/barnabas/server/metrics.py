@@ -1,0 +1,152 @@
+"""What the broker counts, and its page for Prometheus.
+
+Counting is adding to plain integers on the loop; the names, types and help texts are put to them only when somebody asks. The
+Prometheus library is imported with the first scrape endpoint, since a broker without one should not pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from barnabas.protocol.messages import APIS
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from barnabas.server.broker import Broker
+
+LATENCY_BUCKETS = 28  # powers of two of microseconds, from under 1 us to over a minute
+LOOP_LAG_INTERVAL_MS = 100
+
+
+class Histogram:
+    """Counts by power of two of microseconds."""
+
+    __slots__ = ("buckets", "count", "sum_ns")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * LATENCY_BUCKETS
+        self.count = 0
+        self.sum_ns = 0
+
+    def observe(self, nanoseconds: int) -> None:
+        self.count += 1
+        self.sum_ns += nanoseconds
+        self.buckets[min((nanoseconds // 1000).bit_length(), LATENCY_BUCKETS - 1)] += 1
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Pairs of upper bound in seconds and count, as Prometheus has them."""
+        total, result = 0, []
+        for power, count in enumerate(self.buckets[:-1]):
+            total += count
+            result.append((repr(2**power / 1e6), float(total)))
+        return [*result, ("+Inf", float(self.count))]
+
+
+class Metrics:
+    """The counters of one broker; written by the loop only."""
+
+    def __init__(self) -> None:
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.connections_opened = 0
+        self.connections_refused = 0
+        self.loop_lag_ms = 0.0
+        self.loop_lag_max_ms = 0.0
+        self.requests: dict[int, Histogram] = {}
+
+    def observe_request(self, api_key: int, nanoseconds: int) -> None:
+        found = self.requests.get(api_key)
+        if found is None:
+            found = self.requests[api_key] = Histogram()
+        found.observe(nanoseconds)
+
+    def observe_loop_lag(self, lag_ms: float) -> None:
+        self.loop_lag_ms = lag_ms
+        self.loop_lag_max_ms = max(self.loop_lag_max_ms, lag_ms)
+
+
+NAMES = {
+    "barnabas_bytes_in_total": "Bytes of record batches taken from producers.",
+    "barnabas_bytes_out_total": "Bytes of record batches given to fetchers.",
+    "barnabas_connections_opened_total": "Connections accepted since the start.",
+    "barnabas_connections_refused_total": "Connections refused for a limit.",
+    "barnabas_connections": "Connections open now.",
+    "barnabas_request_seconds": "Time from a request's frame to its answer, by API; waiting of long polls is not counted.",
+    "barnabas_loop_lag_seconds": "How late the event loop ran its last timer.",
+    "barnabas_loop_lag_max_seconds": "How late the event loop ran a timer at worst.",
+    "barnabas_partitions": "Partitions this broker leads.",
+    "barnabas_fetch_sessions": "Incremental fetch sessions.",
+    "barnabas_queued_request_bytes": "Memory of request frames that are not complete.",
+    "barnabas_log_size_bytes": "Bytes of a partition's log.",
+    "barnabas_log_start_offset": "First offset of a partition.",
+    "barnabas_log_end_offset": "Offset after the last record of a partition.",
+    "barnabas_group_lag": "Records between a group's committed offset and the high watermark.",
+    "barnabas_groups": "Consumer groups.",
+}
+
+
+class BrokerCollector:
+    """Turns a broker's counters into Prometheus metrics when scraped."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+        broker, metrics = self._broker, self._broker.metrics
+        for name, count in (
+            ("barnabas_bytes_in_total", metrics.bytes_in),
+            ("barnabas_bytes_out_total", metrics.bytes_out),
+            ("barnabas_connections_opened_total", metrics.connections_opened),
+            ("barnabas_connections_refused_total", metrics.connections_refused),
+        ):
+            yield CounterMetricFamily(name, NAMES[name], value=count)
+        for name, value in (
+            ("barnabas_connections", float(len(broker.connections))),
+            ("barnabas_loop_lag_seconds", metrics.loop_lag_ms / 1000),
+            ("barnabas_loop_lag_max_seconds", metrics.loop_lag_max_ms / 1000),
+            ("barnabas_partitions", float(len(broker.partitions))),
+            ("barnabas_fetch_sessions", float(len(broker.fetch_sessions))),
+            ("barnabas_queued_request_bytes", float(broker.receiver.queued_bytes)),
+            ("barnabas_groups", float(broker.groups.group_count)),
+        ):
+            yield GaugeMetricFamily(name, NAMES[name], value=value)
+        latency = HistogramMetricFamily("barnabas_request_seconds", NAMES["barnabas_request_seconds"], labels=["api"])
+        for api_key, histogram in sorted(metrics.requests.items()):
+            latency.add_metric([APIS[api_key][1]], histogram.cumulative(), histogram.sum_ns / 1e9)
+        yield latency
+        yield from self._partitions(GaugeMetricFamily)
+        yield self._group_lag(GaugeMetricFamily)
+
+    def _partitions(self, family: Any) -> Iterator[Metric]:
+        labels = ["topic", "partition"]
+        size, start, end = (
+            family(name, NAMES[name], labels=labels)
+            for name in ("barnabas_log_size_bytes", "barnabas_log_start_offset", "barnabas_log_end_offset")
+        )
+        for partition in self._broker.partitions:
+            key = [partition.topic, str(partition.index)]
+            size.add_metric(key, partition.log.size_bytes)
+            start.add_metric(key, partition.log.log_start_offset)
+            end.add_metric(key, partition.log.log_end_offset)
+        yield from (size, start, end)
+
+    def _group_lag(self, family: Any) -> Metric:
+        lag = family("barnabas_group_lag", NAMES["barnabas_group_lag"], labels=["group", "topic", "partition"])
+        for group, topic, index, offset in self._broker.groups.committed_offsets():
+            partition = self._broker.partitions.get(topic, index)
+            if partition is not None:
+                lag.add_metric([group, topic, str(index)], max(partition.high_watermark - offset, 0))
+        return lag  # type: ignore[no-any-return]
+
+
+def render(broker: Broker) -> bytes:
+    """The page that Prometheus scrapes, in its text format."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(BrokerCollector(broker))  # type: ignore[arg-type]  # has the one method that is called
+    return generate_latest(registry)

@@ -1,0 +1,131 @@
+"""What a connection still has to send: buffers and pieces of files, in order.
+
+Writes go straight to the socket, not through the transport: only so can a file region follow a header by `sendfile` without the
+transport's buffer in between. The transport never gets anything to write, so the two cannot mix.
+
+Ugly: uvloop does not let `add_writer` watch a descriptor that a transport owns, so waiting for room needs a duplicate of it. It is
+made when first needed; an idle connection costs one descriptor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+
+from barnabas import limits
+from barnabas.storage.log import FileRegion
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Outbox:
+    """The sending half of one plain-text connection.
+
+    Args:
+        descriptor: of the transport's socket; stays the transport's.
+        on_room: called when everything waiting has been sent after the socket was full.
+        on_error: called once when the other side is gone.
+    """
+
+    __slots__ = ("_blocked", "_descriptor", "_file_sent", "_items", "_loop", "_on_error", "_on_room", "_socket", "waiting_bytes")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, descriptor: int, on_room: Callable[[], None], on_error: Callable[[OSError], None]
+    ) -> None:
+        self._loop = loop
+        self._descriptor = descriptor
+        self._on_room = on_room
+        self._on_error = on_error
+        self._items: deque[Buffer | FileRegion] = deque()
+        self._socket: socket.socket | None = None
+        self._blocked = False
+        self.waiting_bytes = 0  # handed in, not yet taken by the kernel
+
+    def push(self, item: Buffer | FileRegion) -> None:
+        """Queue `item`; nothing is sent before `flush`."""
+        self._items.append(item)
+        self.waiting_bytes += item.size if isinstance(item, FileRegion) else len(item)
+
+    def flush(self) -> None:
+        """Send what the socket takes now; wait for room in the background for the rest."""
+        if self._blocked or not self._items:
+            return
+        try:
+            while self._items:
+                if isinstance(self._items[0], FileRegion):
+                    self._send_file(self._items[0])
+                else:
+                    self._send_buffers()
+        except BlockingIOError:
+            self._blocked = True
+            self._loop.add_writer(self._own_socket().fileno(), self._resume)
+        except OSError as error:
+            self._items.clear()
+            self.waiting_bytes = 0
+            self._on_error(error)
+
+    def close(self) -> None:
+        """Forget what waits and give the duplicate back."""
+        self._items.clear()
+        self.waiting_bytes = 0
+        if self._socket is not None:
+            if self._blocked:
+                self._loop.remove_writer(self._socket.fileno())
+            self._socket.close()
+            self._socket = None
+        self._blocked = True  # nothing is sent after this
+
+    def _resume(self) -> None:
+        self._blocked = False
+        self._loop.remove_writer(self._own_socket().fileno())
+        self.flush()
+        if not self._items and not self._blocked:
+            self._on_room()
+
+    def _own_socket(self) -> socket.socket:
+        if self._socket is None:
+            self._socket = socket.socket(fileno=os.dup(self._descriptor))
+        return self._socket
+
+    def _send_buffers(self) -> None:
+        """One system call for the buffers in front."""
+        if len(self._items) == 1:
+            item = self._items[0]
+            sent = os.write(self._descriptor, item)  # type: ignore[arg-type]  # file regions are handled before
+            self._buffers_sent([item], sent)  # type: ignore[list-item]
+            return
+        buffers: list[Buffer] = []
+        for item in self._items:
+            if isinstance(item, FileRegion):
+                sent = self._own_socket().sendmsg(buffers, (), socket.MSG_MORE)
+                break
+            buffers.append(item)
+            if len(buffers) == limits.MAX_BUFFERS_PER_WRITE:
+                sent = os.writev(self._descriptor, buffers)
+                break
+        else:
+            sent = os.writev(self._descriptor, buffers)
+        self._buffers_sent(buffers, sent)
+
+    def _buffers_sent(self, buffers: list[Buffer], sent: int) -> None:
+        self.waiting_bytes -= sent
+        for buffer in buffers:
+            if sent < len(buffer):
+                if sent:
+                    self._items[0] = memoryview(buffer)[sent:]
+                return
+            sent -= len(buffer)
+            self._items.popleft()
+
+    def _send_file(self, region: FileRegion) -> None:
+        sent = os.sendfile(self._descriptor, region.fileno, region.position, region.size)
+        if sent == 0:
+            raise OSError(f"a file region of {region.size} bytes ends before its end")
+        self.waiting_bytes -= sent
+        if sent == region.size:
+            self._items.popleft()
+        else:
+            self._items[0] = region._replace(position=region.position + sent, size=region.size - sent)

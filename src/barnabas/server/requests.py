@@ -1,0 +1,20 @@
+"""What a handler knows about the request it answers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class RequestContext(NamedTuple):
+    """The request's header and where it came from."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    client_host: str
+    principal: str
+    listener: str
+    connection_id: int
+    local_port: int
+    client_software: tuple[str, str]
