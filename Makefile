@@ -1,0 +1,54 @@
+# The verbs of barnabas; `make` alone lists them. Everything runs in .venv, which `make setup` makes.
+PYTHON := .venv/bin/python
+SHELL := /bin/bash
+SECONDS_OF_FUZZING ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types bench interop differential fuzz docs check requirements clean
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: ## everything the other verbs need, on a bare Debian machine too
+	@tools/setup.sh
+
+demo: setup ## a year of flights through the broker and a Spark pipeline, checked against pandas
+	@$(PYTHON) -m demo run
+
+test: setup ## all tests that need no tools of other languages
+	@$(PYTHON) -m pytest -m "not interop"
+
+lint: setup ## style, layering, generated files
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m importlinter.cli lint --quiet 2>/dev/null || .venv/bin/lint-imports
+
+types: setup ## mypy, strict
+	@$(PYTHON) -m mypy
+
+check: lint types ## lint and types
+
+bench: setup ## measured beside Apache Kafka
+	@$(PYTHON) -m bench
+
+interop: ## the clients and tools of other languages
+	@tools/setup.sh interop
+	@$(PYTHON) -m pytest tests/interop -m "interop or not interop"
+
+differential: ## ask Apache Kafka and record its answers, then compare ours
+	@tools/setup.sh interop
+	@$(PYTHON) -m tests.differential.record
+	@$(PYTHON) -m pytest tests/differential
+
+fuzz: setup ## random and mutated bytes at the decoders and at a live broker
+	@$(PYTHON) -m tests.fuzz --seconds $(SECONDS_OF_FUZZING)
+
+docs: setup ## write the reference pages from the code
+	@$(PYTHON) tools/docs.py
+
+requirements: ## pin the development environment anew
+	@.venv/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--extra dev pyproject.toml -o requirements/dev.txt --custom-compile-command "make requirements"
+
+clean: ## what the verbs leave behind
+	@rm -rf .venv .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output

@@ -1,0 +1,75 @@
+"""The internal topic of the group coordinator as the coordinator sees it: records in, records out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.records.batch import build_batch, iterate_records
+from barnabas.storage.log import AppendOrigin
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+
+READ_BYTES = 1024 * 1024  # at a time while loading
+
+
+class PartitionedLog:
+    """`CoordinatorLog` over the partitions of one internal topic."""
+
+    def __init__(self, broker: Broker, topic: str, partition_count: int) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._configured_count = partition_count
+
+    @property
+    def partition_count(self) -> int:
+        """Of the topic where it exists, else of the configuration it will be made with."""
+        return self._broker.metadata.partition_count(self._topic) or self._configured_count
+
+    def append(self, partition: int, records: list[tuple[bytes, bytes | None]], now_ms: int) -> asyncio.Future[None]:
+        """Append the records as one batch; done once they are committed, or with the KafkaError that prevents it."""
+        future: asyncio.Future[None] = self._broker.loop.create_future()
+        found = self._broker.partitions.get(self._topic, partition)
+        if found is None:
+            future.set_exception(KafkaError(ErrorCode.NOT_COORDINATOR))
+            return future
+        batch = build_batch([(now_ms, key, value, ()) for key, value in records])
+        try:
+            result = found.append_as_leader(memoryview(bytearray(batch)), now_ms, AppendOrigin.COORDINATOR)
+        except KafkaError as error:
+            future.set_exception(error)
+            return future
+        if found.is_committed(result.last_offset):
+            future.set_result(None)
+        else:
+            found.wait_committed(result.last_offset, lambda error: _settle(future, error))
+        return future
+
+    def read_all(self, partition: int) -> Iterator[tuple[bytes, bytes | None]]:
+        """Every record of the partition in order; reads from disk."""
+        found = self._broker.partitions.get(self._topic, partition)
+        if found is None:
+            return
+        offset = found.log.log_start_offset
+        while offset < found.high_watermark:
+            region = found.read(offset, READ_BYTES, minimum_one=True)
+            if region is None:
+                return
+            data = os.pread(region.fileno, region.size, region.position)
+            for record in iterate_records(data):
+                if record.offset >= offset:
+                    offset = record.offset + 1
+                    yield record.key or b"", record.value
+
+
+def _settle(future: asyncio.Future[None], error: KafkaError | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)

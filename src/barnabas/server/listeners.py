@@ -1,0 +1,111 @@
+"""The sockets that clients connect to, and the limits on who may.
+
+Counts connections in all and by address (`max.connections`, `max.connections.per.ip`, its overrides) and closes those that were silent
+for `connections.max.idle.ms`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from barnabas.config.listeners import Endpoint
+from barnabas.errors import ConfigError
+from barnabas.server.connection import Connection, Dispatcher, Receiver
+
+if TYPE_CHECKING:
+    from barnabas.config.broker import BrokerConfig
+
+log = logging.getLogger(__name__)
+
+
+class ConnectionLimits:
+    """How many connections there are, and whether one more may be."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._most = config.max_connections
+        self._most_per_ip = config.max_connections_per_ip
+        self._overrides = parse_overrides(config.max_connections_per_ip_overrides)
+        self._by_host: Counter[str] = Counter()
+
+    def open(self, host: str, total: int) -> str | None:
+        """Count one in; the reason to refuse it, or None."""
+        self._by_host[host] += 1
+        most = self._overrides.get(host, self._most_per_ip)
+        if self._by_host[host] > most:
+            return f"more than max.connections.per.ip={most} from {host}"
+        return f"more than max.connections={self._most}" if total > self._most else None
+
+    def close(self, host: str) -> None:
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+
+
+def parse_overrides(text: str) -> dict[str, int]:
+    """`host:count,host:count`; raises ConfigError."""
+    overrides = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        host, _, count = pair.rpartition(":")
+        if not host or not count.isdigit():
+            raise ConfigError("max.connections.per.ip.overrides", pair, "address:count, several separated by commas")
+        overrides[host.strip("[]")] = int(count)
+    return overrides
+
+
+class Listeners:
+    """All listening sockets of a broker."""
+
+    def __init__(self, dispatcher: Dispatcher, receiver: Receiver, loop: asyncio.AbstractEventLoop, backlog: int) -> None:
+        self._dispatcher = dispatcher
+        self._receiver = receiver
+        self._loop = loop
+        self._backlog = backlog
+        self._servers: list[asyncio.Server] = []
+        self.bound: dict[str, tuple[str, int]] = {}  # listener name -> where it is
+
+    async def open(self, endpoint: Endpoint) -> None:
+        """Accept connections there; raises OSError where the address cannot be had."""
+        server = await self._loop.create_server(
+            lambda: Connection(self._dispatcher, self._receiver, endpoint.listener, self._loop),
+            endpoint.host or None,
+            endpoint.port,
+            backlog=self._backlog,
+            reuse_address=True,
+        )
+        self._servers.append(server)
+        host, port = server.sockets[0].getsockname()[:2]
+        self.bound[endpoint.listener] = (endpoint.host or host, port)
+
+    async def close(self) -> None:
+        for server in self._servers:
+            server.close()
+        for server in self._servers:
+            await server.wait_closed()
+
+
+def advertise(configured: Endpoint, bound: tuple[str, int], hostname: str) -> Endpoint:
+    """What clients are told: the configured address, with the port that was got and a host that can be reached."""
+    host = configured.host
+    if not host or _is_wildcard(host):
+        host = hostname
+    return configured._replace(host=host, port=configured.port or bound[1])
+
+
+def _is_wildcard(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def close_idle(connections: set[Connection], now_s: float, max_idle_ms: int) -> None:
+    """Close the connections that were silent too long."""
+    if max_idle_ms < 0:
+        return
+    for connection in [c for c in connections if (now_s - c.last_active) * 1000 > max_idle_ms]:
+        log.info("connection closed peer=%s reason=idle", connection.peer)
+        connection.close()

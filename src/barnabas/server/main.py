@@ -1,0 +1,89 @@
+"""Starting and stopping a broker as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from collections.abc import Mapping
+
+from barnabas.cluster.store import StoreUnavailable
+from barnabas.config.broker import BrokerConfig
+from barnabas.errors import ConfigError, StorageError
+from barnabas.server.broker import Broker
+
+try:
+    import uvloop
+except ImportError:  # platforms without it run on plain asyncio
+    uvloop = None  # type: ignore[assignment]
+
+log = logging.getLogger(__name__)
+EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+
+
+def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, log_level: str = "info") -> int:
+    """Run a broker until SIGTERM or SIGINT; the exit code.
+
+    Args:
+        properties: Kafka's configuration keys and their text.
+        metrics_listener: `host:port` for /metrics, /healthz and /readyz; None for none.
+        log_level: debug, info, warning or error.
+    """
+    logging.basicConfig(
+        level=log_level.upper(), stream=sys.stderr, format="%(asctime)s level=%(levelname)s logger=%(name)s %(message)s", force=True
+    )
+    try:
+        config, warnings = BrokerConfig.from_properties(properties)
+        metrics_address = parse_address(metrics_listener)
+    except ConfigError as error:
+        print(f"barnabas: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    for warning in warnings:
+        log.warning("%s", warning)
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop is not None else None)
+    try:
+        with runner:
+            return runner.run(_serve(config, metrics_address))
+    except (StorageError, StoreUnavailable, OSError) as error:
+        print(f"barnabas: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    except ConfigError as error:
+        print(f"barnabas: {error}", file=sys.stderr)
+        return EXIT_USAGE
+
+
+def parse_address(text: str | None) -> tuple[str, int] | None:
+    """`host:port`; raises ConfigError."""
+    if text is None:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise ConfigError("--metrics-listener", text, "host:port, for example 127.0.0.1:9404")
+    return host.strip("[]"), int(port)
+
+
+async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) -> int:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    broker = Broker(config, loop)
+    try:
+        await broker.start(metrics_address)
+        # What start-up made stays for ever; the collector need not walk it again on every full pass.
+        gc.collect()
+        gc.freeze()
+        print(_ready_line(broker), flush=True)
+        await stopping.wait()
+        log.info("stopping broker=%d", config.broker_id)
+    finally:
+        await broker.stop()
+    return EXIT_OK
+
+
+def _ready_line(broker: Broker) -> str:
+    addresses = " ".join(f"{e.listener}://{f'[{e.host}]' if ':' in e.host else e.host}:{e.port}" for e in broker.endpoints)
+    metrics = f" metrics=http://{broker.http.address[0]}:{broker.http.address[1]}/metrics" if broker.http is not None else ""
+    return f"barnabas broker {broker.config.broker_id} accepts connections on {addresses}{metrics}"

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Make everything that the Makefile's verbs need: a virtual environment in .venv and, as root on Debian, the system packages.
+# Does nothing when it is all there. `tools/setup.sh interop` also sees to the clients of other languages.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+wanted=${1:-}
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+missing_packages() {
+  local packages=()
+  [ -n "$(find_python)" ] || packages+=(python3 python3-venv)
+  has_venv || packages+=(python3-venv)
+  command -v java >/dev/null || packages+=(openjdk-17-jre-headless)
+  command -v kcat >/dev/null || packages+=(kcat)
+  command -v make >/dev/null || packages+=(make)
+  if [ "$wanted" = interop ]; then
+    command -v mvn >/dev/null || packages+=(maven)
+    command -v go >/dev/null || packages+=(golang)
+    command -v node >/dev/null || packages+=(nodejs npm)
+  fi
+  printf '%s\n' "${packages[@]:-}" | sort -u | xargs
+}
+
+find_python() {
+  local candidate
+  for candidate in "${PYTHON:-}" python3 python3.11 python3.12 python3.13 python3.14; do
+    [ -n "$candidate" ] && command -v "$candidate" >/dev/null || continue
+    if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      command -v "$candidate"
+      return
+    fi
+  done
+}
+
+has_venv() { local python; python=$(find_python); [ -n "$python" ] && "$python" -c 'import ensurepip' 2>/dev/null; }
+
+install_packages() {
+  local packages
+  packages=$(missing_packages)
+  [ -n "$packages" ] || return 0
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    say "missing on this machine: $packages. Install them (on Debian: apt-get install $packages) and run this again."
+    exit 2
+  fi
+  say "installing $packages"
+  apt-get update -qq
+  # shellcheck disable=SC2086  # a list of words
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
+}
+
+make_environment() {
+  local stamp=.venv/.requirements python
+  if [ -f "$stamp" ] && cmp -s requirements/dev.txt "$stamp" && cmp -s pyproject.toml "$stamp.project"; then return 0; fi
+  python=$(find_python)
+  [ -n "$python" ] || { say "no Python of at least 3.11 found; set PYTHON to one"; exit 2; }
+  [ -x .venv/bin/python ] || "$python" -m venv .venv
+  say "installing Python packages into .venv"
+  .venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+  cp requirements/dev.txt "$stamp"
+  cp pyproject.toml "$stamp.project"
+}
+
+install_packages
+make_environment
