@@ -1,0 +1,76 @@
+"""One member of a classic group."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from barnabas.coordination.outcome import Token
+from barnabas.coordination.records import MemberMetadata
+
+
+@dataclass(slots=True)
+class ClassicMember:
+    """What a member said of itself, and which answers it is owed.
+
+    `protocols` holds the assignors it can follow, best first, each with what it wants its leader to know. `join_token` and
+    `sync_token` are the requests that wait for the rest of the group; ClassicGroup counts the former, so only it sets them.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: dict[str, bytes]
+    assignment: bytes = b""
+    join_token: Token | None = None
+    sync_token: Token | None = None
+    is_new: bool = False  # until its first JoinGroup is answered it cannot send heartbeats
+
+    @property
+    def is_static(self) -> bool:
+        return self.instance_id is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether silence is excused because it waits for us. Not for a new member: it may be gone, and nothing else would tell (KIP-394)."""
+        return not self.is_new and (self.join_token is not None or self.sync_token is not None)
+
+    def speaks(self, protocols: dict[str, bytes]) -> bool:
+        """Whether it says the same again, in the same order."""
+        return list(self.protocols.items()) == list(protocols.items())
+
+    def vote(self, candidates: Container[str]) -> str | None:
+        """The candidate it likes best."""
+        return next((name for name in self.protocols if name in candidates), None)
+
+    def to_record(self, protocol: str, assignment: bytes) -> MemberMetadata:
+        return MemberMetadata(
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            session_timeout_ms=self.session_timeout_ms,
+            subscription=self.protocols[protocol],
+            assignment=assignment,
+        )
+
+    @classmethod
+    def from_record(cls, record: MemberMetadata, protocol_type: str, protocol: str) -> ClassicMember:
+        """A member as it is known after loading: only the protocol that was chosen survives."""
+        known = record.rebalance_timeout_ms != -1  # value version 0 had none
+        return cls(
+            member_id=record.member_id,
+            instance_id=record.group_instance_id,
+            client_id=record.client_id,
+            client_host=record.client_host,
+            rebalance_timeout_ms=record.rebalance_timeout_ms if known else record.session_timeout_ms,
+            session_timeout_ms=record.session_timeout_ms,
+            protocol_type=protocol_type,
+            protocols={protocol: record.subscription},
+            assignment=record.assignment,
+        )

@@ -1,0 +1,237 @@
+"""The classic protocol of one shard: SyncGroup, Heartbeat and LeaveGroup, and the way in to JoinGroup and the timers.
+
+Requests come in as they were decoded, in the shape of the newest version; what older versions cannot say is put right by the API
+handlers. Refusals that concern the whole request are raised as KafkaError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+
+from barnabas.coordination.classic.group import ClassicGroup, GroupState
+from barnabas.coordination.classic.join import GroupCreated, Joining, StaticMemberReplaced
+from barnabas.coordination.classic.rebalance import Rebalance, TimerKey, TimerKind, join_error, sync_response
+from barnabas.coordination.group import Group
+from barnabas.coordination.outcome import Caller, GroupConfig, Now, Outcome, Token, Written, response_error_of
+from barnabas.coordination.records import GroupMetadataValue
+from barnabas.coordination.timers import Timers
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+@dataclass(slots=True, frozen=True)
+class AssignmentWritten(Written):
+    """The leader's assignment for one generation."""
+
+    group: ClassicGroup
+    generation: int
+    assignments: Mapping[str, bytes]
+
+
+class ClassicProtocol:
+    """Drives the classic groups in `groups`; those of other types are left alone."""
+
+    def __init__(self, config: GroupConfig, groups: MutableMapping[str, Group], timers: Timers[TimerKey]) -> None:
+        self._config = config
+        self._groups = groups
+        self._rebalance = Rebalance(config, timers)
+        self._joining = Joining(config, groups, self._rebalance)
+
+    def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> Outcome:
+        return self._joining.join(request, caller, token, now)
+
+    # -- SyncGroup ------------------------------------------------------------------------------------------------------
+
+    def sync(self, request: SyncGroupRequest, token: Token, now: Now) -> Outcome:
+        out = Outcome()
+        group = self._group(request.group_id)
+        if group is None or group.is_empty:
+            out.reply(token, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+            return out
+        try:
+            self._check_sync(group, request)
+        except KafkaError as error:
+            out.reply(token, SyncGroupResponse(error_code=error.code))
+            return out
+        member = group.members[request.member_id]
+        self._rebalance.receive_sync(group, member.member_id)
+        if group.state is GroupState.STABLE:
+            out.reply(token, sync_response(group, member))
+            return out
+        if member.sync_token is not None:
+            # A second request of the same member, its first connection being lost.
+            out.reply(member.sync_token, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        member.sync_token = token
+        if member.member_id == group.leader:
+            assignments = {a.member_id: a.assignment for a in request.assignments if a.member_id in group.members}
+            out.records.append(group.to_record(assignments))
+            out.replays = False
+            out.written = AssignmentWritten(group, group.generation, assignments)
+        return out
+
+    def _check_sync(self, group: ClassicGroup, request: SyncGroupRequest) -> None:
+        if group.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        group.check_member(request.member_id, request.group_instance_id)
+        if request.generation_id != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        if _differs(request.protocol_type, group.protocol_type) or _differs(request.protocol_name, group.protocol):
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def _receive_assignment(self, event: AssignmentWritten, error: ErrorCode | None, now: Now, out: Outcome) -> None:
+        group = event.group
+        if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != event.generation:
+            return  # the group has moved on meanwhile
+        if error is None:
+            self._rebalance.assign(group, event.assignments, now, out)
+            return
+        code = response_error_of(error)
+        self._rebalance.fail_syncs(group, code, now, out)
+        self._rebalance.prepare_or_complete(group, f"its assignment could not be written: {code.name}", now, out)
+
+    # -- Heartbeat ------------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
+        group = self._group(request.group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        if group.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        group.check_member(request.member_id, request.group_instance_id)
+        if request.generation_id != group.generation:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        self._rebalance.hear_from(group, group.members[request.member_id], now)
+        rebalances = group.state is GroupState.PREPARING_REBALANCE
+        return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS if rebalances else ErrorCode.NONE)
+
+    def hear_from(self, group: ClassicGroup, member_id: str, now: Now) -> None:
+        """A commit is as good as a heartbeat, unless the group is completing a rebalance."""
+        member = group.members.get(member_id)
+        if member is not None and group.is_in(GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            self._rebalance.hear_from(group, member, now)
+
+    # -- LeaveGroup -----------------------------------------------------------------------------------------------------
+
+    def leave(self, request: LeaveGroupRequest, now: Now) -> Outcome:
+        group = self._group(request.group_id)
+        if group is None:
+            unknown = [_left(identity, ErrorCode.UNKNOWN_MEMBER_ID) for identity in request.members]
+            return Outcome(LeaveGroupResponse(members=unknown))
+        if group.state is GroupState.DEAD:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        out = Outcome()
+        responses = [_left(identity, self._remove(group, identity, out)) for identity in request.members]
+        out.response = LeaveGroupResponse(members=responses)
+        gone = [r.member_id or r.group_instance_id for r in responses if r.error_code == ErrorCode.NONE]
+        if gone and group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+            self._rebalance.prepare(group, f"{gone} left", now, out)
+        elif gone:
+            self._rebalance.maybe_complete(group, now, out)
+        return out
+
+    def _remove(self, group: ClassicGroup, identity: MemberIdentity, out: Outcome) -> ErrorCode:
+        member_id, instance_id = identity.member_id, identity.group_instance_id
+        if not member_id and instance_id is not None:  # an administrator removes a static member (KIP-345)
+            member_id = group.static_members.get(instance_id, "")
+        if member_id in group.pending_joins:
+            group.remove(member_id)
+            self._rebalance.forget(group, member_id)
+            return ErrorCode.NONE
+        try:
+            group.check_member(member_id, instance_id)
+        except KafkaError as error:
+            return error.code
+        self._rebalance.dismiss(group, group.members[member_id], out)
+        return ErrorCode.NONE
+
+    # -- time and the log -----------------------------------------------------------------------------------------------
+
+    def expire(self, key: TimerKey, now: Now) -> Outcome:
+        """The deadline of `key` has come."""
+        out = Outcome()
+        group = self._group(key.group_id)
+        if group is None or group.state is GroupState.DEAD:
+            return out
+        match key.kind:
+            case TimerKind.SESSION:
+                self._rebalance.expire_session(group, key.member_id, now, out)
+            case TimerKind.JOIN:
+                self._rebalance.expire_join(group, now, out)
+            case TimerKind.SYNC:
+                self._rebalance.expire_sync(group, now, out)
+        return out
+
+    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome:
+        """The records of an earlier outcome are committed, or could not be written because of `error`."""
+        out = Outcome()
+        match event:
+            case AssignmentWritten():
+                self._receive_assignment(event, error, now, out)
+            case StaticMemberReplaced():
+                self._joining.receive_replaced(event, error, now, out)
+            case GroupCreated() if error is not None:
+                self._forget(event.group, response_error_of(error), out)
+        return out
+
+    def replay(self, group_id: str, value: GroupMetadataValue | None) -> None:
+        """Take a group as the log has it."""
+        if value is None:
+            self._groups.pop(group_id, None)
+        else:
+            self._groups[group_id] = ClassicGroup.from_value(group_id, value)
+
+    def receive_loaded(self, now: Now) -> list[Outcome]:
+        """The log has been read: the members found there have their sessions to show that they live."""
+        outcomes = []
+        for group in self._groups.values():
+            if not isinstance(group, ClassicGroup):
+                continue
+            for member in group.members.values():
+                self._rebalance.hear_from(group, member, now)
+            if len(group.members) > self._config.group_max_size:
+                out = Outcome()
+                self._rebalance.prepare(group, "it is larger than group.max.size", now, out)
+                outcomes.append(out)
+        return outcomes
+
+    def unload(self, now: Now) -> Outcome:
+        """The shard goes elsewhere: whoever waits must look for it."""
+        out = Outcome()
+        for group in self._groups.values():
+            if isinstance(group, ClassicGroup):
+                self._forget(group, ErrorCode.NOT_COORDINATOR, out)
+                group.transition_to(GroupState.DEAD, now.wall_ms)
+        return out
+
+    def _forget(self, group: ClassicGroup, code: ErrorCode, out: Outcome) -> None:
+        for member in list(group.members.values()):
+            if member.join_token is not None:
+                out.reply(member.join_token, join_error(code, member.member_id))
+                group.set_join_token(member, None)
+            if member.sync_token is not None:
+                out.reply(member.sync_token, SyncGroupResponse(error_code=code))
+                member.sync_token = None
+            self._rebalance.forget(group, member.member_id)
+        if code is not ErrorCode.NOT_COORDINATOR and self._groups.get(group.group_id) is group:
+            del self._groups[group.group_id]
+
+    def _group(self, group_id: str) -> ClassicGroup | None:
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+
+def _differs(asked: str | None, known: str | None) -> bool:
+    """Whether a client of version 5 and later takes the group for one of another protocol."""
+    return asked is not None and known is not None and asked != known
+
+
+def _left(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
+    return MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)

@@ -1,0 +1,228 @@
+"""The committed offsets of the groups of one shard, whatever the type of the group.
+
+Rules
+  1. A commit becomes visible by `replay` of its record only; all offsets of one request are one batch.
+  2. Who may commit is the group's to say; a group that does not exist is made by the first commit that claims no generation.
+  3. An offset is kept while a member reads its topic, and `offsets.retention.minutes` beyond (KIP-211); one whose request named its
+     own retention goes when that is over.
+  4. Offsets carry the id of the topic they were committed for, if it was known. Asked for under another id there is none: that topic is
+     another, which has taken the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from uuid import UUID
+
+from barnabas.coordination.group import Group
+from barnabas.coordination.outcome import GroupConfig, Now, Outcome
+from barnabas.coordination.records import NO_TIMESTAMP, OffsetCommitValue, Record, offset_record
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from barnabas.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+NO_OFFSET = -1
+DEFAULT_RETENTION = -1  # of a request: the broker's
+MINUTE_MS = 60_000
+
+TopicOffsets = dict[int, OffsetCommitValue]
+
+
+class Offsets:
+    """Committed offsets by group, topic and partition."""
+
+    def __init__(self, config: GroupConfig, groups: Mapping[str, Group]) -> None:
+        self._config = config
+        self._groups = groups
+        self._by_group: dict[str, dict[str, TopicOffsets]] = {}
+
+    def of_group(self, group_id: str) -> Mapping[str, TopicOffsets]:
+        """What is committed for a group; not to be changed."""
+        return self._by_group.get(group_id, {})
+
+    def group_ids(self) -> Iterable[str]:
+        return self._by_group.keys()
+
+    # -- commit ---------------------------------------------------------------------------------------------------------
+
+    def commit(self, request: OffsetCommitRequest, now: Now) -> Outcome:
+        """The records of a commit that the group has allowed. Topics carry their names, and their ids if known."""
+        response = OffsetCommitResponse(topics=[])
+        out = Outcome(response)
+        retention_ms = request.retention_time_ms
+        expire_ms = NO_TIMESTAMP if retention_ms == DEFAULT_RETENTION else now.wall_ms + retention_ms
+        longest = self._config.offset_metadata_max_bytes
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for partition in topic.partitions:
+                error = ErrorCode.NONE
+                if partition.committed_metadata is not None and _is_longer(partition.committed_metadata, longest):
+                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                else:
+                    value = _value(partition, topic.topic_id, now.wall_ms, expire_ms)
+                    out.records.append(offset_record(request.group_id, topic.name, partition.partition_index, value))
+                partitions.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error))
+            topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+        response.topics = topics
+        return out
+
+    def replay(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
+        """Take what the log says of one partition."""
+        if value is not None:
+            topics = self._by_group.get(group_id)
+            if topics is None:
+                topics = self._by_group[group_id] = {}
+            offsets = topics.get(topic)
+            if offsets is None:
+                offsets = topics[topic] = {}
+            offsets[partition] = value
+            return
+        topics = self._by_group.get(group_id, {})
+        offsets = topics.get(topic, {})
+        offsets.pop(partition, None)
+        if not offsets:
+            topics.pop(topic, None)
+        if not topics:
+            self._by_group.pop(group_id, None)
+
+    # -- fetch ----------------------------------------------------------------------------------------------------------
+
+    def fetch(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+        """The committed offsets asked for, or all of them if no topics are named; -1 where there is none.
+
+        That the answer is stable (KIP-447) costs nothing while there are no transactions.
+        """
+        known = self._by_group.get(request.group_id, {}) if request.group_id in self._groups else {}
+        if request.topics is None:
+            topics = [_fetched(name, ZERO_UUID, sorted(offsets), offsets) for name, offsets in known.items()]
+        else:
+            topics = [_fetched_of(topic, known.get(topic.name, {})) for topic in request.topics]
+        return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
+
+    # -- delete ---------------------------------------------------------------------------------------------------------
+
+    def delete(self, request: OffsetDeleteRequest, group: Group) -> Outcome:
+        """Forget single offsets, except those of topics that members read."""
+        out = Outcome()
+        topics = [self._delete_topic(request.group_id, topic, group, out.records) for topic in request.topics]
+        out.response = OffsetDeleteResponse(topics=topics)
+        return out
+
+    def _delete_topic(
+        self, group_id: str, topic: OffsetDeleteRequestTopic, group: Group, records: list[Record]
+    ) -> OffsetDeleteResponseTopic:
+        subscribed = group.is_subscribed_to(topic.name)
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        committed = self.of_group(group_id).get(topic.name, {})
+        asked = dict.fromkeys(p.partition_index for p in topic.partitions)
+        if not subscribed:
+            records.extend(offset_record(group_id, topic.name, p, None) for p in asked if p in committed)
+        partitions = [OffsetDeleteResponsePartition(partition_index=p, error_code=error) for p in asked]
+        return OffsetDeleteResponseTopic(name=topic.name, partitions=partitions)
+
+    def forget_group(self, group_id: str) -> list[Record]:
+        """The records that forget all offsets of a group."""
+        topics = self.of_group(group_id)
+        return [offset_record(group_id, topic, p, None) for topic, offsets in topics.items() for p in offsets]
+
+    def forget_topics(self, names: Iterable[str]) -> list[Record]:
+        """The records that forget the offsets of topics that were deleted."""
+        gone = set(names)
+        return [
+            offset_record(group_id, topic, p, None)
+            for group_id, topics in self._by_group.items()
+            for topic, offsets in topics.items()
+            if topic in gone
+            for p in offsets
+        ]
+
+    def forget_expired(self, group: Group, now_wall_ms: int) -> tuple[list[Record], bool]:
+        """The records that forget what is kept no longer, and whether nothing is left then."""
+        retention_ms = self._config.offsets_retention_minutes * MINUTE_MS
+        records: list[Record] = []
+        left = False
+        for topic, offsets in self.of_group(group.group_id).items():
+            if group.is_subscribed_to(topic):
+                left = True
+                continue
+            for partition, offset in offsets.items():
+                if _is_expired(offset, group.offset_retained_since_ms(offset), retention_ms, now_wall_ms):
+                    records.append(offset_record(group.group_id, topic, partition, None))
+                else:
+                    left = True
+        return records, not left
+
+
+def check_commit(group: Group | None, request: OffsetCommitRequest, api_version: int) -> None:
+    """Refuse a commit to a group that does not exist but has a generation; let the group itself judge all others."""
+    if group is not None:
+        group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
+    elif request.generation_id_or_member_epoch >= 0:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if api_version >= 9 else ErrorCode.ILLEGAL_GENERATION)
+
+
+def _value(partition: OffsetCommitRequestPartition, topic_id: UUID, now_wall_ms: int, expire_ms: int) -> OffsetCommitValue:
+    return OffsetCommitValue(
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp_ms=now_wall_ms,
+        expire_timestamp_ms=expire_ms,
+        topic_id=topic_id,
+    )
+
+
+def _is_longer(text: str, limit: int) -> bool:
+    """Length as Kafka counts it, in units of UTF-16: characters outside the basic plane count twice."""
+    if len(text) > limit:
+        return True
+    return 2 * len(text) > limit and not text.isascii() and len(text.encode("utf-16-le")) > 2 * limit
+
+
+def _is_expired(offset: OffsetCommitValue, since_ms: int | None, retention_ms: int, now_wall_ms: int) -> bool:
+    if since_ms is None:
+        return False
+    if offset.expire_timestamp_ms != NO_TIMESTAMP:
+        return now_wall_ms >= offset.expire_timestamp_ms
+    return now_wall_ms - since_ms >= retention_ms
+
+
+def _fetched_of(topic: OffsetFetchRequestTopics, offsets: TopicOffsets) -> OffsetFetchResponseTopics:
+    return _fetched(topic.name, topic.topic_id, topic.partition_indexes, offsets)
+
+
+def _fetched(name: str, topic_id: UUID, partitions: Iterable[int], offsets: TopicOffsets) -> OffsetFetchResponseTopics:
+    found = [_fetched_partition(p, offsets.get(p), topic_id) for p in partitions]
+    return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=found)
+
+
+def _fetched_partition(partition: int, offset: OffsetCommitValue | None, topic_id: UUID) -> OffsetFetchResponsePartitions:
+    if offset is None or (topic_id.int and offset.topic_id.int and topic_id != offset.topic_id):
+        return OffsetFetchResponsePartitions(partition_index=partition, committed_offset=NO_OFFSET)
+    return OffsetFetchResponsePartitions(
+        partition_index=partition,
+        committed_offset=offset.offset,
+        committed_leader_epoch=offset.leader_epoch,
+        metadata=offset.metadata,
+    )

@@ -1,0 +1,183 @@
+"""All groups whose records are in one partition of `__consumer_offsets`.
+
+Owns the table of groups and their offsets. A pure core: requests and `Now` in, `Outcome` out; `replay` takes records, from the log
+while loading and from its own outcomes later, so that what is in memory is what the log says (except for the classic groups' members,
+see `outcome.py`).
+
+Rules
+  1. A group that has an offset is in the table; the first commit or the first record of one makes it.
+  2. A group goes with its offsets: when it is deleted, and when it is empty and its last offset has expired.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from barnabas.coordination.classic.group import ClassicGroup
+from barnabas.coordination.classic.protocol import ClassicProtocol
+from barnabas.coordination.classic.rebalance import TimerKey
+from barnabas.coordination.group import Group
+from barnabas.coordination.offsets import Offsets, check_commit
+from barnabas.coordination.outcome import Caller, GroupConfig, Now, Outcome, Token, Written
+from barnabas.coordination.records import OffsetCommitKey, Record, read_group_value, read_key, read_offset_value
+from barnabas.coordination.timers import Timers
+from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.protocol.messages.describe_groups import DescribedGroup
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
+
+STORY_LENGTH = 64  # events told when an invariant breaks
+
+
+class GroupShard:
+    """The coordinator of the groups of one partition."""
+
+    def __init__(self, config: GroupConfig, now: Now) -> None:
+        self._config = config
+        self._groups: dict[str, Group] = {}
+        self._timers: Timers[TimerKey] = Timers()
+        self._classic = ClassicProtocol(config, self._groups, self._timers)
+        self._offsets = Offsets(config, self._groups)
+        self._cleanup_at_ms = now.steady_ms + config.offsets_retention_check_interval_ms
+        self._story: deque[str] = deque(maxlen=STORY_LENGTH)
+
+    @property
+    def groups(self) -> Mapping[str, Group]:
+        return self._groups
+
+    @property
+    def offsets(self) -> Offsets:
+        return self._offsets
+
+    @property
+    def story(self) -> tuple[str, ...]:
+        return tuple(self._story)
+
+    # -- membership -----------------------------------------------------------------------------------------------------
+
+    def join(self, request: JoinGroupRequest, caller: Caller, token: Token, now: Now) -> Outcome:
+        return self._told(self._classic.join(request, caller, token, now), now)
+
+    def sync(self, request: SyncGroupRequest, token: Token, now: Now) -> Outcome:
+        return self._told(self._classic.sync(request, token, now), now)
+
+    def heartbeat(self, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
+        return self._classic.heartbeat(request, now)
+
+    def leave(self, request: LeaveGroupRequest, now: Now) -> Outcome:
+        return self._told(self._classic.leave(request, now), now)
+
+    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome:
+        """The records of the outcome that named `event` are committed, or were refused."""
+        return self._told(self._classic.receive_written(event, error, now), now)
+
+    # -- offsets --------------------------------------------------------------------------------------------------------
+
+    def commit_offsets(self, request: OffsetCommitRequest, api_version: int, now: Now) -> Outcome:
+        group = self._groups.get(request.group_id)
+        check_commit(group, request, api_version)
+        if isinstance(group, ClassicGroup) and request.member_id:
+            self._classic.hear_from(group, request.member_id, now)
+        return self._offsets.commit(request, now)
+
+    def fetch_offsets(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+        return self._offsets.fetch(request)
+
+    def delete_offsets(self, request: OffsetDeleteRequest) -> Outcome:
+        group = self._known(request.group_id)
+        group.check_offset_delete()
+        return self._offsets.delete(request, group)
+
+    def delete_topics(self, names: Iterable[str]) -> Outcome:
+        """Topics are gone: so are their offsets."""
+        return Outcome(records=self._offsets.forget_topics(names))
+
+    # -- groups ---------------------------------------------------------------------------------------------------------
+
+    def delete_group(self, group_id: str) -> Outcome:
+        group = self._known(group_id)
+        group.check_delete()
+        return Outcome(records=[*self._offsets.forget_group(group_id), *group.tombstones()])
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        return self._known(group_id).describe()
+
+    def _known(self, group_id: str) -> Group:
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        group = self._groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    # -- the log --------------------------------------------------------------------------------------------------------
+
+    def replay(self, record: Record) -> None:
+        """Take one record of the log; raises MalformedMessage if it cannot be read."""
+        key = read_key(record[0])
+        if key is None:
+            return
+        value = record[1]
+        if isinstance(key, OffsetCommitKey):
+            if value is not None and key.group not in self._groups:
+                self._groups[key.group] = ClassicGroup(key.group)
+            self._offsets.replay(key.group, key.topic, key.partition, None if value is None else read_offset_value(value))
+        else:
+            self._classic.replay(key.group, None if value is None else read_group_value(value))
+
+    def receive_loaded(self, now: Now) -> list[Outcome]:
+        """Everything in the log has been replayed."""
+        return [self._told(outcome, now) for outcome in self._classic.receive_loaded(now)]
+
+    def unload(self, now: Now) -> Outcome:
+        """The shard is no longer here: whoever waits is sent away."""
+        return self._told(self._classic.unload(now), now)
+
+    # -- time -----------------------------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int:
+        """On the steady clock, no later than when `expire` has something to do."""
+        deadline = self._timers.next_deadline_ms()
+        return self._cleanup_at_ms if deadline is None else min(deadline, self._cleanup_at_ms)
+
+    def expire(self, now: Now) -> list[Outcome]:
+        """What follows from the time that has passed."""
+        outcomes = [self._told(self._classic.expire(key, now), now) for key in self._timers.due(now.steady_ms)]
+        if now.steady_ms >= self._cleanup_at_ms:
+            self._cleanup_at_ms = now.steady_ms + self._config.offsets_retention_check_interval_ms
+            outcomes.append(self._clean_up(now))
+        return outcomes
+
+    def _clean_up(self, now: Now) -> Outcome:
+        out = Outcome()
+        for group in self._groups.values():
+            records, nothing_left = self._offsets.forget_expired(group, now.wall_ms)
+            out.records += records
+            if nothing_left and group.is_empty:
+                out.records += group.tombstones()
+        return out
+
+    # -- for tests and for the worst ------------------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Raise InvariantViolated, with the story, if the state contradicts itself."""
+        try:
+            for group in self._groups.values():
+                if isinstance(group, ClassicGroup):
+                    group.validate()
+            homeless = [g for g in self._offsets.group_ids() if g not in self._groups]
+            if homeless:
+                raise InvariantViolated(f"offsets of groups that are not there: {homeless}")
+        except InvariantViolated as error:
+            raise InvariantViolated(error.rule, self.story) from error
+
+    def _told(self, out: Outcome, now: Now) -> Outcome:
+        for note in out.notes:
+            self._story.append(f"{now.steady_ms}: {note}")
+        return out
