@@ -1,0 +1,182 @@
+"""A broker: everything it is made of, put together, and its start and stop.
+
+Starts from the bottom up (data folder, metadata, logs, groups, sockets) and stops from the top down, so that nothing is asked of a part
+that is not there. All state is touched from the event loop only; what may block goes to `io_threads`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from barnabas.clock import Clock, SystemClock
+from barnabas.cluster.administration import Administration
+from barnabas.cluster.embedded_store import EmbeddedStore
+from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
+from barnabas.config.broker import BrokerConfig
+from barnabas.config.listeners import Endpoint
+from barnabas.coordination.outcome import GroupConfig
+from barnabas.coordination.runtime import GroupCoordinator
+from barnabas.replication.partition import Partition
+from barnabas.replication.partitions import Partitions
+from barnabas.server import dispatch, maintenance
+from barnabas.server.connection import Connection, Receiver
+from barnabas.server.coordinator_log import PartitionedLog
+from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.http import HttpEndpoint
+from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
+from barnabas.server.metrics import Metrics, render
+from barnabas.server.requests import RequestContext
+from barnabas.server.timers import Timers
+from barnabas.storage.manager import LogManager
+
+log = logging.getLogger(__name__)
+OFFSETS_TOPIC = "__consumer_offsets"
+IO_THREADS = 4  # cold reads, deletes, checkpoints; each waits for the disk, not for a core
+
+
+class Broker:
+    """One broker in one event loop.
+
+    Args:
+        config: as the user gave it.
+        loop: the loop everything runs on.
+        clock: where time comes from.
+    """
+
+    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, clock: Clock | None = None) -> None:
+        self.config = config
+        self.loop = loop
+        self.clock = clock or SystemClock()
+        self.metrics = Metrics()
+        self.partitions = Partitions()
+        self.connections: set[Connection] = set()
+        self.internal_topics = frozenset({OFFSETS_TOPIC})
+        self.served_apis = dispatch.SERVED
+        self.io_threads = ThreadPoolExecutor(IO_THREADS, thread_name_prefix="barnabas-io")
+        self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
+        self.fetch_sessions = FetchSessions(
+            config.max_incremental_fetch_session_cache_slots,
+            config.min_incremental_fetch_session_eviction_ms,
+            lambda: random.randrange(1, 2**31),
+        )
+        self.endpoints: list[Endpoint] = []
+        self.http: HttpEndpoint | None = None
+        self.ready = False
+        self._dispatcher = dispatch.RequestDispatcher(self)
+        self._limits = ConnectionLimits(config)
+        self._listeners = Listeners(self, self.receiver, loop, config.socket_listen_backlog_size)
+        self._timers = Timers(loop)
+
+    @property
+    def metadata(self) -> MetadataImage:
+        return self.controller.image
+
+    # --- start and stop
+
+    async def start(self, metrics_address: tuple[str, int] | None = None) -> None:
+        """Open the data folder and accept connections.
+
+        Raises:
+            StorageError, StoreUnavailable: the data folder cannot be used, or another broker uses it.
+            OSError: an address cannot be had.
+        """
+        started_ms = self.clock.monotonic_ms()
+        config = self.config
+        directories = [Path(d) for d in config.log_dirs]
+        self.logs = LogManager(directories, clock=self.clock, broker_id=config.broker_id)
+        self.store = EmbeddedStore(directories[0])
+        self.controller = Administration(self.store, config, apply=self._apply)
+        self.logs.open_all(self.controller.topic_config)
+        for partition in self.logs:
+            self._host(partition)
+        self.groups = GroupCoordinator(
+            PartitionedLog(self, OFFSETS_TOPIC, config.offsets_topic_num_partitions), config, self.clock, self._prepare_groups
+        )
+        await self._load_groups()
+        if metrics_address is not None:
+            self.http = HttpEndpoint({"/metrics": self._metrics_page, "/healthz": self._health_page, "/readyz": self._ready_page})
+            await self.http.start(*metrics_address)
+        await self._listen()
+        maintenance.schedule(self, self._timers)
+        self.ready = True
+        took_ms = self.clock.monotonic_ms() - started_ms
+        log.info("started broker=%d partitions=%d took_ms=%.0f", config.broker_id, len(self.partitions), took_ms)
+
+    async def _listen(self) -> None:
+        """Open every listener, then register what clients are to be told."""
+        advertised = {endpoint.listener: endpoint for endpoint in self.config.advertised_endpoints}
+        hostname = socket.getfqdn() if any(not e.host for e in advertised.values()) else ""
+        for endpoint in self.config.listener_endpoints:
+            await self._listeners.open(endpoint)
+            bound = self._listeners.bound[endpoint.listener]
+            self.endpoints.append(advertise(advertised.get(endpoint.listener, endpoint), bound, hostname))
+        self.controller.register(BrokerRegistration(self.config.broker_id, tuple(self.endpoints), self.config.broker_rack))
+
+    async def stop(self) -> None:
+        """Stop as far as the start had come; the data folder is marked clean."""
+        self.ready = False
+        await self._listeners.close()
+        for connection in list(self.connections):
+            connection.close()
+        await self._dispatcher.close()
+        await self._timers.close()
+        if self.http is not None:
+            await self.http.close()
+        if hasattr(self, "groups"):
+            self.groups.close()
+        for partition in self.partitions:
+            partition.close()
+        if hasattr(self, "logs"):
+            await self.loop.run_in_executor(self.io_threads, self.logs.close)
+        if hasattr(self, "store"):
+            self.store.close()
+        self.io_threads.shutdown(cancel_futures=True)
+
+    # --- Dispatcher
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        self._dispatcher.dispatch(connection, frame)
+
+    def connection_opened(self, connection: Connection) -> str | None:
+        self.connections.add(connection)
+        self.metrics.connections_opened += 1
+        refused = self._limits.open(connection.peer_host, len(self.connections))
+        self.metrics.connections_refused += refused is not None
+        return refused
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self._limits.close(connection.peer_host)
+
+    # --- what handlers ask
+
+    def endpoint(self, context: RequestContext) -> tuple[int, str, int]:
+        """Id, host and port of this broker on the listener that the request came by."""
+        found = next(endpoint for endpoint in self.endpoints if endpoint.listener == context.listener)
+        return self.config.broker_id, found.host, found.port
+
+    # --- groups
+
+    async def _prepare_groups(self) -> None:
+        await self.controller.auto_create([OFFSETS_TOPIC])
+        await self._load_groups()
+
+    async def _load_groups(self) -> None:
+        for index in sorted(self.partitions.topic(OFFSETS_TOPIC)):
+            await self.groups.load(index)
+
+    # --- operators' pages
+
+    def _metrics_page(self) -> tuple[int, bytes]:
+        return 200, render(self)
+
+    def _health_page(self) -> tuple[int, bytes]:
+        return 200, b"ok\n"
+
+    def _ready_page(self) -> tuple[int, bytes]:
+        return (200, b"ready\n") if self.ready else (503, b"not ready\n")
