@@ -13,3 +13,4 @@ MAX_UNSENT_BYTES = 8 * 1024 * 1024  # answers a slow reader leaves in memory; th
 MAX_HTTP_HEAD_BYTES = 16 * 1024  # of a request to the metrics listener
 MAX_HTTP_CONNECTIONS = 64  # to the metrics listener at once
 HTTP_TIMEOUT_S = 10.0  # for one request to the metrics listener
+MAX_PARTITIONS_PER_REQUEST = 10_000  # new partitions in one request; Kafka's own bound

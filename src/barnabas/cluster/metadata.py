@@ -1,7 +1,7 @@
 """The metadata image: what a broker knows of the cluster, and the changes that lead from one image to the next.
 
-Owns brokers, topics with their partitions, and settings by resource. An image never changes: `apply` makes the next one and shares
-with it all that a delta does not touch, so whoever holds an image across an await sees one moment of the cluster.
+Owns brokers, topics with their partitions, and settings by resource. An image never changes: `apply` makes the next one and
+shares with it all that a delta does not touch, so whoever holds an image across an await sees one moment of the cluster.
 
 Rules
   1. Topic names and topic ids are two keys of the same topics: `topics_by_id` holds exactly the values of `topics`.
@@ -85,6 +85,7 @@ class MetadataDelta:
     brokers: tuple[BrokerRegistration, ...] = ()
     gone_brokers: tuple[int, ...] = ()
     controller_id: int | None = None
+    cluster_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class MetadataImage:
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topics_by_id: Mapping[UUID, Topic] = field(default_factory=dict)
     configs: Mapping[Resource, Mapping[str, str]] = field(default_factory=dict)
-    collisions: Mapping[str, str] = field(default_factory=dict)  # name with `.` as `_`, of topics that have either
+    collisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # topics with . or _ by their name with _ for .
 
     def topic(self, name: str) -> Topic | None:
         return self.topics.get(name)
@@ -140,6 +141,8 @@ class MetadataImage:
             changes["configs"] = kept | configs
         if delta.controller_id is not None:
             changes["controller_id"] = delta.controller_id
+        if delta.cluster_id is not None:
+            changes["cluster_id"] = delta.cluster_id
         return replace(self, epoch=self.epoch + 1, **changes)  # type: ignore[arg-type]
 
     def _apply_topics(self, delta: MetadataDelta) -> dict[str, object]:
@@ -150,11 +153,13 @@ class MetadataImage:
             topic = topics.pop(name, None)
             if topic is not None:
                 del by_id[topic.topic_id]
-                collisions.pop(name.replace(".", "_"), None)
+                _discard(collisions, name)
         for topic in delta.topics:
             topics[topic.name] = by_id[topic.topic_id] = topic
             if "." in topic.name or "_" in topic.name:
-                collisions[topic.name.replace(".", "_")] = topic.name
+                _discard(collisions, topic.name)
+                plain = topic.name.replace(".", "_")
+                collisions[plain] = (*collisions.get(plain, ()), topic.name)
         return {"topics": topics, "topics_by_id": by_id, "collisions": collisions}
 
     def _apply_brokers(self, delta: MetadataDelta) -> dict[str, object]:
@@ -171,3 +176,10 @@ class MetadataImage:
             for state in topic.partitions:
                 assert set(state.isr) <= set(state.replicas)
                 assert state.leader == NO_LEADER or state.leader in state.isr
+
+
+def _discard(collisions: dict[str, tuple[str, ...]], name: str) -> None:
+    plain = name.replace(".", "_")
+    left = tuple(other for other in collisions.pop(plain, ()) if other != name)
+    if left:
+        collisions[plain] = left

@@ -1,19 +1,22 @@
 """The store interface: what the cluster remembers outside of the logs.
 
-One small tree of entries, each a path, bytes and a version, as ZooKeeper has it; an embedded SQLite file and a dictionary serve it as
-well. What the entries mean (paths, encodings) is said once, in `records.py`, above every store.
+One small tree of entries, each a path, bytes and a version, as ZooKeeper has it; an embedded SQLite file and a dictionary serve
+it as well. What the entries mean (paths, encodings) is said once, in `records.py`, above every store.
 
 Rules
-  1. `commit` is all or nothing: every operation's expectation holds and all of them are done, or `StoreConflict` is raised and none is.
-  2. Versions start at 0 when an entry is made and grow by one with each write. An operation that carries an expected version is a
-     compare-and-set. ABSENT means "must not exist", ANY means "whatever is there".
-  3. What `commit` returned from is durable, except entries that are `ephemeral`: they vanish when their session closes or dies.
-  4. A watcher is told of every change after it was made, in order, on the thread that calls `poll` or, where the store is only
-     used by one process, inside `commit`. It is told paths, not values: it reads again what it needs.
+  1. `commit` is all or nothing: every operation's expectation holds and all of them are done, or `StoreConflict` is raised
+     and none is.
+  2. Versions start at 0 when an entry is made and grow by one with each write. An operation that carries an expected version
+     is a compare-and-set. ABSENT means "must not exist", ANY means "whatever is there".
+  3. What `commit` returned from is durable, except entries that are `ephemeral`: they vanish when their session closes or
+     dies.
+  4. A watcher is told of every change after it was made, in order, on the thread that calls `poll` or, where the store is
+     only used by one process, inside `commit`. It is told paths, not values: it reads again what it needs.
   5. Paths are absolute and made of segments: "/topics/orders". There are no implied parents.
   6. `revision` grows with each commit and survives reopening; it orders images made from the store.
 
-A store may block: the caller decides on which thread. The embedded one answers in well under a millisecond but for the fsync of a commit.
+A store may block: the caller decides on which thread. The embedded one answers in well under a millisecond but for the fsync of
+a commit.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class BrokerConfig(BrokerAttributes):
     """The settings of one broker; the attributes are Kafka's keys with underscores, `None` where a key is unset.
 
     Args:
-        given: the text of each known key that was set.
+        given: the text of each key that was set, unknown ones too.
     """
 
     given: Mapping[str, str]
@@ -59,9 +59,10 @@ class BrokerConfig(BrokerAttributes):
         given: dict[str, str] = {}
         warnings: list[str] = []
         for name, text in properties.items():
-            key = _known(name)
+            key = known_key(name)
             if key is None:
                 warnings.append(f"unknown configuration key {name}")
+                given[name] = text
                 continue
             value = key.read(text)
             given[name] = text
@@ -162,11 +163,17 @@ class BrokerConfig(BrokerAttributes):
         return -1 if retention < 0 else retention
 
 
-def _known(name: str) -> ConfigKey | None:
+def known_key(name: str) -> ConfigKey | None:
+    """The key of a name, which may be prefixed with a listener's; None for an unknown one."""
     key = definitions.BROKER.get(name)
     if key is None and (match := LISTENER_KEY.fullmatch(name)):
         key = definitions.BROKER.get(match[1])
     return key
+
+
+def _is_secret(name: str) -> bool:
+    key = known_key(name)
+    return key is None or key.is_sensitive
 
 
 def _first(preferred: int | None, otherwise: int) -> int:

@@ -10,8 +10,9 @@ from barnabas.errors import ConfigError
 
 REPLICA = re.compile(r"\d+:\d+")
 REPLICAS_ALLOWED = (
-    "Must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+    "must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
 )
+RESET_ALLOWED = "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
 DURATION = re.compile(r"by_duration:[pP](?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
 
 
@@ -22,7 +23,7 @@ class Replicas:
     def __call__(self, key: str, value: Value) -> None:
         assert isinstance(value, tuple)
         if value not in {(), ("*",)} and not all(REPLICA.fullmatch(word) for word in value):
-            raise ConfigError(key, ",".join(value), REPLICAS_ALLOWED)
+            raise ConfigError(key, f"[{', '.join(value)}]", f"{key} {REPLICAS_ALLOWED}")
 
     def __str__(self) -> str:
         return "*, or partition:broker, ..."
@@ -35,7 +36,7 @@ class OffsetReset:
     def __call__(self, key: str, value: Value) -> None:
         text = str(value)
         if text not in {"latest", "earliest"} and not DURATION.fullmatch(text):
-            raise ConfigError(key, text, "must be one of: latest, earliest, by_duration:PnDTnHnMn.nS")
+            raise ConfigError(key, text, f"Invalid value `{text}` for configuration {key}. {RESET_ALLOWED}")
 
     def __str__(self) -> str:
         return "latest, earliest, by_duration:PnDTnHnMn.nS"

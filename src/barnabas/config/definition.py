@@ -73,7 +73,7 @@ class InRange:
             return
         assert isinstance(value, int | float)
         if self.also is not None and not (self.low is not None and self.high is not None and self.low <= value <= self.high):
-            raise ConfigError(key, str(value), f"Value must be between {self.low} and {self.high} or equal to {self.also}")
+            raise ConfigError(key, text_of(value), f"Value must be between {self.low} and {self.high} or equal to {self.also}")
         if self.low is not None and value < self.low:
             raise ConfigError(key, text_of(value), f"Value must be at least {self.low}")
         if self.high is not None and value > self.high:

@@ -1,0 +1,106 @@
+"""A change of the cluster before it is made: what to write, what the image becomes, what brokers must do.
+
+A plan is made from one image and one set of entry versions. Every write in it expects the version that was read, so if anyone
+else wrote in between, the store refuses it as a whole and it is planned anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from barnabas.cluster import records
+from barnabas.cluster.instructions import Instruction
+from barnabas.cluster.metadata import MetadataDelta, PartitionState, Resource, ResourceType, Topic
+from barnabas.cluster.store import ABSENT, Check, Entry, Operation, Put, Remove
+
+
+class Versions:
+    """The version of each entry as last read or written."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self._of = {entry.path: entry.version for entry in entries}
+
+    def expected(self, path: str) -> int:
+        return self._of.get(path, ABSENT)
+
+    def learn(self, operations: Iterable[Operation]) -> None:
+        """The operations were committed."""
+        for operation in operations:
+            if isinstance(operation, Put):
+                self._of[operation.path] = self.expected(operation.path) + 1
+            elif isinstance(operation, Remove):
+                self._of.pop(operation.path, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    operations: tuple[Operation, ...] = ()
+    delta: MetadataDelta = field(default_factory=MetadataDelta)
+    instructions: tuple[Instruction, ...] = ()
+
+
+class PlanBuilder:
+    """Collects a plan; each method says what shall be, the writes follow from it."""
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self._operations: list[Operation] = []
+        self._topics: list[Topic] = []
+        self._deleted: list[str] = []
+        self._configs: dict[Resource, Mapping[str, str]] = {}
+        self.instructions: list[Instruction] = []
+
+    def build(self) -> Plan:
+        if not self._operations:
+            return Plan()
+        fence = records.CONTROLLER_EPOCH
+        guard = [Check(fence, self._versions.expected(fence))] if self._versions.expected(fence) != ABSENT else []
+        delta = MetadataDelta(tuple(self._topics), tuple(self._deleted), self._configs)
+        return Plan((*guard, *self._operations), delta, tuple(self.instructions))
+
+    def put(self, path: str, value: bytes) -> None:
+        self._operations.append(Put(path, value, self._versions.expected(path)))
+
+    def remove(self, path: str) -> None:
+        expected = self._versions.expected(path)
+        if expected != ABSENT:
+            self._operations.append(Remove(path, expected))
+
+    def create_topic(self, topic: Topic) -> None:
+        self.put(records.topic_path(topic.name), records.encode_topic(topic))
+        for path, value in records.chunks_of(topic):
+            self.put(path, value)
+        self._topics.append(topic)
+
+    def change_topic(self, before: Topic, after: Topic) -> None:
+        """Partitions were added to a topic or changed; only entries that differ are written."""
+        if len(before.partitions) != len(after.partitions):
+            self.put(records.topic_path(after.name), records.encode_topic(after))
+        old = dict(records.chunks_of(before))
+        for path, value in records.chunks_of(after):
+            if old.get(path) != value:
+                self.put(path, value)
+        self._topics.append(after)
+
+    def delete_topic(self, topic: Topic) -> None:
+        self.remove(records.topic_path(topic.name))
+        for path, _ in records.chunks_of(topic):
+            self.remove(path)
+        self.remove(records.config_path((ResourceType.TOPIC, topic.name)))
+        self._deleted.append(topic.name)
+
+    def set_config(self, resource: Resource, settings: Mapping[str, str]) -> None:
+        """The resource's settings are these from now on."""
+        path = records.config_path(resource)
+        if settings:
+            self.put(path, records.encode(dict(settings)))
+        else:
+            self.remove(path)
+        self._configs[resource] = settings
+
+
+def new_partition(replicas: tuple[int, ...], alive: Iterable[int]) -> PartitionState:
+    """The state of a partition nobody has led yet: led by the first replica that is alive, all of them in sync."""
+    in_sync = tuple(replica for replica in replicas if replica in set(alive))
+    return PartitionState(leader=in_sync[0] if in_sync else -1, leader_epoch=0, replicas=replicas, isr=in_sync)

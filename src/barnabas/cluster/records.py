@@ -1,0 +1,129 @@
+"""What each entry of the store means: its path, how it is encoded, how it is read.
+
+    /cluster                          the cluster's id
+    /controller                       who is controller (ephemeral)
+    /controller-epoch                 how often a controller was elected
+    /brokers/<id>                     a live broker's addresses (ephemeral)
+    /topics/<name>                    a topic's id and its number of partitions
+    /partitions/<name>/<chunk>        states of CHUNK partitions, in order
+    /configs/<type>/<name>            settings of a resource
+    /producer-ids                     the first producer id that no broker has been given
+
+Values are JSON: they are few, written rarely, and people repair them by hand. Names that may hold any character are escaped as
+in an address (%2F). Partition states are kept by the hundred and not one by one, because only the controller writes them and a
+new controller must read them all before it can work.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from barnabas.cluster.metadata import BrokerRegistration, PartitionState, Resource, ResourceType, Topic
+from barnabas.cluster.store import Entry
+from barnabas.config.listeners import Endpoint
+
+CHUNK = 256  # partitions in one entry: about 10 kB of JSON, well under ZooKeeper's limit of 1 MB for a node
+
+CLUSTER = "/cluster"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller-epoch"
+PRODUCER_IDS = "/producer-ids"
+BROKERS = "/brokers/"
+TOPICS = "/topics/"
+PARTITIONS = "/partitions/"
+CONFIGS = "/configs/"
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+PLAIN = re.compile(r"[A-Za-z0-9._-]")
+ESCAPE = re.compile(rb"%([0-9A-F]{2})")
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKERS}{broker_id}"
+
+
+def topic_path(name: str) -> str:
+    return TOPICS + name
+
+
+def chunk_path(name: str, chunk: int) -> str:
+    return f"{PARTITIONS}{name}/{chunk:05d}"
+
+
+def config_path(resource: Resource) -> str:
+    kind, name = resource
+    return f"{CONFIGS}{kind.name.lower()}/{escape(name) if name else '%'}"
+
+
+def escape(name: str) -> str:
+    """A name as one segment of a path."""
+    return "".join(c if PLAIN.match(c) else "".join(f"%{byte:02X}" for byte in c.encode()) for c in name)
+
+
+def unescape(segment: str) -> str:
+    return ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), segment.encode()).decode()
+
+
+def encode(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True).encode()
+
+
+def decode(value: bytes) -> Any:
+    return json.loads(value)
+
+
+def encode_broker(broker: BrokerRegistration) -> bytes:
+    endpoints = [list(endpoint) for endpoint in broker.endpoints]
+    return encode({"endpoints": endpoints, "rack": broker.rack, "epoch": broker.epoch})
+
+
+def decode_broker(entry: Entry) -> BrokerRegistration:
+    fields = decode(entry.value)
+    endpoints = tuple(Endpoint(*endpoint) for endpoint in fields["endpoints"])
+    return BrokerRegistration(int(entry.path.removeprefix(BROKERS)), endpoints, fields["rack"], fields["epoch"])
+
+
+def encode_topic(topic: Topic) -> bytes:
+    return encode({"id": str(topic.topic_id), "partitions": len(topic.partitions)})
+
+
+def chunks_of(topic: Topic) -> Iterator[tuple[str, bytes]]:
+    """Path and value of each entry that holds partitions of `topic`."""
+    for start in range(0, len(topic.partitions), CHUNK):
+        states = topic.partitions[start : start + CHUNK]
+        yield chunk_path(topic.name, start // CHUNK), encode([_state_fields(state) for state in states])
+
+
+def _state_fields(state: PartitionState) -> list[Any]:
+    fields: list[Any] = [state.leader, state.leader_epoch, state.replicas, state.isr, state.partition_epoch]
+    return [*fields, state.adding, state.removing] if state.adding or state.removing else fields
+
+
+def _state(fields: Sequence[Any]) -> PartitionState:
+    leader, leader_epoch, replicas, isr, partition_epoch, *moves = fields
+    adding, removing = moves or ((), ())
+    return PartitionState(leader, leader_epoch, tuple(replicas), tuple(isr), partition_epoch, tuple(adding), tuple(removing))
+
+
+def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topic]:
+    """Topics with their partitions, from the entries under TOPICS and PARTITIONS in the order of their paths."""
+    states: dict[str, list[PartitionState]] = {}
+    for chunk in chunks:
+        name = chunk.path.removeprefix(PARTITIONS).rpartition("/")[0]
+        states.setdefault(name, []).extend(_state(fields) for fields in decode(chunk.value))
+    result = []
+    for entry in topics:
+        name, fields = entry.path.removeprefix(TOPICS), decode(entry.value)
+        partitions = tuple(states.get(name, ())[: fields["partitions"]])
+        result.append(Topic(name, UUID(fields["id"]), partitions, name in INTERNAL_TOPICS))
+    return result
+
+
+def decode_config(entry: Entry) -> tuple[Resource, Mapping[str, str]]:
+    kind, _, name = entry.path.removeprefix(CONFIGS).partition("/")
+    resource = ResourceType[kind.upper()], "" if name == "%" else unescape(name)
+    return resource, decode(entry.value)

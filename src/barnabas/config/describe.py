@@ -1,0 +1,205 @@
+"""What DescribeConfigs shows: each setting with its value, where it comes from, and what else it would be.
+
+Rules
+  1. The value is that of the strongest source that has one: the resource itself, this broker, all brokers, the broker's file, the
+     default. All of them are listed as synonyms, strongest first.
+  2. Synonyms begin with the key's own name: what stands before it in the list (the milliseconds before the hours when hours are
+     described) is left out. So `retention.ms` shows no synonym until `log.retention.ms` itself is set. That is Kafka's way.
+  3. Secrets, and keys nobody knows, are shown without their value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.config import definitions
+from barnabas.config.broker import BrokerConfig, known_key
+from barnabas.config.definition import ConfigKey, Scope, text_of
+from barnabas.config.settings import topic_config
+from barnabas.config.synonyms import BROKER_KEY_OF_TOPIC, broker_key_of_group, broker_synonyms
+from barnabas.config.topic import TopicConfig
+
+UNKNOWN_TYPE = 0
+
+
+class Source(IntEnum):
+    """Numbers as in DescribeConfigs."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class Synonym(NamedTuple):
+    name: str
+    value: str | None
+    source: Source
+
+
+class ConfigEntry(NamedTuple):
+    name: str
+    value: str | None
+    source: Source
+    is_read_only: bool
+    is_sensitive: bool
+    config_type: int
+    synonyms: tuple[Synonym, ...]
+    documentation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """The settings of one broker by strength.
+
+    Args:
+        config: with the dynamic settings applied.
+    """
+
+    config: BrokerConfig
+    of_broker: Mapping[str, str]
+    of_all_brokers: Mapping[str, str]
+
+    def sources(self) -> tuple[tuple[Source, Mapping[str, str]], ...]:
+        return (
+            (Source.DYNAMIC_BROKER, self.of_broker),
+            (Source.DYNAMIC_DEFAULT_BROKER, self.of_all_brokers),
+            (Source.STATIC_BROKER, self.config.given),
+        )
+
+
+def topic_entries(settings: Mapping[str, str], layers: Layers, keys: Sequence[str] | None = None) -> list[ConfigEntry]:
+    """The settings of a topic; `keys` chooses, None or none of them means all."""
+    resolved = topic_config(settings, layers.config.topic_defaults)
+    return [_topic_entry(key, settings, layers, resolved) for key in _chosen(definitions.TOPIC, keys, settings)]
+
+
+def _topic_entry(key: ConfigKey, settings: Mapping[str, str], layers: Layers, resolved: TopicConfig) -> ConfigEntry:
+    broker_name = BROKER_KEY_OF_TOPIC.get(key.name)
+    synonyms = _own(key, settings, Source.TOPIC) + (() if broker_name is None else _synonyms(broker_name, layers))
+    if key.name in settings:
+        value: str | None = text_of(key.read(settings[key.name]))
+    elif hasattr(resolved, key.attribute):
+        found = getattr(resolved, key.attribute)
+        value = layers_text(key, layers) if isinstance(found, frozenset) else text_of(found)
+    else:
+        value = key.default_text() if broker_name is None else _broker_value(broker_name, layers)
+    return _entry(key, value, synonyms, read_only=False)
+
+
+def layers_text(key: ConfigKey, layers: Layers) -> str | None:
+    """The broker's value of a topic's list, in the order it was given."""
+    return _broker_value(BROKER_KEY_OF_TOPIC[key.name], layers)
+
+
+def broker_entries(layers: Layers, keys: Sequence[str] | None = None) -> list[ConfigEntry]:
+    """The settings of a broker: every listed key, and whatever else was set on it."""
+    extra = [name for _, settings in layers.sources() for name in settings]
+    names = [key.name for key in definitions.BROKER.values() if not key.hidden]
+    wanted = dict.fromkeys([*names, *extra])
+    return [_broker_entry(name, layers) for name in wanted if not keys or name in keys]
+
+
+def all_brokers_entries(settings: Mapping[str, str], keys: Sequence[str] | None = None) -> list[ConfigEntry]:
+    """The settings made for all brokers at once."""
+    entries = []
+    for name, text in settings.items():
+        if not keys or name in keys:
+            key = known_key(name)
+            shown = None if key is None or key.is_sensitive else text
+            synonyms = (Synonym(name, shown, Source.DYNAMIC_DEFAULT_BROKER),)
+            entries.append(_named_entry(name, key, shown, synonyms))
+    return entries
+
+
+def group_entries(settings: Mapping[str, str], layers: Layers, keys: Sequence[str] | None = None) -> list[ConfigEntry]:
+    """The settings of a group over the brokers' defaults for groups."""
+    entries = []
+    for key in _chosen(definitions.GROUP, keys, settings):
+        broker_name = broker_key_of_group(key.name)
+        synonyms = _own(key, settings, Source.GROUP) + (
+            _synonyms(broker_name, layers)
+            if broker_name in definitions.BROKER
+            else (Synonym(key.name, key.default_text(), Source.DEFAULT),)
+        )
+        entries.append(_entry(key, synonyms[0].value, synonyms, read_only=False))
+    return entries
+
+
+def client_metrics_entries(settings: Mapping[str, str], keys: Sequence[str] | None = None) -> list[ConfigEntry]:
+    """The settings of a client-metrics subscription."""
+    entries = []
+    for key in _chosen(definitions.CLIENT_METRICS, keys, settings):
+        synonyms = _own(key, settings, Source.CLIENT_METRICS)
+        value = synonyms[0].value if synonyms else key.default_text()
+        entries.append(_entry(key, value, synonyms, read_only=False))
+    return entries
+
+
+def _chosen(known: Mapping[str, ConfigKey], keys: Sequence[str] | None, settings: Mapping[str, str]) -> Iterable[ConfigKey]:
+    for key in known.values():
+        if (not keys or key.name in keys) and (not key.hidden or key.name in settings):
+            yield key
+
+
+def _own(key: ConfigKey, settings: Mapping[str, str], source: Source) -> tuple[Synonym, ...]:
+    text = settings.get(key.name)
+    return () if text is None else (Synonym(key.name, text_of(key.read(text)), source),)
+
+
+def _synonyms(name: str, layers: Layers) -> tuple[Synonym, ...]:
+    names = broker_synonyms(name)
+    secret = _is_secret(known_key(name))
+    found = [
+        Synonym(synonym, None if secret else settings[synonym], source)
+        for source, settings in layers.sources()
+        for synonym in names
+        if synonym in settings
+    ]
+    for synonym in names:
+        key = definitions.BROKER.get(synonym)
+        if key is not None and key.default is not None and not secret and synonym != "node.id":
+            found.append(Synonym(synonym, key.default_text(), Source.DEFAULT))
+    start = next((i for i, synonym in enumerate(found) if synonym.name == name), len(found))
+    return tuple(found[start:])
+
+
+def _broker_value(name: str, layers: Layers) -> str | None:
+    key = definitions.BROKER[name]
+    value = getattr(layers.config, key.attribute)
+    return None if value is None else text_of(value)
+
+
+def _broker_entry(name: str, layers: Layers) -> ConfigEntry:
+    key = known_key(name)
+    synonyms = _synonyms(name, layers)
+    if _is_secret(key):
+        value = None
+    elif name in definitions.BROKER:
+        value = _broker_value(name, layers)
+    else:
+        value = synonyms[0].value
+    return _named_entry(name, key, value, synonyms)
+
+
+def _is_secret(key: ConfigKey | None) -> bool:
+    return key is None or key.is_sensitive
+
+
+def _named_entry(name: str, key: ConfigKey | None, value: str | None, synonyms: tuple[Synonym, ...]) -> ConfigEntry:
+    source = synonyms[0].source if synonyms else Source.DEFAULT
+    if key is None:
+        return ConfigEntry(name, value, source, True, True, UNKNOWN_TYPE, synonyms, "")
+    return ConfigEntry(name, value, source, key.scope is Scope.READ_ONLY, key.is_sensitive, key.type, synonyms, key.doc)
+
+
+def _entry(key: ConfigKey, value: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:
+    source = synonyms[0].source if synonyms else Source.DEFAULT
+    return ConfigEntry(key.name, value, source, read_only, key.is_sensitive, key.type, synonyms, key.doc)
