@@ -42,7 +42,17 @@ class Partition:
         leader_epoch: the epoch it leads in.
     """
 
-    __slots__ = ("_commit_waiters", "_fetch_waiters", "closed", "high_watermark", "index", "leader_epoch", "leader_id", "log", "topic")
+    __slots__ = (
+        "_commit_waiters",
+        "_fetch_waiters",
+        "closed",
+        "high_watermark",
+        "index",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "topic",
+    )
 
     def __init__(self, log: Log, *, leader_id: int, leader_epoch: int, high_watermark: int | None = None) -> None:
         self.log = log

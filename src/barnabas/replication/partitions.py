@@ -25,14 +25,18 @@ class Partitions:
             self._by_id[partition.log.topic_id.bytes] = found
         found[partition.index] = partition
 
-    def remove_topic(self, topic: str) -> list[Partition]:
-        """Forget a topic; its partitions are closed and returned."""
-        found = self._by_name.pop(topic, {})
-        self._by_name_bytes.pop(topic.encode(), None)
-        for partition in found.values():
-            self._by_id.pop(partition.log.topic_id.bytes, None)
-            partition.close()
-        return list(found.values())
+    def remove(self, topic: str, index: int) -> Partition | None:
+        """Forget a partition; it is closed and returned."""
+        found = self._by_name.get(topic, {})
+        partition = found.pop(index, None)
+        if partition is None:
+            return None
+        if not found:
+            del self._by_name[topic]
+            del self._by_name_bytes[topic.encode()]
+            del self._by_id[partition.log.topic_id.bytes]
+        partition.close()
+        return partition
 
     def topic(self, name: str) -> dict[int, Partition]:
         return self._by_name.get(name, {})

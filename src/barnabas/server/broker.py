@@ -10,8 +10,10 @@ import asyncio
 import logging
 import random
 import socket
+from base64 import urlsafe_b64encode
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import UUID, uuid4
 
 from barnabas.clock import Clock, SystemClock
 from barnabas.cluster.administration import Administration
@@ -19,24 +21,33 @@ from barnabas.cluster.embedded_store import EmbeddedStore
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
-from barnabas.coordination.outcome import GroupConfig
 from barnabas.coordination.runtime import GroupCoordinator
-from barnabas.replication.partition import Partition
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.connection import Connection, Receiver
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.requests import RequestContext
 from barnabas.server.timers import Timers
+from barnabas.storage.files import OsFiles
 from barnabas.storage.manager import LogManager
 
 log = logging.getLogger(__name__)
 OFFSETS_TOPIC = "__consumer_offsets"
 IO_THREADS = 4  # cold reads, deletes, checkpoints; each waits for the disk, not for a core
+
+
+def new_topic_id() -> UUID:
+    return uuid4()
+
+
+def new_cluster_id() -> str:
+    """22 characters that stand for 128 random bits, as Kafka writes them."""
+    return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
 
 
 class Broker:
@@ -71,6 +82,7 @@ class Broker:
         self._limits = ConnectionLimits(config)
         self._listeners = Listeners(self, self.receiver, loop, config.socket_listen_backlog_size)
         self._timers = Timers(loop)
+        self._hosting = Hosting(self)
 
     @property
     def metadata(self) -> MetadataImage:
@@ -88,34 +100,34 @@ class Broker:
         started_ms = self.clock.monotonic_ms()
         config = self.config
         directories = [Path(d) for d in config.log_dirs]
-        self.logs = LogManager(directories, clock=self.clock, broker_id=config.broker_id)
+        self.logs = LogManager(directories, files=OsFiles(), clock=self.clock, broker_id=config.broker_id)
         self.store = EmbeddedStore(directories[0])
-        self.controller = Administration(self.store, config, apply=self._apply)
-        self.logs.open_all(self.controller.topic_config)
-        for partition in self.logs:
-            self._host(partition)
-        self.groups = GroupCoordinator(
-            PartitionedLog(self, OFFSETS_TOPIC, config.offsets_topic_num_partitions), config, self.clock, self._prepare_groups
-        )
-        await self._load_groups()
+        self.controller = Administration(self.store, config, new_id=new_topic_id, cluster_id=new_cluster_id())
+        clean = self.logs.open_all(self.controller.topic_config, cluster_id=self.metadata.cluster_id)
         if metrics_address is not None:
             self.http = HttpEndpoint({"/metrics": self._metrics_page, "/healthz": self._health_page, "/readyz": self._ready_page})
             await self.http.start(*metrics_address)
-        await self._listen()
+        await self._bind()
+        registration = BrokerRegistration(config.broker_id, tuple(self.endpoints), config.broker_rack)
+        self.controller.start(registration, self._hosting.apply, bump_leader_epochs=not clean)
+        self._hosting.host_all()
+        offsets_log = PartitionedLog(self, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
+        self.groups = GroupCoordinator(offsets_log, self.config, self.clock, self._prepare_groups)
+        await self._load_groups()
         maintenance.schedule(self, self._timers)
+        await self._listeners.serve()
         self.ready = True
         took_ms = self.clock.monotonic_ms() - started_ms
         log.info("started broker=%d partitions=%d took_ms=%.0f", config.broker_id, len(self.partitions), took_ms)
 
-    async def _listen(self) -> None:
-        """Open every listener, then register what clients are to be told."""
+    async def _bind(self) -> None:
+        """Take every address, so that clients can be told the ports; nothing is accepted yet."""
         advertised = {endpoint.listener: endpoint for endpoint in self.config.advertised_endpoints}
         hostname = socket.getfqdn() if any(not e.host for e in advertised.values()) else ""
         for endpoint in self.config.listener_endpoints:
             await self._listeners.open(endpoint)
             bound = self._listeners.bound[endpoint.listener]
             self.endpoints.append(advertise(advertised.get(endpoint.listener, endpoint), bound, hostname))
-        self.controller.register(BrokerRegistration(self.config.broker_id, tuple(self.endpoints), self.config.broker_rack))
 
     async def stop(self) -> None:
         """Stop as far as the start had come; the data folder is marked clean."""
@@ -129,12 +141,12 @@ class Broker:
             await self.http.close()
         if hasattr(self, "groups"):
             self.groups.close()
+        if hasattr(self, "controller"):
+            await self.controller.close()
         for partition in self.partitions:
             partition.close()
         if hasattr(self, "logs"):
             await self.loop.run_in_executor(self.io_threads, self.logs.close)
-        if hasattr(self, "store"):
-            self.store.close()
         self.io_threads.shutdown(cancel_futures=True)
 
     # --- Dispatcher
@@ -154,6 +166,10 @@ class Broker:
         self._limits.close(connection.peer_host)
 
     # --- what handlers ask
+
+    def update_config(self, config: BrokerConfig) -> None:
+        """Dynamic settings changed."""
+        self.config = config
 
     def endpoint(self, context: RequestContext) -> tuple[int, str, int]:
         """Id, host and port of this broker on the listener that the request came by."""

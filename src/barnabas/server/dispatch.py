@@ -7,7 +7,6 @@ and encoded. A handler returns its response or an awaitable of it; either way an
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -15,7 +14,7 @@ from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from barnabas.errors import BarnabasError, ErrorCode, KafkaError, ProtocolError
+from barnabas.errors import BarnabasError, ErrorCode, ProtocolError
 from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.headers import has_flexible_response_header, read_request_header
 from barnabas.protocol.message import Message

@@ -68,17 +68,23 @@ class Listeners:
         self.bound: dict[str, tuple[str, int]] = {}  # listener name -> where it is
 
     async def open(self, endpoint: Endpoint) -> None:
-        """Accept connections there; raises OSError where the address cannot be had."""
+        """Take the address; raises OSError where it cannot be had."""
         server = await self._loop.create_server(
             lambda: Connection(self._dispatcher, self._receiver, endpoint.listener, self._loop),
             endpoint.host or None,
             endpoint.port,
             backlog=self._backlog,
             reuse_address=True,
+            start_serving=False,
         )
         self._servers.append(server)
         host, port = server.sockets[0].getsockname()[:2]
         self.bound[endpoint.listener] = (endpoint.host or host, port)
+
+    async def serve(self) -> None:
+        """Accept connections."""
+        for server in self._servers:
+            await server.start_serving()
 
     async def close(self) -> None:
         for server in self._servers:

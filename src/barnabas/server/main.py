@@ -32,7 +32,10 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
         log_level: debug, info, warning or error.
     """
     logging.basicConfig(
-        level=log_level.upper(), stream=sys.stderr, format="%(asctime)s level=%(levelname)s logger=%(name)s %(message)s", force=True
+        level=log_level.upper(),
+        stream=sys.stderr,
+        format="%(asctime)s level=%(levelname)s logger=%(name)s %(message)s",
+        force=True,
     )
     try:
         config, warnings = BrokerConfig.from_properties(properties)

@@ -17,10 +17,14 @@ def schedule(broker: Broker, timers: Timers) -> None:
     """Start every job with the interval its configuration key gives."""
     config = broker.config
     timers.watch_loop(broker.metrics)
-    timers.every(IDLE_CHECK_MS, lambda: close_idle(broker.connections, broker.loop.time(), config.connections_max_idle_ms), "idle")
+    timers.every(
+        IDLE_CHECK_MS, lambda: close_idle(broker.connections, broker.loop.time(), config.connections_max_idle_ms), "idle"
+    )
     timers.every(config.log_flush_offset_checkpoint_interval_ms, lambda: _flush(broker), "recovery-points")
     timers.every(
-        config.log_flush_start_offset_checkpoint_interval_ms, lambda: _in_thread(broker, broker.logs.checkpoint_log_start_offsets), "starts"
+        config.log_flush_start_offset_checkpoint_interval_ms,
+        lambda: _in_thread(broker, broker.logs.checkpoint_log_start_offsets),
+        "starts",
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")

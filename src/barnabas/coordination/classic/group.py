@@ -207,7 +207,9 @@ class ClassicGroup:
         self.pending_syncs.discard(old_id)
         return member
 
-    def update(self, member: ClassicMember, protocols: dict[str, bytes], rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
+    def update(
+        self, member: ClassicMember, protocols: dict[str, bytes], rebalance_timeout_ms: int, session_timeout_ms: int
+    ) -> None:
         self._unspeak(member)
         self._speakers.update(protocols.keys())
         member.protocols = protocols
@@ -334,7 +336,8 @@ class ClassicGroup:
             "pending ids are no members": not self.pending_joins & self.members.keys(),
             "pending syncs are members": self.pending_syncs <= self.members.keys(),
             "an empty group has no members": not self.is_empty or not self.members,
-            "a group at work has members": not self.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or bool(self.members),
+            "a group at work has members": not self.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+            or bool(self.members),
             "syncs wait while completing": self.state is GroupState.COMPLETING_REBALANCE
             or all(m.sync_token is None for m in self.members.values()),
         }

@@ -75,7 +75,9 @@ class Rebalance:
 
     def hear_from(self, group: ClassicGroup, member: ClassicMember, now: Now) -> None:
         """The member lives: its session starts anew."""
-        self._timers.schedule(TimerKey(TimerKind.SESSION, group.group_id, member.member_id), now.steady_ms + member.session_timeout_ms)
+        self._timers.schedule(
+            TimerKey(TimerKind.SESSION, group.group_id, member.member_id), now.steady_ms + member.session_timeout_ms
+        )
 
     def expect_join(self, group: ClassicGroup, member_id: str, timeout_ms: int, now: Now) -> None:
         """Give a new member, or the id of one to come, `timeout_ms` until it is taken for gone."""
@@ -203,7 +205,9 @@ class Rebalance:
 
     def _answer_sync(self, group: ClassicGroup, member: ClassicMember, code: ErrorCode, now: Now, out: Outcome) -> None:
         if member.sync_token is not None:
-            out.reply(member.sync_token, sync_response(group, member) if code is ErrorCode.NONE else SyncGroupResponse(error_code=code))
+            out.reply(
+                member.sync_token, sync_response(group, member) if code is ErrorCode.NONE else SyncGroupResponse(error_code=code)
+            )
             member.sync_token = None
             self.hear_from(group, member, now)
 

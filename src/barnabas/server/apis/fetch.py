@@ -58,7 +58,13 @@ class _Fetch:
     )
 
     def __init__(
-        self, broker: Broker, connection: Connection, request: FetchRequest, context: FetchContext, version: int, correlation_id: int
+        self,
+        broker: Broker,
+        connection: Connection,
+        request: FetchRequest,
+        context: FetchContext,
+        version: int,
+        correlation_id: int,
     ) -> None:
         self._broker = broker
         self._connection = connection
@@ -148,7 +154,9 @@ class _Fetch:
         except KafkaError as error:
             return FetchedData(wanted.index, error.code, -1, -1, -1)
         except StorageError as error:
-            log.error("read failed topic=%s partition=%d offset=%d error=%s", wanted.topic, wanted.index, wanted.fetch_offset, error)
+            log.error(
+                "read failed topic=%s partition=%d offset=%d error=%s", wanted.topic, wanted.index, wanted.fetch_offset, error
+            )
             return FetchedData(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1)
         self._partitions.append(partition)
         return FetchedData(
@@ -213,4 +221,3 @@ class _Fetch:
             self._connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
         else:
             self._connection.complete(self._answer_place, parts)  # type: ignore[arg-type]
-

@@ -86,7 +86,9 @@ def _list_offset(broker: Broker, version: int, topic: str, wanted: ListOffsetsPa
         return UNKNOWN_TIMESTAMP, start, partition.log.epoch_at(start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOWHERE  # nothing is tiered
-    found = partition.log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else partition.log.offset_for_timestamp(timestamp)
+    found = (
+        partition.log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else partition.log.offset_for_timestamp(timestamp)
+    )
     return NOWHERE if found is None or found[1] >= end else found
 
 

@@ -29,7 +29,9 @@ ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
 Topics = list[tuple[bytes, list[PartitionAnswer]]]
 
 
-def handle_produce(broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int) -> None:
+def handle_produce(
+    broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int
+) -> None:
     """Append every batch of the request and answer, now or when they are committed."""
     head = read_produce(frame, body, version)
     if head.acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
@@ -144,7 +146,9 @@ class _DelayedProduce:
 
     def _timed_out(self) -> None:
         timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        self._answers = [(k, [a if a.error_code else _refused(a.index, timed_out) for a in answers]) for k, answers in self._answers]
+        self._answers = [
+            (k, [a if a.error_code else _refused(a.index, timed_out) for a in answers]) for k, answers in self._answers
+        ]
         self._answer()
 
     def _answer(self) -> None:

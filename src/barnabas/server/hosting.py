@@ -1,0 +1,90 @@
+"""What the controller's instructions mean on this broker: logs made, deleted and set anew.
+
+Making and deleting folders goes to a thread; the partition appears to requests only once its log is there, and is gone from them before its
+log goes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.instructions import CreateLog, DeleteLog, Instruction, UpdateBrokerConfig, UpdateTopicConfig
+from barnabas.errors import StorageError
+from barnabas.replication.partition import Partition
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.storage.log import Log
+
+log = logging.getLogger(__name__)
+
+
+class Hosting:
+    """Carries out instructions for one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def host_all(self) -> None:
+        """At start: make partitions of the logs that the metadata knows; make logs that a crash left unmade."""
+        broker = self._broker
+        for topic in broker.metadata.topics.values():
+            config = broker.controller.topic_config(topic.name)
+            for index, state in enumerate(topic.partitions):
+                if broker.config.broker_id not in state.replicas:
+                    continue
+                found = broker.logs.get(topic.name, index)
+                if found is not None and found.topic_id != topic.topic_id:
+                    log.warning("removing the log of a deleted topic topic=%s partition=%d", topic.name, index)
+                    broker.logs.delete(topic.name, index)
+                    found = None
+                if found is None:
+                    found = broker.logs.create(topic.name, index, topic.topic_id, config)
+                self._host(found, state.leader_epoch)
+        for stray in [each for each in broker.logs if broker.partitions.get(each.topic, each.partition) is None]:
+            log.warning("a log that the metadata does not know stays untouched directory=%s", stray.directory)
+
+    async def apply(self, instructions: Sequence[Instruction]) -> None:
+        """Carry out `instructions` in their order."""
+        created: list[CreateLog] = []
+        for instruction in instructions:
+            if isinstance(instruction, CreateLog):
+                created.append(instruction)
+            else:
+                await self._create(created)
+                created = []
+                await self._apply_one(instruction)
+        await self._create(created)
+
+    async def _apply_one(self, instruction: Instruction) -> None:
+        broker = self._broker
+        match instruction:
+            case DeleteLog(topic, partition):
+                if broker.partitions.remove(topic, partition) is not None:
+                    await broker.loop.run_in_executor(broker.io_threads, broker.logs.delete, topic, partition)
+            case UpdateTopicConfig(topic, config):
+                for found in broker.partitions.topic(topic).values():
+                    found.log.update_config(config)
+            case UpdateBrokerConfig(config):
+                broker.update_config(config)
+
+    async def _create(self, instructions: list[CreateLog]) -> None:
+        if not instructions:
+            return
+        broker = self._broker
+        try:
+            logs = await broker.loop.run_in_executor(broker.io_threads, self._make_logs, instructions)
+        except (StorageError, OSError) as error:
+            log.error("log not made topic=%s error=%s", instructions[0].topic, error)
+            return
+        for made, instruction in zip(logs, instructions, strict=True):
+            self._host(made, instruction.leader_epoch)
+
+    def _make_logs(self, instructions: list[CreateLog]) -> list[Log]:
+        logs = self._broker.logs
+        return [logs.create(i.topic, i.partition, i.topic_id, i.config) for i in instructions]
+
+    def _host(self, found: Log, leader_epoch: int) -> None:
+        self._broker.partitions.add(Partition(found, leader_id=self._broker.config.broker_id, leader_epoch=leader_epoch))
