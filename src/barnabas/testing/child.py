@@ -1,7 +1,7 @@
 """What runs in the child process of `barnabas.testing.Broker`: the server, and a thread that notices when the parent is gone.
 
-The parent never writes to the pipe on standard input, so the end of it means that the parent died or dropped the broker. It is a pipe
-and not a signal on the parent's death, because that follows the parent's thread, and test runners use threads that end.
+The parent never writes to the pipe on standard input, so the end of it means that the parent died or dropped the broker. It is
+a pipe and not a signal on the parent's death, because that follows the parent's thread, and test runners use threads that end.
 """
 
 from __future__ import annotations
