@@ -128,7 +128,8 @@ def reason_of(error: BaseException) -> str:
     name = getattr(kafka_error, "name", None)
     if kafka_error is None or not callable(name):
         return str(error)
-    return f"{kafka_error.str().rstrip('. ')} ({name().lstrip('_')})"
+    sentence = kafka_error.str().removeprefix("Broker: ").removeprefix("Local: ").rstrip(". ")
+    return f"{sentence} ({name().lstrip('_')})"
 
 
 def fail(what: str, error: KafkaException) -> NoReturn:
