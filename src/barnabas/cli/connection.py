@@ -122,9 +122,9 @@ def _make(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
         raise BadInput(f"a client setting is refused: {reason_of(error)}") from error
 
 
-def reason_of(error: BaseException) -> str:
-    """The sentence in an error of confluent-kafka, with the name of its code."""
-    kafka_error = error.args[0] if error.args else None
+def reason_of(error: Any) -> str:
+    """The sentence in an error of confluent-kafka with the name of its code; the text of any other error."""
+    kafka_error = error if hasattr(error, "name") else next(iter(getattr(error, "args", ())), None)
     name = getattr(kafka_error, "name", None)
     if kafka_error is None or not callable(name):
         return str(error)

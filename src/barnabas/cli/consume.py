@@ -21,7 +21,9 @@ from barnabas.cli.offsets import Partition, Position, PositionKind, parse_positi
 from barnabas.cli.records import Printer, printer_for, unescape
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Consumer
+
+Messages = list[Any]  # of confluent_kafka.Message, whose every getter may be None by its types; records that came have all
 
 BATCH = 1_000
 WAIT_S = 0.25  # between two looks for Ctrl-C while nothing arrives
@@ -46,7 +48,7 @@ class ByPartition:
         if self.ends is not None:
             self.open.discard(where)
 
-    def accept(self, messages: list[Message]) -> list[Message]:
+    def accept(self, messages: Messages) -> Messages:
         """Those before the ends."""
         if self.ends is None:
             return messages
@@ -59,7 +61,7 @@ class ByPartition:
                 self.open.discard(where)
         return wanted
 
-    def receive_printed(self, messages: list[Message]) -> None:
+    def receive_printed(self, messages: Messages) -> None:
         """Nothing is remembered."""
 
 
@@ -88,11 +90,11 @@ class ByGroup:
     def receive_end(self, where: Partition) -> None:
         self.at_end.add(where)
 
-    def accept(self, messages: list[Message]) -> list[Message]:
+    def accept(self, messages: Messages) -> Messages:
         self.at_end -= {(message.topic(), message.partition()) for message in messages}
         return messages
 
-    def receive_printed(self, messages: list[Message]) -> None:
+    def receive_printed(self, messages: Messages) -> None:
         from confluent_kafka import TopicPartition
 
         if self.commit:
@@ -160,12 +162,14 @@ def consume(
     begin, stop = parse_position(start, now_ms), parse_position(end, now_ms) if end else None
     if follow and stop:
         raise click.UsageError("--follow has no end; leave --to out")
+    consumer: Consumer
+    reader: ByPartition | ByGroup
     if group:
         if partitions or stop:
             raise click.UsageError("a group shares out all partitions to their end; leave --partition and --to out")
-        consumer, reader = _open_group(connection, topics, group, begin, follow=follow, commit=not no_commit)
+        consumer, reader = open_group(connection, topics, group, begin, follow=follow, commit=not no_commit)
     else:
-        consumer, reader = _open_partitions(connection, topics, partitions, begin, stop, follow=follow)
+        consumer, reader = open_partitions(connection, topics, partitions, begin, stop, follow=follow)
     try:
         _print_all(consumer, reader, printer, max_messages, connection.timeout_s, follow=follow)
     except KeyboardInterrupt:
@@ -174,7 +178,7 @@ def consume(
         consumer.close()
 
 
-def _open_group(
+def open_group(
     connection: Connection, topics: tuple[str, ...], group: str, begin: Position, *, follow: bool, commit: bool
 ) -> tuple[Consumer, ByGroup]:
     if begin.kind not in {PositionKind.EARLIEST, PositionKind.LATEST}:
@@ -185,7 +189,7 @@ def _open_group(
     return consumer, ByGroup(consumer, list(topics), follow=follow, commit=commit)
 
 
-def _open_partitions(
+def open_partitions(
     connection: Connection,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
@@ -247,7 +251,7 @@ def _print_all(
             left -= len(wanted)
 
 
-def _poll(consumer: Consumer, most: int) -> tuple[list[Message], list[Partition]]:
+def _poll(consumer: Consumer, most: int) -> tuple[Messages, list[Partition]]:
     """Records, and the partitions whose end was reached. Waits for the first only: a slow topic is printed as it comes."""
     from confluent_kafka import KafkaError, KafkaException
 

@@ -68,7 +68,7 @@ class Sender:
     def receive_report(self, error: KafkaError | None, message: Any) -> None:
         if error is not None:
             self.failed += 1
-            self.first_error = self.first_error or f"{error.str()} ({error.name().lstrip('_')})"
+            self.first_error = self.first_error or reason_of(error)
         else:
             first, _ = self.offsets.get(message.partition(), (message.offset(), 0))
             self.offsets[message.partition()] = (first, message.offset())
@@ -181,6 +181,9 @@ def _send_all(
     try:
         for record in records:
             sender.send(record)
+    except KeyboardInterrupt:
+        sender.finish()  # what was typed until Ctrl-C counts
+        raise
     except BadRecord as error:
         sender.finish()
         raise BadRecord(f"record {sender.sent + 1}: {error.message}") from error
