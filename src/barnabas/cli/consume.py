@@ -258,7 +258,8 @@ def _poll(consumer: Consumer, most: int) -> tuple[Messages, list[Partition]]:
     first = consumer.poll(WAIT_S)
     if first is None:
         return [], []
-    messages, ends = [], []
+    messages: Messages = []
+    ends: list[Any] = []
     for message in [first, *(consumer.consume(most - 1, 0) if most > 1 else [])]:
         error = message.error()
         if error is None:

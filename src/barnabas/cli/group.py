@@ -132,8 +132,8 @@ def lag_rows(
         where = (topic, partition)
         offset, end, holder = committed.get(where), ends.get(where), holders.get(where, {})
         lag = max(end - offset, 0) if offset is not None and end is not None else None
-        rows.append({"topic": topic, "partition": partition, "committed": offset, "end": end, "lag": lag,
-                     "member": holder.get("member"), "client_id": holder.get("client_id"), "host": holder.get("host")})  # fmt: skip
+        who = {name: holder.get(name) for name in ("member", "client_id", "host")}
+        rows.append({"topic": topic, "partition": partition, "committed": offset, "end": end, "lag": lag, **who})
     return rows
 
 
@@ -238,9 +238,8 @@ def delete_offsets(connection: Connection, output: Output, name: str, topics: tu
 
     admin = connection.admin()
     committed = committed_offsets(admin, name, connection.timeout_s)
-    wanted = [
-        where for where in committed if any(where[0] == t and (not ps or where[1] in ps) for t, ps in map(parse_scope, topics))
-    ]
+    scopes = [parse_scope(text) for text in topics]
+    wanted = [(t, p) for t, p in committed if any(t == topic and p in (numbers or [p]) for topic, numbers in scopes)]
     if not wanted:
         raise Failure(f"group {name} has no offsets of {', '.join(topics)}")
     failures = resets.delete_offsets(connection, name, wanted)

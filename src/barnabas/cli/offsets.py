@@ -96,7 +96,7 @@ def list_offsets(admin: AdminClient, partitions: Iterable[Partition], spec: str 
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
 
     kind = {"earliest": OffsetSpec.earliest, "latest": OffsetSpec.latest}
-    wanted_offset = OffsetSpec.for_timestamp(spec) if isinstance(spec, int) else kind[spec]()
+    wanted_offset = OffsetSpec.for_timestamp(spec) if isinstance(spec, int) else kind[spec]()  # type: ignore[no-untyped-call]
     request = {TopicPartition(name, partition): wanted_offset for name, partition in partitions}
     if not request:
         return {}

@@ -112,7 +112,7 @@ def select_partitions(
         names = sorted({topic for topic, _ in committed})
         if not names:
             raise Failure("the group has no offsets; name the topics with --topic")
-        return find_partitions(admin, tuple(names), (), timeout_s)
+        return [where for where in find_partitions(admin, tuple(names), (), timeout_s) if where in committed]
     result: list[Partition] = []
     for name, numbers in map(parse_scope, topics):
         result += find_partitions(admin, (name,), tuple(numbers), timeout_s)

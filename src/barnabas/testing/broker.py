@@ -35,7 +35,7 @@ from barnabas.errors import BarnabasError
 READY_TIMEOUT_S = 30.0  # a loaded machine takes its time; a healthy start needs a hundredth of it
 STOP_TIMEOUT_S = 10.0  # a clean stop writes checkpoints; after this long it hangs
 LOG_TAIL_LINES = 20  # of the broker's log in the text of BrokerFailed
-ADDRESS = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)://(\[[0-9A-Fa-f:]+\]|[^\s\[\]:/,;]+):(\d+)")
+ADDRESS = re.compile(r"(?<![=\w])([A-Za-z_][A-Za-z0-9_]*)://(\[[0-9A-Fa-f:]+\]|[^\s\[\]:/,;]+):(\d+)")
 LISTENERS = "PLAINTEXT://127.0.0.1:0"
 
 # What a test wants different from Kafka's defaults: groups that come together at once, and internal topics that are
