@@ -28,7 +28,9 @@ def describe(connection: Connection, output: Output) -> None:
     if output.as_json:
         output.json(data)
         return
-    print_fields({"cluster id": data["cluster_id"], "controller": data["controller_id"], "topics": data["topics"]})
+    counts = {"controller": data["controller_id"], "topics": data["topics"], "partitions": data["partitions"]}
+    trouble = {"under-replicated": data["under_replicated"], "without a leader": data["leaderless"]}
+    print_fields({"cluster id": data["cluster_id"], **counts, **trouble})
     click.echo()
     output.table(data["brokers"], BROKER_COLUMNS)
 
@@ -43,7 +45,8 @@ def describe_cluster(connection: Connection) -> dict[str, Any]:
         metadata = admin.list_topics(timeout=connection.timeout_s)
     except KafkaException as error:
         fail("cannot describe the cluster", error)
-    leaders = [partition.leader for topic in metadata.topics.values() for partition in topic.partitions.values()]
+    partitions = {f"{name}:{number}": p for name, topic in metadata.topics.items() for number, p in topic.partitions.items()}
+    leaders = [partition.leader for partition in partitions.values()]
     controller = described.controller.id if described.controller is not None else None
     brokers = [
         {"id": node.id, "host": node.host, "port": node.port, "rack": node.rack, "controller": node.id == controller,
@@ -55,6 +58,8 @@ def describe_cluster(connection: Connection) -> dict[str, Any]:
         "controller_id": controller,
         "topics": len(metadata.topics),
         "partitions": len(leaders),
+        "leaderless": sorted(name for name, p in partitions.items() if p.leader < 0),
+        "under_replicated": sorted(name for name, p in partitions.items() if len(p.isrs) < len(p.replicas)),
         "brokers": brokers,
     }
 
