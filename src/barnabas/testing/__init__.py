@@ -1,0 +1,29 @@
+"""For the tests of people who use barnabas: a real broker for the length of a `with` block or of a test.
+
+    from barnabas.testing import Broker
+
+    with Broker() as kafka:
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+
+With pytest nothing needs to be imported: the plugin brings the fixtures `kafka` and `kafka_session`.
+
+Nothing is loaded before it is used, because pytest imports this package in every run of everyone who has barnabas installed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.testing.broker import Broker, BrokerFailed
+
+__all__ = ["Broker", "BrokerFailed"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from barnabas.testing import broker
+
+    value: object = getattr(broker, name)
+    return value

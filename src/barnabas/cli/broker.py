@@ -1,0 +1,82 @@
+"""`barnabas broker start`: from options, settings file and `--config` to the properties of the server.
+
+What is said later wins: the settings file, then --config, then the options that have a name of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from barnabas.cli.lazy import HELP_OPTIONS
+from barnabas.cli.properties import parse_pairs, read_properties_file
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LOG_LEVELS = ["debug", "info", "warning", "error"]
+
+
+def broker_options(function: F) -> F:
+    """The options that `broker start` and `start` share."""
+    for option in reversed(
+        [
+            click.option("--config", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting by Kafka's name; repeatable."),
+            click.option("--config-file", type=click.Path(), help="A server.properties file."),
+            click.option("--broker-id", type=click.IntRange(min=0), help="The number of this broker in its cluster (node.id)."),
+            click.option("--metrics-listener", metavar="HOST:PORT", help="Serve /metrics, /healthz and /readyz there."),
+            click.option("--log-level", type=click.Choice(LOG_LEVELS, case_sensitive=False), default="info", show_default=True,
+                         help="How much is written to standard error."),
+        ]
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@click.group(context_settings=HELP_OPTIONS)
+def broker() -> None:
+    """Run a broker."""
+
+
+@broker.command("start")
+@click.option(
+    "--data-dir",
+    type=click.Path(),
+    envvar="BARNABAS_DATA_DIR",
+    show_envvar=True,
+    help="The folder of the topics; made when missing.",
+)
+@click.option("--listeners", metavar="NAME://HOST:PORT,...", help="Where to accept connections; port 0 takes a free one.")
+@broker_options
+def broker_start(data_dir: str | None, listeners: str | None, **options: Any) -> int:
+    """Run a broker until it is told to stop (SIGTERM or Ctrl-C).
+
+    The line on standard output comes when it accepts connections, and names the addresses.
+    """
+    properties = collect_properties(data_dir=data_dir, listeners=listeners, **server_options(options))
+    if not {"log.dirs", "log.dir"} & properties.keys():
+        raise click.UsageError("no data folder: give --data-dir, or log.dirs in the settings")
+    return run_server(properties, options["metrics_listener"], options["log_level"])
+
+
+def server_options(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in ("pairs", "config_file", "broker_id")}
+
+
+def collect_properties(
+    *, data_dir: str | None, listeners: str | None, pairs: tuple[str, ...], config_file: str | None, broker_id: int | None
+) -> dict[str, str]:
+    """The server's properties as the user asked for them; defaults are the server's."""
+    properties = read_properties_file(config_file) if config_file else {}
+    properties.update(parse_pairs(pairs, "--config"))
+    named = {"log.dirs": data_dir, "listeners": listeners, "node.id": None if broker_id is None else str(broker_id)}
+    properties.update({key: value for key, value in named.items() if value is not None})
+    return properties
+
+
+def run_server(properties: dict[str, str], metrics_listener: str | None, log_level: str) -> int:
+    """Run the server in this process; returns its exit code."""
+    from barnabas.server.main import run
+
+    return run(properties, metrics_listener=metrics_listener, log_level=log_level.lower())

@@ -1,0 +1,84 @@
+"""`barnabas cluster`: the brokers, and which requests they know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from barnabas.cli.connection import Connection, connection_options, fail
+from barnabas.cli.lazy import HELP_OPTIONS
+from barnabas.cli.output import Output, output_option, print_fields
+
+BROKER_COLUMNS = {"id": "ID", "host": "HOST", "port": "PORT", "rack": "RACK", "controller": "CONTROLLER", "partitions": "LEADS"}
+API_COLUMNS = {"key": "KEY", "name": "REQUEST", "min": "FIRST", "max": "LAST", "known": "THIS TOOL"}
+
+
+@click.group(context_settings=HELP_OPTIONS)
+def cluster() -> None:
+    """Show the brokers and what they speak."""
+
+
+@cluster.command("describe")
+@connection_options
+@output_option
+def describe(connection: Connection, output: Output) -> None:
+    """Show the cluster's id, its brokers and how many partitions each leads."""
+    data = describe_cluster(connection)
+    if output.as_json:
+        output.json(data)
+        return
+    counts = {"controller": data["controller_id"], "topics": data["topics"], "partitions": data["partitions"]}
+    trouble = {"under-replicated": data["under_replicated"], "without a leader": data["leaderless"]}
+    print_fields({"cluster id": data["cluster_id"], **counts, **trouble})
+    click.echo()
+    output.table(data["brokers"], BROKER_COLUMNS)
+
+
+def describe_cluster(connection: Connection) -> dict[str, Any]:
+    """Cluster id, controller, counts and brokers as plain values."""
+    from confluent_kafka import KafkaException
+
+    admin = connection.admin()
+    try:
+        described = admin.describe_cluster(request_timeout=connection.timeout_s).result(connection.timeout_s)
+        metadata = admin.list_topics(timeout=connection.timeout_s)
+    except KafkaException as error:
+        fail("cannot describe the cluster", error)
+    partitions = {f"{name}:{number}": p for name, topic in metadata.topics.items() for number, p in topic.partitions.items()}
+    leaders = [partition.leader for partition in partitions.values()]
+    controller = described.controller.id if described.controller is not None else None
+    brokers = [
+        {"id": node.id, "host": node.host, "port": node.port, "rack": node.rack, "controller": node.id == controller,
+         "partitions": leaders.count(node.id)}
+        for node in sorted(described.nodes, key=lambda node: node.id)
+    ]  # fmt: skip
+    return {
+        "cluster_id": described.cluster_id,
+        "controller_id": controller,
+        "topics": len(metadata.topics),
+        "partitions": len(leaders),
+        "leaderless": sorted(name for name, p in partitions.items() if p.leader < 0),
+        "under_replicated": sorted(name for name, p in partitions.items() if len(p.isrs) < len(p.replicas)),
+        "brokers": brokers,
+    }
+
+
+@cluster.command("api-versions")
+@connection_options
+@output_option
+def api_versions(connection: Connection, output: Output) -> None:
+    """Show which requests the broker knows, in which versions."""
+    from barnabas.protocol.messages import APIS
+
+    with connection.wire() as wire:
+        versions, broker = wire.versions, wire.name
+    rows = []
+    for key, (first, last) in sorted(versions.items()):
+        name, known_first, known_last = (APIS[key][1], APIS[key][2], APIS[key][3]) if key in APIS else (f"unknown {key}", 0, -1)
+        known = f"{known_first} to {known_last}" if known_last >= known_first else None
+        rows.append({"key": key, "name": name, "min": first, "max": last, "known": known})
+    if output.as_json:
+        output.json({"broker": broker, "apis": rows})
+    else:
+        output.table(rows, API_COLUMNS, title=f"{broker} knows {len(rows)} requests")

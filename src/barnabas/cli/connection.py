@@ -1,0 +1,179 @@
+"""How a command reaches a cluster: the options that all of them share, and clients made from them.
+
+Settings are librdkafka's. A file written for Kafka's own tools works too: the keys that differ (JAAS text, PEM stores) are
+translated, and those that only the Java client knows are left out when they cannot change what a command does.
+
+What is said later wins: defaults of the command, the file, -X, --bootstrap-server.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.properties import parse_pairs, read_properties_file
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaException, Producer
+    from confluent_kafka.admin import AdminClient
+
+    from barnabas.cli.wire import Wire
+
+T = TypeVar("T")
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+DEFAULT_PORT = 9092
+DEFAULT_TIMEOUT_S = 10.0
+JAAS_OPTION = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
+PEM_STORES = {"ssl.truststore.location": "ssl.ca.location", "ssl.keystore.location": "ssl.keystore.location"}
+JAVA_ONLY = re.compile(
+    r"(ssl\.(truststore|keystore)\.(type|password)|(key|value)\.(de)?serializer|interceptor\.classes|metric.*|client\.dns\.lookup"
+    r"|buffer\.memory|max\.block\.ms|default\.api\.timeout\.ms|max\.poll\.records|sasl\.jaas\.config)"
+)
+
+
+@dataclass
+class Connection:
+    """Where the cluster is and how to talk to it."""
+
+    bootstrap: str
+    properties: dict[str, str] = field(default_factory=dict)
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+    def addresses(self) -> list[tuple[str, int]]:
+        """Host and port of every bootstrap server.
+
+        Raises:
+            BadInput: something else than host:port,host:port.
+        """
+        return [parse_address(text) for text in self.bootstrap.split(",") if text.strip()]
+
+    def require_broker(self) -> None:
+        """Fail at once, and with the reason, when no bootstrap server accepts connections: librdkafka would keep trying.
+
+        Raises:
+            Failure: none could be reached.
+        """
+        reasons = []
+        for host, port in self.addresses():
+            try:
+                socket.create_connection((host, port), timeout=self.timeout_s).close()
+            except OSError as error:
+                reasons.append(f"{host}:{port} ({error.strerror or error})")
+            else:
+                return
+        raise Failure(f"cannot reach {', '.join(reasons)}; is a broker running there? (`barnabas start` runs one)")
+
+    def settings(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Settings for a librdkafka client; the user's go before `extra`."""
+        quiet = {} if "debug" in self.properties else {"log_level": 0}
+        return {"client.id": "barnabas-cli", **quiet, **(extra or {}), **self.properties, "bootstrap.servers": self.bootstrap}
+
+    def admin(self) -> AdminClient:
+        from confluent_kafka.admin import AdminClient
+
+        self.require_broker()
+        return _make(AdminClient, self.settings())
+
+    def producer(self, extra: Mapping[str, Any]) -> Producer:
+        from confluent_kafka import Producer
+
+        self.require_broker()
+        return _make(Producer, self.settings(extra))
+
+    def consumer(self, extra: Mapping[str, Any]) -> Consumer:
+        from confluent_kafka import Consumer
+
+        self.require_broker()
+        return _make(Consumer, self.settings(extra))
+
+    def wire(self) -> Wire:
+        """A connection for requests that librdkafka has no call for."""
+        from barnabas.cli.wire import Wire
+
+        return Wire.open_first(self)
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """`host:port`, `[v6]:port`, `host` and `NAME://host:port` as host and port; raises BadInput."""
+    address = text.strip().rpartition("://")[2]
+    host, colon, port = address.rpartition(":")
+    if not colon or address.endswith("]"):
+        host, port = address, str(DEFAULT_PORT)
+    host = host.strip("[]")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise BadInput(f"{text.strip()!r} is not host:port")
+    return host, int(port)
+
+
+def _make(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
+    from confluent_kafka import KafkaException
+
+    try:
+        return kind(settings)
+    except (KafkaException, ValueError, TypeError) as error:
+        raise BadInput(f"a client setting is refused: {reason_of(error)}") from error
+
+
+def reason_of(error: Any) -> str:
+    """The sentence in an error of confluent-kafka with the name of its code; the text of any other error."""
+    kafka_error = error if hasattr(error, "name") else next(iter(getattr(error, "args", ())), None)
+    name = getattr(kafka_error, "name", None)
+    if kafka_error is None or not callable(name):
+        return str(error)
+    sentence = kafka_error.str().removeprefix("Broker: ").removeprefix("Local: ").rstrip(". ")
+    return f"{sentence} ({name().lstrip('_')})"
+
+
+def fail(what: str, error: KafkaException) -> NoReturn:
+    """End the command because the cluster refused."""
+    raise Failure(f"{what}: {reason_of(error)}") from error
+
+
+def translate_client_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Client settings of Kafka's Java tools as librdkafka's; those that both know pass unchanged."""
+    result = {}
+    for key, value in properties.items():
+        if key in PEM_STORES:
+            result[PEM_STORES[key]] = value
+        elif not JAVA_ONLY.fullmatch(key):
+            result[key] = value
+    options = dict(JAAS_OPTION.findall(properties.get("sasl.jaas.config", "")))
+    for name in ("username", "password"):
+        if name in options:
+            result[f"sasl.{name}"] = options[name].replace('\\"', '"')
+    return result
+
+
+def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command --bootstrap-server, --command-config, -X and --timeout, and call it with a `connection`."""
+
+    @functools.wraps(function)
+    def command(
+        *, bootstrap_server: str | None, command_config: str | None, settings: tuple[str, ...], timeout: float, **options: Any
+    ) -> Any:
+        properties = translate_client_properties(read_properties_file(command_config)) if command_config else {}
+        properties.update(parse_pairs(settings, "-X"))
+        in_properties = properties.pop("bootstrap.servers", None)
+        bootstrap = bootstrap_server or in_properties or DEFAULT_BOOTSTRAP
+        connection = Connection(bootstrap, properties, timeout)
+        connection.addresses()
+        return function(connection=connection, **options)
+
+    for option in (
+        click.option("--timeout", type=click.FloatRange(min=0.1), default=DEFAULT_TIMEOUT_S, show_default=True, metavar="SECONDS",
+                     help="How long to wait for an answer."),
+        click.option("-X", "settings", metavar="KEY=VALUE", multiple=True, help="A client setting of librdkafka; repeatable."),
+        click.option("--command-config", type=click.Path(), help="A file of client settings (key=value lines)."),
+        click.option("-b", "--bootstrap-server", envvar="BARNABAS_BOOTSTRAP_SERVERS", show_envvar=True, metavar="HOST:PORT,...",
+                     help=f"Brokers to ask first.  [default: {DEFAULT_BOOTSTRAP}]"),
+    ):  # fmt: skip
+        command = option(command)
+    return command

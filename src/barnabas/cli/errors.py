@@ -1,0 +1,17 @@
+"""The ways a command fails, for the commands to raise; `main.run` prints them."""
+
+from __future__ import annotations
+
+import click
+
+
+class Failure(click.ClickException):
+    """The operation did not succeed: exit code 1."""
+
+    exit_code = 1
+
+
+class BadInput(click.ClickException):
+    """What the user gave cannot be meant: exit code 2."""
+
+    exit_code = 2

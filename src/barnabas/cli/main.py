@@ -1,0 +1,106 @@
+"""The command `barnabas`: the names of its commands, and how every one of them ends.
+
+Rules
+  1. Exit code 0: done. 1: the operation failed. 2: the input was wrong (options, settings, names), nothing was done.
+  2. An error is one line on standard error; standard output carries results only.
+  3. Ctrl-C and a reader that goes away (`| head`) end a command without a traceback.
+  4. Nothing here imports more than click and the standard library: this module is all that `--help` loads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
+from barnabas.errors import BarnabasError, ConfigError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+COMMANDS = {
+    "start": Entry("start", "start", "Run a broker with friendly defaults."),
+    "broker": Entry("broker", "broker", "Run a broker."),
+    "topic": Entry("topic", "topic", "Create, list, describe, alter and delete topics."),
+    "produce": Entry("produce", "produce", "Write records to a topic from standard input or files."),
+    "consume": Entry("consume", "consume", "Read records of topics."),
+    "group": Entry("group", "group", "Show consumer groups and their lag, reset and delete offsets."),
+    "config": Entry("config", "config", "Show and change settings of topics, brokers and groups."),
+    "cluster": Entry("cluster", "cluster", "Show the brokers and what they speak."),
+    "log": Entry("log", "log", "Look into the files of a data folder."),
+    "bench": Entry("bench", "bench", "Measure how fast a cluster takes and gives records."),
+    "doctor": Entry("doctor", "doctor", "Check this machine, a data folder and a broker."),
+    "completion": Entry("completion", "completion", "Print the completion script of a shell."),
+}
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            click.echo(f"barnabas {version('barnabas')}")
+        except PackageNotFoundError:  # run from a source tree
+            click.echo("barnabas (not installed)")
+        context.exit()
+
+
+@click.group(cls=LazyGroup, entries=COMMANDS, context_settings=HELP_OPTIONS)
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version and exit."
+)
+def cli() -> None:
+    """An event streaming platform that speaks the Apache Kafka protocol.
+
+    Start a broker with `barnabas start`; every other command works against any Kafka cluster at --bootstrap-server.
+    """
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code. Errors are printed, never raised."""
+    try:
+        result = cli.main(args=arguments, prog_name="barnabas", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("interrupted", EXIT_FAILED)
+    except click.ClickException as error:
+        return _fail(_one_line(error), error.exit_code)
+    except BrokenPipeError:
+        _drop_standard_output()
+        return 0
+    except ConfigError as error:
+        return _fail(str(error), EXIT_USAGE)
+    except (BarnabasError, OSError) as error:
+        return _fail(str(error), EXIT_FAILED)
+
+
+def _one_line(error: click.ClickException) -> str:
+    text = " ".join(error.format_message().split())
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        text += f" (see {error.ctx.command_path} --help)"
+    return text
+
+
+def _fail(message: str, code: int) -> int:
+    try:
+        click.echo(f"barnabas: {' '.join(message.split())}", err=True)
+    except BrokenPipeError:
+        return code
+    return code
+
+
+def _drop_standard_output() -> None:
+    """Point standard output at nothing, so that the interpreter's last flush does not fail on the closed pipe again."""
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
+
+
+def main() -> None:
+    """The entry point of the script."""
+    sys.exit(run())

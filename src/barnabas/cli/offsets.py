@@ -1,0 +1,128 @@
+"""Positions in partitions: the ways to name one, and asking a cluster for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from barnabas.cli.connection import reason_of
+from barnabas.cli.errors import BadInput, Failure
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+Partition = tuple[str, int]
+
+UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
+DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdw])")
+ISO_DURATION = re.compile(
+    r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
+)
+
+
+class PositionKind(Enum):
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    OFFSET = "offset"
+    FROM_END = "from end"
+    TIMESTAMP = "timestamp"
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in any partition; `value` is an offset, a count of records or milliseconds since 1970, as the kind says."""
+
+    kind: PositionKind
+    value: int = 0
+
+
+def parse_position(text: str, now_ms: int) -> Position:
+    """What people write for a position.
+
+    earliest (start, beginning), latest (end), 42 (offset), -10 (ten before the end), -5m (five minutes ago), @1700000000000
+    (milliseconds), 2026-01-31, 2026-01-31T12:00:00+01:00 (without a zone: the local one).
+
+    Raises:
+        BadInput: none of these.
+    """
+    word = text.strip().lower()
+    if word in {"earliest", "start", "beginning"}:
+        return Position(PositionKind.EARLIEST)
+    if word in {"latest", "end"}:
+        return Position(PositionKind.LATEST)
+    if re.fullmatch(r"\d+", word):
+        return Position(PositionKind.OFFSET, int(word))
+    if re.fullmatch(r"-\d+", word):
+        return Position(PositionKind.FROM_END, -int(word))
+    if word.startswith("-"):
+        return Position(PositionKind.TIMESTAMP, now_ms - parse_duration_ms(word[1:]))
+    if re.fullmatch(r"@\d+", word):
+        return Position(PositionKind.TIMESTAMP, int(word[1:]))
+    return Position(PositionKind.TIMESTAMP, parse_datetime_ms(text))
+
+
+def parse_duration_ms(text: str) -> int:
+    """`90s`, `5m`, `1h30m` or ISO 8601 `PT1H30M` in milliseconds; raises BadInput."""
+    word = text.strip()
+    iso = ISO_DURATION.fullmatch(word)
+    if iso and any(iso.groupdict().values()):
+        return int(sum(float(amount) * UNITS_MS[unit] for unit, amount in iso.groupdict().items() if amount))
+    parts = DURATION.findall(word.lower())
+    if not parts or "".join(a + u for a, u in parts) != word.lower():
+        raise BadInput(f"{text!r} is not a duration such as 90s, 5m, 1h30m or PT1H30M")
+    return int(sum(float(amount) * UNITS_MS[unit] for amount, unit in parts))
+
+
+def parse_datetime_ms(text: str) -> int:
+    """An ISO 8601 date or time in milliseconds since 1970; without a zone it is local time. Raises BadInput."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise BadInput(f"{text!r} is no position: give earliest, latest, an offset, -10, -5m, @milliseconds or a date") from None
+    return round(moment.astimezone().timestamp() * 1000)
+
+
+def list_offsets(admin: AdminClient, partitions: Iterable[Partition], spec: str | int, timeout_s: float) -> dict[Partition, int]:
+    """The offset of each partition at `spec`: "earliest", "latest", or milliseconds since 1970 (-1 where nothing is that new).
+
+    Raises:
+        Failure: one of them could not be asked.
+    """
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+
+    kind = {"earliest": OffsetSpec.earliest, "latest": OffsetSpec.latest}
+    wanted_offset = OffsetSpec.for_timestamp(spec) if isinstance(spec, int) else kind[spec]()  # type: ignore[no-untyped-call]
+    request = {TopicPartition(name, partition): wanted_offset for name, partition in partitions}
+    if not request:
+        return {}
+    result = {}
+    for where, future in admin.list_offsets(request, request_timeout=timeout_s).items():
+        try:
+            result[where.topic, where.partition] = future.result().offset
+        except KafkaException as error:
+            raise Failure(f"{where.topic}:{where.partition}: {reason_of(error)}") from error
+    return result
+
+
+def resolve_positions(
+    admin: AdminClient, partitions: Iterable[Partition], position: Position, timeout_s: float
+) -> dict[Partition, int]:
+    """The offset of `position` in each partition, within what it holds: [start, end]."""
+    wanted = list(partitions)
+    starts = list_offsets(admin, wanted, "earliest", timeout_s)
+    if position.kind is PositionKind.EARLIEST:
+        return starts
+    ends = list_offsets(admin, wanted, "latest", timeout_s)
+    if position.kind is PositionKind.LATEST:
+        return ends
+    if position.kind is PositionKind.TIMESTAMP:
+        found = list_offsets(admin, wanted, position.value, timeout_s)
+        return {where: offset if offset >= 0 else ends[where] for where, offset in found.items()}
+    if position.kind is PositionKind.OFFSET:
+        return {where: min(max(position.value, starts[where]), ends[where]) for where in wanted}
+    return {where: max(ends[where] - position.value, starts[where]) for where in wanted}

@@ -1,0 +1,272 @@
+"""`barnabas produce`: records from standard input or files into a topic.
+
+Rules
+  1. Exit code 0 means that the cluster confirmed every record; on anything else the line on standard error says how many it did
+      not.
+  2. A piece of input that is no record ends the command with exit code 2; what came before it was sent.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from barnabas.cli.connection import Connection, connection_options, reason_of
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.output import Output, output_option
+from barnabas.cli.properties import parse_pairs
+from barnabas.cli.records import BadRecord, Record, parser_for, unescape
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Producer
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+READ_BYTES = 1 << 16
+ANY_PARTITION = -1
+POLL_EVERY = 256  # records between two looks at the confirmations; a look costs as much as a few records
+
+
+@dataclass
+class Sender:
+    """Hands records to the producer and counts what comes back."""
+
+    producer: Producer
+    topic: str
+    sent: int = 0
+    failed: int = 0
+    first_error: str | None = None
+    offsets: dict[int, tuple[int, int]] = field(default_factory=dict)  # partition -> (first, last) offset
+
+    def send(self, record: Record) -> None:
+        """Queue a record, waiting while the queue is full; raises Failure for one that can never be sent."""
+        from confluent_kafka import KafkaException
+
+        arguments: dict[str, Any] = {"headers": record.headers} if record.headers else {}
+        if record.timestamp_ms is not None:
+            arguments["timestamp"] = record.timestamp_ms
+        partition = ANY_PARTITION if record.partition is None else record.partition
+        while True:
+            try:
+                self.producer.produce(self.topic, record.value, record.key, partition, **arguments)
+            except BufferError:
+                self.producer.poll(0.1)
+            except KafkaException as error:
+                raise Failure(f"topic {self.topic}: {reason_of(error)}") from error
+            else:
+                break
+        self.sent += 1
+        if not self.sent % POLL_EVERY:
+            self.producer.poll(0)
+
+    def receive_report(self, error: KafkaError | None, message: Any) -> None:
+        if error is not None:
+            self.failed += 1
+            self.first_error = self.first_error or reason_of(error)
+        else:
+            first, _ = self.offsets.get(message.partition(), (message.offset(), 0))
+            self.offsets[message.partition()] = (first, message.offset())
+
+    def finish(self) -> None:
+        """Wait for all confirmations; raises Failure where some are missing."""
+        left = self.producer.flush()
+        if self.failed or left:
+            raise Failure(f"{self.failed + left} of {self.sent} records were not written: {self.first_error or 'no answer'}")
+
+
+@click.command()
+@click.argument("topic")
+@click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
+@click.option("-k", "--key", help="The key of every record.")
+@click.option("-K", "--key-separator", metavar="TEXT", help="Take the key from the input: everything before the first TEXT.")
+@click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header for every record; repeatable.")
+@click.option("-p", "--partition", type=click.IntRange(min=0), help="Write to this partition.  [default: by the key's hash]")
+@click.option(
+    "-f",
+    "--format",
+    "format_name",
+    default="text",
+    show_default=True,
+    metavar="text|json|hex|TEMPLATE",
+    help="What the input looks like; a template has %k, %v, %h, %T and %p.",
+)
+@click.option("-D", "--delimiter", default="\\n", show_default=True, metavar="TEXT", help="What stands between two records.")
+@click.option("--whole-files", is_flag=True, help="Make one record of each file.")
+@click.option(
+    "--null", "null_marker", metavar="TEXT", help="A key or value that is exactly TEXT is null (a null value deletes a key)."
+)
+@click.option("--tombstone", is_flag=True, help="Send one record with the --key and a null value; reads no input.")
+@click.option("--keep-partitions", is_flag=True, help="Use the partition that JSON records name.")
+@click.option(
+    "-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True, help="How batches are compressed."
+)
+@click.option(
+    "--acks", type=click.Choice(["all", "1", "0"]), default="all", show_default=True, help="Whose confirmation to wait for."
+)
+@click.option(
+    "--idempotence/--no-idempotence", default=False, show_default=True, help="Let the broker drop what a retry repeats."
+)
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Records a second at most.")
+@connection_options
+@output_option
+def produce(
+    connection: Connection,
+    output: Output,
+    topic: str,
+    files: tuple[str, ...],
+    key: str | None,
+    key_separator: str | None,
+    headers: tuple[str, ...],
+    partition: int | None,
+    format_name: str,
+    delimiter: str,
+    whole_files: bool,
+    null_marker: str | None,
+    tombstone: bool,
+    keep_partitions: bool,
+    compression: str,
+    acks: str,
+    idempotence: bool,
+    rate: float | None,
+) -> None:
+    r"""Write records to TOPIC, one for each line of standard input or of the FILEs.
+
+    \b
+    echo '{"delay": 5}' | barnabas produce flights --key UA
+    barnabas produce flights --key-separator : < lines.txt
+    barnabas consume flights --format json | barnabas produce copy --format json
+    """
+    if key is not None and key_separator is not None:
+        raise click.UsageError("--key and --key-separator exclude each other")
+    if tombstone and (key is None or files):
+        raise click.UsageError("--tombstone takes a --key and no files")
+    null = None if null_marker is None else null_marker.encode()
+    separator = unescape(key_separator) if key_separator else None
+    parse = parser_for(format_name, key_separator=separator, null_marker=null)
+    fixed_headers = [(name, value.encode()) for name, value in parse_pairs(headers, "--header").items()]
+    fix = _fixer(key, fixed_headers, partition, keep_partitions)
+    settings: dict[str, Any] = {"compression.type": compression, "acks": acks, "enable.idempotence": idempotence}
+    settings["message.timeout.ms"] = int(connection.timeout_s * 1000)
+    with ExitStack() as stack:
+        if tombstone:
+            records = iter([Record(None, None, [])])
+        elif whole_files:
+            records = (Record(None, _read(name), []) for name in files)
+        else:
+            pieces = (piece for stream in _open_all(stack, files) for piece in split(stream, unescape(delimiter)))
+            records = map(parse, pieces)
+        sender = _send_all(connection, settings, topic, map(fix, pace(records, rate)), with_offsets=output.as_json)
+    if output.as_json:
+        partitions = [{"partition": p, "first_offset": f, "last_offset": last} for p, (f, last) in sorted(sender.offsets.items())]
+        output.json({"topic": topic, "records": sender.sent, "partitions": partitions})
+    elif sys.stderr.isatty():
+        click.echo(f"wrote {sender.sent} records to {topic}", err=True)
+
+
+def _send_all(
+    connection: Connection, settings: dict[str, Any], topic: str, records: Iterator[Record], *, with_offsets: bool
+) -> Sender:
+    # Reports of success cost a call each, so they are asked for only where their offsets are shown.
+    reports: list[Callable[..., None]] = []
+    settings["delivery.report.only.error"] = not with_offsets
+    settings["on_delivery"] = lambda error, message: reports[0](error, message)
+    sender = Sender(connection.producer(settings), topic)
+    reports.append(sender.receive_report)
+    try:
+        for record in records:
+            sender.send(record)
+    except KeyboardInterrupt:
+        sender.finish()  # what was typed until Ctrl-C counts
+        raise
+    except BadRecord as error:
+        sender.finish()
+        raise BadRecord(f"record {sender.sent + 1}: {error.message}") from error
+    sender.finish()
+    return sender
+
+
+def _fixer(
+    key: str | None, headers: list[tuple[str, bytes]], partition: int | None, keep_partitions: bool
+) -> Callable[[Record], Record]:
+    """What the options say about every record."""
+    fixed: dict[str, Any] = {}
+    if key is not None:
+        fixed["key"] = key.encode()
+    if partition is not None:
+        fixed["partition"] = partition
+
+    def fix(record: Record) -> Record:
+        if record.partition is not None and not keep_partitions:
+            record = record._replace(partition=None)
+        if headers:
+            record = record._replace(headers=[*record.headers, *headers])
+        return record._replace(**fixed) if fixed else record
+
+    return fix
+
+
+def pace(records: Iterator[Record], rate: float | None) -> Iterator[Record]:
+    """The records, held back to `rate` a second."""
+    if rate is None:
+        yield from records
+        return
+    start = time.monotonic()
+    for index, record in enumerate(records):
+        wait = start + index / rate - time.monotonic()
+        if wait > 0:
+            time.sleep(wait)
+        yield record
+
+
+def split(stream: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
+    """The pieces between delimiters; after the last delimiter there is no empty piece."""
+    if not delimiter:
+        raise BadInput("--delimiter is empty")
+    if delimiter == b"\n":
+        for line in stream:
+            yield line[:-1] if line.endswith(b"\n") else line
+        return
+    rest = b""
+    while data := stream.read(READ_BYTES):
+        *pieces, rest = (rest + data).split(delimiter)
+        yield from pieces
+    if rest:
+        yield rest
+
+
+def _open_all(stack: ExitStack, files: tuple[str, ...]) -> Iterator[BinaryIO]:
+    for name in files or ("-",):
+        if name == "-":
+            yield sys.stdin.buffer
+        else:
+            yield _with_progress(stack, _open(name), name)
+
+
+def _open(name: str) -> BinaryIO:
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise BadInput(f"cannot read {name}: {error.strerror}") from error
+
+
+def _read(name: str) -> bytes:
+    with _open(name) as stream:
+        return stream.read()
+
+
+def _with_progress(stack: ExitStack, stream: BinaryIO, name: str) -> BinaryIO:
+    """The stream, with a bar on standard error while it is read if someone looks."""
+    stack.enter_context(stream)
+    size = Path(name).stat().st_size
+    if not sys.stderr.isatty() or size == 0:
+        return stream
+    from rich.console import Console
+    from rich.progress import wrap_file
+
+    return stack.enter_context(wrap_file(stream, size, description=name, console=Console(stderr=True), transient=True))

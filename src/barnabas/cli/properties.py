@@ -1,0 +1,37 @@
+"""`key=value` from the command line and `.properties` files, for the broker and for clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from barnabas.cli.errors import BadInput
+
+
+def read_properties_file(path: str) -> dict[str, str]:
+    """The settings of a Java `.properties` file.
+
+    Raises:
+        BadInput: the file cannot be read.
+    """
+    from barnabas.config.properties import parse_properties_file
+
+    try:
+        return dict(parse_properties_file(Path(path).read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def parse_pairs(pairs: Iterable[str], option: str) -> dict[str, str]:
+    """`key=value` texts as a dict; the value may hold further equal signs and may be empty.
+
+    Raises:
+        BadInput: a text without an equal sign or without a key.
+    """
+    result = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise BadInput(f"{option} {pair!r} is not key=value")
+        result[key.strip()] = value.strip()
+    return result

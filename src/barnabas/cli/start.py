@@ -1,0 +1,39 @@
+"""`barnabas start`: the broker for someone who just wants one."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from barnabas.cli.broker import broker_options, collect_properties, run_server, server_options
+
+DATA_DIR = "barnabas-data"
+LISTENERS = "PLAINTEXT://127.0.0.1:9092"
+
+
+@click.command()
+@click.option("--data-dir", type=click.Path(), default=DATA_DIR, show_default=True, envvar="BARNABAS_DATA_DIR", show_envvar=True,
+              help="The folder of the topics; made when missing.")  # fmt: skip
+@click.option("--listeners", metavar="NAME://HOST:PORT,...", help=f"Where to accept connections.  [default: {LISTENERS}]")
+@broker_options
+def start(data_dir: str, listeners: str | None, **options: Any) -> int:
+    """Run a broker with friendly defaults.
+
+    Data lies in the folder barnabas-data here, clients connect to 127.0.0.1:9092. Ctrl-C stops it; started again in the
+    same place it has everything.
+    """
+    properties = collect_properties(data_dir=None, listeners=listeners, **server_options(options))
+    if not {"log.dirs", "log.dir"} & properties.keys():
+        properties["log.dirs"] = data_dir
+    properties.setdefault("listeners", LISTENERS)
+    if sys.stderr.isatty():
+        _greet(properties["log.dirs"])
+    return run_server(properties, options["metrics_listener"], options["log_level"])
+
+
+def _greet(data_dir: str) -> None:
+    click.echo(f"barnabas keeps its data in {data_dir}; Ctrl-C stops it. In another terminal:", err=True)
+    click.echo("  echo hello | barnabas produce greetings", err=True)
+    click.echo("  barnabas consume greetings --from earliest", err=True)

@@ -1,0 +1,264 @@
+"""A broker for tests: a child process with a port and a data folder of its own.
+
+Owns the child process, the temporary folder around it and the port that it got. The child is the real server on real sockets, so
+whatever works here works against any other barnabas.
+
+Rules
+  1. The first start takes a free port; every later one takes the same, so that clients find the broker again.
+  2. After `close()` nothing is left: no process, no file (a data folder that was handed in stays, it is the caller's).
+  3. When the process that made the Broker dies in whatever way, the child notices (its standard input ends), stops and removes
+     the temporary folder itself.
+
+Ugly: between `kill()` and `start()` another process could take the port. The kernel hands out ephemeral ports in a wide range, so
+this needs bad luck; it fails with a clear error then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import selectors
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import barnabas
+from barnabas.errors import BarnabasError
+
+READY_TIMEOUT_S = 30.0  # a loaded machine takes its time; a healthy start needs a hundredth of it
+STOP_TIMEOUT_S = 10.0  # a clean stop writes checkpoints; after this long it hangs
+LOG_TAIL_LINES = 20  # of the broker's log in the text of BrokerFailed
+ADDRESS = re.compile(r"(?<![=\w])([A-Za-z_][A-Za-z0-9_]*)://(\[[0-9A-Fa-f:]+\]|[^\s\[\]:/,;]+):(\d+)")
+LISTENERS = "PLAINTEXT://127.0.0.1:0"
+
+# What a test wants different from Kafka's defaults: groups that come together at once, and internal topics that are
+# cheap to make. Whatever the caller sets in `config` goes before these.
+TEST_DEFAULTS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+}
+
+
+class BrokerFailed(BarnabasError):
+    """The broker did not start or did not stop; `log` is the end of what it wrote to standard error."""
+
+    def __init__(self, reason: str, log: str) -> None:
+        super().__init__(reason, log)
+        self.reason = reason
+        self.log = log
+
+    def __str__(self) -> str:
+        return f"{self.reason}\n{self.log}" if self.log else self.reason
+
+
+class Broker:
+    """A real broker on 127.0.0.1 that lives as long as the `with` block.
+
+    Args:
+        config: broker settings by Kafka's names, for example `{"auto.create.topics.enable": "false"}`.
+        data_dir: keep the data here instead of in a temporary folder; it is not removed.
+        log_level: what the broker writes to its log (see `log`): debug, info, warning or error.
+        ready_timeout_s: seconds until a start that is not ready counts as failed.
+
+    Raises:
+        BrokerFailed: from `start()` and `with`, when the broker does not come up; its text holds the end of the broker's log.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, str | int | bool] | None = None,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        log_level: str = "info",
+        ready_timeout_s: float = READY_TIMEOUT_S,
+    ) -> None:
+        self._config = {key: _text(value) for key, value in (config or {}).items()}
+        self._given_data_dir = Path(data_dir) if data_dir is not None else None
+        self._log_level = log_level
+        self._ready_timeout_s = ready_timeout_s
+        self._folder: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._listeners: dict[str, str] = {}
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port` of the first listener, for `bootstrap.servers` of any client; keeps its value while the broker is down."""
+        if not self._listeners:
+            raise RuntimeError("the broker was not started yet")
+        return next(iter(self._listeners.values()))
+
+    @property
+    def listeners(self) -> dict[str, str]:
+        """`host:port` by the name of the listener."""
+        return dict(self._listeners)
+
+    @property
+    def port(self) -> int:
+        return int(self.bootstrap_servers.rpartition(":")[2])
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder with the topics; it stays the same over restarts."""
+        if self._given_data_dir is not None:
+            return self._given_data_dir
+        return self._working_folder() / "data"
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process id; None while it is down."""
+        return self._process.pid if self._process is not None else None
+
+    @property
+    def log(self) -> str:
+        """Everything that the broker wrote to standard error since the Broker was made."""
+        path = self._log_path()
+        return path.read_text(errors="replace") if path is not None and path.exists() else ""
+
+    def start(self) -> Self:
+        """Start and wait until connections are accepted; does nothing when it is running."""
+        if self.is_running():
+            return self
+        self._forget_process()
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self._process = self._spawn()
+        try:
+            self._listeners = self._wait_ready(self._process)
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self) -> None:
+        """Stop cleanly (SIGTERM) and wait for the end; the data stays for the next `start()`.
+
+        Raises:
+            BrokerFailed: it did not end in time and was killed, or ended with an exit code other than 0.
+        """
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            code = self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise BrokerFailed(f"the broker did not stop within {STOP_TIMEOUT_S:g} s and was killed", self._log_tail()) from None
+        self._forget_process()
+        if code != 0:
+            raise BrokerFailed(f"the broker ended with exit code {code}", self._log_tail())
+
+    def kill(self) -> None:
+        """End the broker with SIGKILL, as a crash would; the data stays as it is on disk."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._forget_process()
+
+    def restart(self) -> None:
+        """A clean stop and a start on the same port and data."""
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        """Kill the broker and remove its temporary folder; no error when that was done before.
+
+        Data that is about to be removed needs no clean shutdown, so a broker on a temporary folder is simply killed. One on
+        a folder of the caller is stopped cleanly.
+        """
+        try:
+            if self._given_data_dir is not None and self.is_running():
+                self.stop()
+        finally:
+            self.kill()
+            if self._folder is not None:
+                shutil.rmtree(self._folder)
+                self._folder = None
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = f"{self.bootstrap_servers} pid={self.pid}" if self.is_running() else "down"
+        return f"<Broker {state}>"
+
+    def _working_folder(self) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="barnabas-"))
+        return self._folder
+
+    def _log_path(self) -> Path | None:
+        return self._folder / "broker.log" if self._folder is not None else None
+
+    def _log_tail(self) -> str:
+        return "\n".join(self.log.splitlines()[-LOG_TAIL_LINES:])
+
+    def _properties(self) -> dict[str, str]:
+        """What the caller asked for, on the addresses of the first start."""
+        listeners = self._config.get("listeners", LISTENERS)
+        if self._listeners:
+            listeners = ",".join(f"{name}://{address}" for name, address in self._listeners.items())
+        return {**TEST_DEFAULTS, **self._config, "listeners": listeners, "log.dirs": str(self.data_dir)}
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        folder = self._working_folder()
+        task = {"properties": self._properties(), "log_level": self._log_level, "remove_when_orphaned": str(folder)}
+        # The child must find the same barnabas, also where only sys.path of this process knows the way.
+        source = str(Path(barnabas.__file__).resolve().parent.parent)
+        path = os.pathsep.join(part for part in (source, os.environ.get("PYTHONPATH")) if part)
+        with (folder / "broker.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "barnabas.testing.child", json.dumps(task)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": path},
+                start_new_session=True,  # Ctrl-C in the terminal is for the tests; they end the broker themselves
+            )
+
+    def _wait_ready(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
+        """The addresses out of the line that the broker prints when it accepts connections."""
+        assert process.stdout is not None
+        deadline = time.monotonic() + self._ready_timeout_s
+        line = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise BrokerFailed(f"the broker was not ready within {self._ready_timeout_s:g} s", self._log_tail())
+                piece = os.read(process.stdout.fileno(), 4096)
+                if not piece:
+                    raise BrokerFailed(f"the broker ended with exit code {process.wait()} before it was ready", self._log_tail())
+                line += piece
+        addresses = {name: f"{host}:{port}" for name, host, port in ADDRESS.findall(line.decode())}
+        if not addresses:
+            raise BrokerFailed(f"the broker's first line names no address: {line.decode().rstrip()}", self._log_tail())
+        return addresses
+
+    def _forget_process(self) -> None:
+        if self._process is None:
+            return
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process = None
+
+
+def _text(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,42 @@
+"""What runs in the child process of `barnabas.testing.Broker`: the server, and a thread that notices when the parent is gone.
+
+The parent never writes to the pipe on standard input, so the end of it means that the parent died or dropped the broker. It is
+a pipe and not a signal on the parent's death, because that follows the parent's thread, and test runners use threads that end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+
+
+def main(task_text: str) -> int:
+    """Run the broker that the JSON text describes until it is told to stop; returns the exit code."""
+    from barnabas.errors import BarnabasError
+    from barnabas.server.main import run
+
+    task = json.loads(task_text)
+    orphaned = threading.Event()
+    threading.Thread(target=_watch_parent, args=(orphaned,), name="parent-watch", daemon=True).start()
+    try:
+        return run(task["properties"], metrics_listener=None, log_level=task["log_level"])
+    except BarnabasError as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        if orphaned.is_set():
+            shutil.rmtree(task["remove_when_orphaned"], ignore_errors=True)
+
+
+def _watch_parent(orphaned: threading.Event) -> None:
+    if os.read(0, 1) == b"":
+        orphaned.set()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
