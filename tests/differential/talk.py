@@ -15,6 +15,7 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.differential.normalise import Normaliser
 from tests.differential.plain import plain
@@ -70,6 +71,7 @@ class Talk:
         self.prefix = scenario + "-"
         self.normalise = Normaliser(address.node_id, self.prefix)
         self.recording: dict[str, Any] = {}
+        self._settled = 0
         self._open = ExitStack()
         self.line = self.connect()
 
@@ -137,8 +139,20 @@ class Talk:
             )
 
         self.wait_until(is_there)
+        self._wait_for_leader(name, partitions)
         self.normalise.topic_names[str(found[0])] = f"<id of {name}>"
         return found[0]
+
+    def _wait_for_leader(self, name: str, partitions: int) -> None:
+        """Metadata may tell of a partition before its leader has taken it up."""
+        places = [ListOffsetsPartition(partition_index=index, timestamp=-2) for index in range(partitions)]
+        request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=name, partitions=places)])
+        self.wait_until(lambda: not any(each.error_code for each in self.do(request, 5).topics[0].partitions))
+
+    def settle(self) -> None:
+        """Until the broker has taken up every change made before: changes come in order, so a new topic that is seen is proof."""
+        self._settled += 1
+        self.create(f"settled-{self._settled}")
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Ask again and again; what a broker does in its own time is awaited so."""
