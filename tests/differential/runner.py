@@ -1,0 +1,68 @@
+"""The scenarios by name, and how one is run against a broker."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.differential import script
+from tests.differential.compare import Recording
+from tests.differential.talk import Address, Talk
+
+GOLDEN = Path(__file__).parent / "golden"
+Scenario = Callable[[Talk], None]
+
+# What both brokers are started with: a single node's settings, and rebalances that wait no longer than a test should
+CONFIG = {
+    "group.initial.rebalance.delay.ms": "150",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "delete.topic.enable": "true",
+    "num.partitions": "2",
+}
+
+
+def scenarios() -> dict[str, dict[str, Scenario]]:
+    """Module -> scenario's name -> function: every public function of a script module that takes a talk."""
+    found: dict[str, dict[str, Scenario]] = {}
+    for module in sorted(each.name for each in pkgutil.iter_modules(script.__path__)):
+        page = importlib.import_module(f"tests.differential.script.{module}")
+        own = {
+            name: each for name, each in vars(page).items() if callable(each) and getattr(each, "__module__", "") == page.__name__
+        }
+        found[module] = {name.replace("_", "-"): each for name, each in own.items() if _is_scenario(name, each)}
+    return found
+
+
+def _is_scenario(name: str, function: Scenario) -> bool:
+    code = getattr(function, "__code__", None)
+    return not name.startswith("_") and code is not None and code.co_varnames[: code.co_argcount] == ("talk",)
+
+
+def run(scenario: Scenario, name: str, address: Address) -> Recording:
+    """The recording of one scenario."""
+    talk = Talk(address, name)
+    try:
+        scenario(talk)
+    finally:
+        talk.close()
+    return talk.recording
+
+
+def load(module: str) -> dict[str, Recording]:
+    """Kafka's recorded answers to the scenarios of a module."""
+    content: dict[str, Recording] = json.loads((GOLDEN / f"{module}.json").read_text())
+    return content
+
+
+def save(module: str, recordings: dict[str, Recording], folder: Path = GOLDEN) -> None:
+    """Write a golden file, a line for each step, so that a change of Kafka's shows as a change of lines."""
+    blocks = []
+    for name, recording in recordings.items():
+        steps = ",\n".join(f"  {json.dumps(step)}: {json.dumps(answer)}" for step, answer in recording.items())
+        blocks.append(f" {json.dumps(name)}: {{\n{steps}\n }}")
+    folder.mkdir(exist_ok=True)
+    (folder / f"{module}.json").write_text("{\n" + ",\n".join(blocks) + "\n}\n")

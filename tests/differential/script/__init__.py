@@ -1,0 +1,1 @@
+"""The requests, one module for each family of APIs."""

@@ -1,0 +1,324 @@
+"""Apache Kafka 4.3.0 as the oracle: fetch it, run one node of it, run its tools.
+
+Owns: the jars under `.cache/kafka-4.3.0/` of the checkout, fetched once from Maven Central by `mvn`, and every process started here.
+
+Rules
+  1. Nothing here is needed by the broker or by the tests that `make test` runs: Kafka's recorded answers are in the checkout.
+  2. A node listens on loopback only, on ports that were free, with its data in a temporary folder (or the one given), and is
+     stopped by its process id; afterwards nothing is left.
+  3. Tools are run by their main class, so neither Kafka's shell scripts nor its distribution are needed.
+
+What is ugly: Kafka cannot say which port it was given, so free ports are picked first; if another process takes one in the
+meantime the node fails and is started again on other ports.
+
+    with KafkaNode(heap="1g", config={"num.partitions": "3"}) as node:
+        run_tool("kafka-topics", "--bootstrap-server", node.bootstrap, "--list")
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+VERSION = "4.3.0"
+HOME = Path(__file__).resolve().parent.parent / ".cache" / f"kafka-{VERSION}"
+NODE_ID = 1
+START_TIMEOUT_S = 120.0  # a cold JVM on a loaded machine takes up to half a minute
+STOP_TIMEOUT_S = 60.0
+START_ATTEMPTS = 3
+CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base 64
+
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>barnabas</groupId><artifactId>oracle</artifactId><version>1</version>
+  <dependencies>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version></dependency>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{VERSION}</version></dependency>
+    <dependency>
+      <groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId><version>2.25.4</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+LOGGING = """rootLogger.level = warn
+rootLogger.appenderRef.err.ref = err
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = %d %p %c: %m%n
+"""
+
+TOOLS = {
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+}
+
+
+class KafkaUnavailable(RuntimeError):
+    """Kafka cannot be fetched or started here; the text says what is missing."""
+
+
+def _program(name: str, package: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise KafkaUnavailable(f"Apache Kafka {VERSION} needs `{name}`, which is not on the path (Debian package: {package})")
+    return path
+
+
+def fetch() -> Path:
+    """The folder of the jars, fetched when they are not there yet.
+
+    Raises:
+        KafkaUnavailable: Java or Maven is missing, or Maven could not fetch.
+    """
+    _program("java", "default-jre-headless")
+    jars = HOME / "jars"
+    if jars.is_dir():
+        return jars
+    maven = _program("mvn", "maven")
+    HOME.mkdir(parents=True, exist_ok=True)
+    (HOME / "pom.xml").write_text(POM)
+    (HOME / "log4j2.properties").write_text(LOGGING)
+    with tempfile.TemporaryDirectory(dir=HOME) as unfinished:
+        command = [
+            maven,
+            "-q",
+            "-B",
+            "-f",
+            str(HOME / "pom.xml"),
+            "dependency:copy-dependencies",
+            f"-DoutputDirectory={unfinished}",
+        ]
+        done = subprocess.run([*command, "-DincludeScope=runtime"], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise KafkaUnavailable(f"Maven could not fetch Apache Kafka {VERSION}:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
+        Path(unfinished).chmod(0o755)
+        shutil.copytree(unfinished, jars.with_suffix(".part"), dirs_exist_ok=True)
+    jars.with_suffix(".part").rename(jars)
+    return jars
+
+
+def java(main_class: str, *arguments: str, jvm: Sequence[str] = ()) -> list[str]:
+    """The command line that runs a class of Kafka's."""
+    jars = fetch()
+    logging = f"-Dlog4j2.configurationFile={HOME / 'log4j2.properties'}"
+    return [_program("java", "default-jre-headless"), *jvm, logging, "-cp", f"{jars}/*", main_class, *arguments]
+
+
+def tool_command(name: str, *arguments: str) -> list[str]:
+    """The command line of one of Kafka's tools, for those who run it themselves."""
+    return java(TOOLS[name], *arguments, jvm=("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"))
+
+
+def run_tool(
+    name: str, *arguments: str, text: str | None = None, timeout_s: float = 120.0, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run one of `TOOLS` to its end, `text` on its standard input.
+
+    Raises:
+        AssertionError: `check` and the tool failed; the text holds what it printed.
+    """
+    command = tool_command(name, *arguments)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout_s, check=False)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{name} {' '.join(arguments)} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on at this moment, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+class KafkaNode:
+    """One KRaft node, broker and controller in one process, from `start` to `stop` or as a context.
+
+    `config` overrides the properties below. With `data_dir` the data is kept there and outlives the node.
+    """
+
+    def __init__(
+        self,
+        *,
+        heap: str = "1g",
+        config: Mapping[str, str] | None = None,
+        data_dir: Path | None = None,
+        jvm: Sequence[str] = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"),
+    ) -> None:
+        self.heap = heap
+        self.config = dict(config or {})
+        self.jvm = tuple(jvm)
+        self.node_id = NODE_ID
+        self.bootstrap = ""
+        self.ready_after_s = 0.0
+        self._given_data_dir = data_dir
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running node."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder of the partitions; ends with `stop` unless it was given."""
+        if self._given_data_dir is not None:
+            return self._given_data_dir
+        assert self._scratch is not None
+        return Path(self._scratch.name) / "data"
+
+    @property
+    def log(self) -> str:
+        """What the node wrote to its standard streams."""
+        assert self._scratch is not None
+        return (Path(self._scratch.name) / "kafka.log").read_text(errors="replace")
+
+    def start(self) -> None:
+        """Format the data folder where needed, start, and come back when the node answers.
+
+        Raises:
+            KafkaUnavailable: it did not start; the text ends with its log.
+        """
+        fetch()
+        self._scratch = tempfile.TemporaryDirectory(prefix="kafka-node-")
+        try:
+            for attempt in range(1, START_ATTEMPTS + 1):
+                if self._start_on_free_ports():
+                    return
+                if attempt == START_ATTEMPTS:
+                    raise KafkaUnavailable(f"Apache Kafka {VERSION} did not start:\n{self.log[-4000:]}")
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start_on_free_ports(self) -> bool:
+        assert self._scratch is not None
+        port, controller_port = free_ports(2)
+        self.bootstrap = f"127.0.0.1:{port}"
+        properties = Path(self._scratch.name) / "server.properties"
+        properties.write_text("".join(f"{key}={value}\n" for key, value in self._properties(port, controller_port).items()))
+        if not (self.data_dir / "meta.properties").exists():
+            run_tool("kafka-storage", "format", "-t", CLUSTER_ID, "-c", str(properties))
+        began = time.monotonic()
+        with (Path(self._scratch.name) / "kafka.log").open("ab") as log:
+            command = java("kafka.Kafka", str(properties), jvm=(f"-Xms{self.heap}", f"-Xmx{self.heap}", *self.jvm))
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        while time.monotonic() - began < START_TIMEOUT_S and self._process.poll() is None:
+            if _answers(port):
+                self.ready_after_s = time.monotonic() - began
+                return True
+            time.sleep(0.02)
+        self._end_process()
+        return False
+
+    def _properties(self, port: int, controller_port: int) -> dict[str, str]:
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(self.node_id),
+            "controller.quorum.voters": f"{self.node_id}@127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self.data_dir),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            **self.config,
+        }
+
+    def stop(self) -> None:
+        """End the process and remove what was temporary; may be called again."""
+        self._end_process()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+    def _end_process(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def __enter__(self) -> KafkaNode:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+
+def _answers(port: int) -> bool:
+    """Whether a Metadata request (version 1, no topic) is answered with a broker."""
+    request = struct.pack(">hhih", 3, 1, 1, -1) + struct.pack(">i", 0)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as line:
+            line.sendall(struct.pack(">i", len(request)) + request)
+            answer = line.recv(4096)
+    except OSError:
+        return False
+    return len(answer) >= 12 and struct.unpack_from(">i", answer, 8)[0] >= 1
+
+
+def main() -> None:
+    """Fetch; with a tool's name run it; with `start` run a node until interrupted."""
+    parser = argparse.ArgumentParser(description=f"Apache Kafka {VERSION}: fetch it, run a node or a tool")
+    parser.add_argument("what", nargs="?", default="fetch", choices=["fetch", "start", *TOOLS])
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    if options.what == "fetch":
+        print(fetch())
+    elif options.what == "start":
+        with KafkaNode() as node:
+            print(node.bootstrap, flush=True)
+            try:
+                signal.pause()
+            except KeyboardInterrupt:
+                return
+    else:
+        sys.exit(subprocess.run(tool_command(options.what, *options.arguments), check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()
