@@ -1,0 +1,94 @@
+"""Reads one topic in one way with one data source, and prints rows a second as JSON. Started by `compare.py`, under either PySpark."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--format", choices=["barnabas", "kafka"], required=True)
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jars", default="")
+    parser.add_argument("--rows-a-trigger", type=int, default=500_000)
+    arguments = parser.parse_args()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = session(arguments)
+    ways = {"batch, aggregated": aggregated, "batch, noop": noop, "stream, one batch": stream, "stream, limited": limited}
+    found: dict[str, list[float]] = {}
+    aggregated(spark, arguments)  # the first read in a session starts the workers
+    for _ in range(arguments.rounds):
+        for name, way in ways.items():
+            began = time.perf_counter()
+            way(spark, arguments)
+            found.setdefault(name, []).append(arguments.rows / (time.perf_counter() - began))
+    print(json.dumps(found), flush=True)
+    spark.stop()
+
+
+def session(arguments: argparse.Namespace) -> Any:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
+    builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.memory", "2g").config("spark.log.level", "ERROR")
+    if arguments.jars:
+        builder = builder.config("spark.jars", ",".join(str(path) for path in sorted(Path(arguments.jars).glob("*.jar"))))
+    else:
+        builder = builder.config("spark.python.daemon.module", "barnabas.pipelines.daemon")
+    return builder.getOrCreate()
+
+
+def options(reader: Any, arguments: argparse.Namespace) -> Any:
+    return (
+        reader.format(arguments.format)
+        .option("kafka.bootstrap.servers", arguments.bootstrap)
+        .option("subscribe", arguments.topic)
+        .option("startingOffsets", "earliest")
+    )
+
+
+def aggregated(spark: Any, arguments: argparse.Namespace) -> None:
+    (row,) = options(spark.read, arguments).load().selectExpr("count(*) as n", "sum(length(value)) as bytes").collect()
+    assert row.n == arguments.rows, (row, arguments.rows)
+
+
+def noop(spark: Any, arguments: argparse.Namespace) -> None:
+    options(spark.read, arguments).load().write.format("noop").mode("overwrite").save()
+
+
+def stream(spark: Any, arguments: argparse.Namespace) -> None:
+    run(options(spark.readStream, arguments), arguments)
+
+
+def limited(spark: Any, arguments: argparse.Namespace) -> None:
+    run(options(spark.readStream, arguments).option("maxOffsetsPerTrigger", arguments.rows_a_trigger), arguments)
+
+
+def run(reader: Any, arguments: argparse.Namespace) -> None:
+    folder = tempfile.mkdtemp()
+    try:
+        writer = reader.load().writeStream.format("noop").option("checkpointLocation", folder)
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        read = sum(progress["numInputRows"] for progress in query.recentProgress)
+        assert read == arguments.rows, (read, arguments.rows)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""The headers of record batches (v2): enough to walk a buffer batch by batch, nothing of the records in them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from barnabas.protocol.message import Buffer
+
+HEADER_BYTES = 61
+_LENGTHS = struct.Struct(">qi")  # base offset, bytes after these twelve
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+
+
+def whole_batches(records: Buffer) -> Iterator[tuple[int, int, int]]:
+    """(position, size, base offset) of each batch that is there to its last byte."""
+    position, end = 0, len(records)
+    while end - position >= 12:
+        base_offset, length = _LENGTHS.unpack_from(records, position)
+        size = length + 12
+        if length < HEADER_BYTES - 12 or size > end - position:
+            return
+        yield position, size, base_offset
+        position += size
+
+
+def next_offset(records: Buffer, default: int) -> int:
+    """The offset after the last whole batch; `default` where there is none."""
+    last = None
+    for last in whole_batches(records):
+        pass
+    if last is None:
+        return default
+    position, _, base_offset = last
+    delta: int = _LAST_OFFSET_DELTA.unpack_from(records, position + 23)[0]
+    return int(base_offset + delta + 1)

@@ -1,0 +1,315 @@
+"""The client for code without an event loop: Spark tasks, scripts, tests. Plain sockets, no thread.
+
+Owns the sockets. Everything that is decided is decided in the plans; here they are carried out.
+
+Rules
+  1. A connection that failed in any way is closed and made anew for the next request.
+  2. A time limit holds for each read and write of a socket (SO_RCVTIMEO), so that a large answer is one system call.
+
+Ugly: SO_RCVTIMEO in place of `settimeout`, because Python's own timeouts make the socket non-blocking, and then MSG_WAITALL does
+nothing and an 8 MB answer takes some hundred calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from barnabas.client import administration, operations
+from barnabas.client.batches import next_offset
+from barnabas.client.cluster import Cluster, Topic
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ClientError, ConnectionFailed, PartitionError, TimedOut
+from barnabas.client.plans import ANY_BROKER, Call, Now, Pause, Plan
+from barnabas.client.results import (
+    CommittedOffset,
+    CreatedTopic,
+    Fetched,
+    ListedOffset,
+    NewTopic,
+    Produced,
+    TopicPartition,
+)
+from barnabas.client.wire import Wire, size_of_frame
+from barnabas.errors import ProtocolError
+from barnabas.protocol.message import Buffer
+
+R = TypeVar("R")
+Address = tuple[str, int]
+
+
+class Connection:
+    """One socket and its `Wire`; versions are agreed when it opens."""
+
+    def __init__(self, address: Address, config: ClientConfig) -> None:
+        self._name = f"{address[0]}:{address[1]}"
+        self._timeout_ms = config.request_timeout_ms
+        self.wire = Wire(config.client_id)
+        self._buffer = memoryview(bytearray(0))
+        try:
+            self._socket = socket.create_connection(address, config.socket_connection_setup_timeout_ms / 1000)
+        except OSError as error:
+            raise ConnectionFailed(self._name, str(error)) from error
+        self._socket.settimeout(None)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        limit = struct.pack("ll", *divmod(config.request_timeout_ms * 1000, 1_000_000))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        if config.receive_buffer_bytes > 0:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.receive_buffer_bytes)
+        try:
+            self._agree()
+        except BaseException:
+            self.close()
+            raise
+
+    def _agree(self) -> None:
+        frame: bytes | None = self.wire.send_hello()
+        while frame is not None:
+            self._write(frame)
+            frame = self.wire.receive_hello(self._read_frame(reuse=False))
+
+    def send(self, call: Call) -> None:
+        self._write(self.wire.send(call.request, call.at_most))
+
+    def receive(self, *, reuse: bool = False) -> Any:
+        """The next response; with `reuse` its buffers are good until the next call only."""
+        body = self._read_frame(reuse=reuse)
+        try:
+            return self.wire.receive(body)
+        except ProtocolError as error:
+            raise ConnectionFailed(self._name, str(error)) from error
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _write(self, frame: bytes) -> None:
+        try:
+            self._socket.sendall(frame)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _read_frame(self, *, reuse: bool) -> memoryview:
+        try:
+            size = size_of_frame(self._read(memoryview(bytearray(4))))
+        except ProtocolError as error:
+            raise ConnectionFailed(self._name, str(error)) from error
+        if not reuse:
+            return self._read(memoryview(bytearray(size)))
+        if len(self._buffer) < size:
+            self._buffer = memoryview(bytearray(size + (size >> 3)))
+        return self._read(self._buffer[:size])
+
+    def _read(self, view: memoryview) -> memoryview:
+        done = 0
+        while done < len(view):
+            try:
+                received = self._socket.recv_into(view[done:], 0, socket.MSG_WAITALL)
+            except OSError as error:
+                raise self._failure(error) from error
+            if received == 0:
+                raise ConnectionFailed(self._name, "closed by the broker")
+            done += received
+        return view
+
+    def _failure(self, error: OSError) -> ClientError:
+        if isinstance(error, BlockingIOError):
+            return TimedOut(f"answer of {self._name}", self._timeout_ms)
+        return ConnectionFailed(self._name, str(error))
+
+
+class BlockingClient:
+    """A client that waits. Not for several threads at once.
+
+    Args:
+        config: where and how; `BlockingClient.to("host:port")` for the defaults.
+    """
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.config = config
+        self.cluster = Cluster()
+        self._connections: dict[Address, Connection] = {}
+
+    @classmethod
+    def to(cls, bootstrap_servers: str) -> BlockingClient:
+        return cls(ClientConfig.from_options({"bootstrap.servers": bootstrap_servers}))
+
+    def __enter__(self) -> BlockingClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def run(self, plan: Plan[R]) -> R:
+        """Carry out a plan."""
+        outcome: Any = None
+        try:
+            while True:
+                instruction = plan.send(outcome)
+                if isinstance(instruction, Now):
+                    outcome = time.monotonic() * 1000
+                elif isinstance(instruction, Pause):
+                    outcome = time.sleep(instruction.milliseconds / 1000)
+                else:
+                    outcome = self._carry_out(instruction)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def _carry_out(self, calls: Sequence[Call]) -> list[Any]:
+        sent: list[Connection | ClientError] = []
+        for call in calls:
+            try:
+                connection = self.connection_to(call.node_id)
+                self._guarded(connection, connection.send, call)
+                sent.append(connection)
+            except ClientError as error:
+                sent.append(error)
+        answers: list[Any] = []
+        for item in sent:
+            try:
+                answers.append(item if isinstance(item, ClientError) else self._guarded(item, item.receive))
+            except ClientError as error:
+                answers.append(error)
+        return answers
+
+    def _guarded(self, connection: Connection, action: Any, *arguments: Any) -> Any:
+        try:
+            return action(*arguments)
+        except (ConnectionFailed, TimedOut):
+            self.drop(connection)
+            raise
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection that is no good any more."""
+        connection.close()
+        self._connections = {a: c for a, c in self._connections.items() if c is not connection}
+
+    def connection_to(self, node_id: int) -> Connection:
+        """The connection to a broker, or to any that answers; opened when there is none."""
+        broker = self.cluster.brokers.get(node_id)
+        if broker is not None:
+            return self._connection((broker.host, broker.port))
+        if node_id != ANY_BROKER:
+            raise ConnectionFailed(f"broker {node_id}", "the metadata does not say where it is")
+        known = [(b.host, b.port) for b in self.cluster.brokers.values()]
+        last: ClientError | None = None
+        for address in dict.fromkeys([*self._connections, *known, *self.config.bootstrap_servers]):
+            try:
+                return self._connection(address)
+            except (ConnectionFailed, TimedOut) as error:
+                last = error
+        assert last is not None  # parse_servers lets no empty list pass
+        raise last
+
+    def _connection(self, address: Address) -> Connection:
+        if address not in self._connections:
+            self._connections[address] = Connection(address, self.config)
+        return self._connections[address]
+
+    def topics(self) -> dict[str, Topic]:
+        """Every topic of the cluster."""
+        return self.run(operations.all_topics(self.config, self.cluster))
+
+    def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
+        """Those of `names` that exist."""
+        return self.run(operations.topics_by_name(self.config, self.cluster, names))
+
+    def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
+        return self.run(operations.list_offsets(self.config, self.cluster, timestamps))
+
+    def fetch(self, topic: str, partition: int, offset: int) -> Fetched:
+        return self.run(operations.fetch(self.config, self.cluster, topic, partition, offset))
+
+    def produce(self, topic: str, partition: int, batch: Buffer, *, acks: int = -1) -> Produced:
+        return self.run(operations.produce(self.config, self.cluster, topic, partition, batch, acks=acks))
+
+    def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
+        return self.run(administration.create_topics(self.config, self.cluster, topics, validate_only=validate_only))
+
+    def create_partitions(self, topic: str, count: int) -> None:
+        self.run(administration.create_partitions(self.config, self.cluster, topic, count))
+
+    def delete_topics(self, names: Sequence[str]) -> None:
+        self.run(administration.delete_topics(self.config, self.cluster, names))
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        self.run(administration.delete_records(self.config, self.cluster, before))
+
+    def describe_topic_config(self, topic: str) -> dict[str, str | None]:
+        return self.run(administration.describe_topic_config(self.config, self.cluster, topic))
+
+    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:
+        self.run(administration.commit_offsets(self.config, self.cluster, group, offsets, metadata))
+
+    def committed_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        return self.run(administration.committed_offsets(self.config, self.cluster, group, partitions))
+
+
+class PartitionReader:
+    """Reads one partition forward, always one request ahead: while the caller works on an answer, the broker makes the next.
+
+    Args:
+        client: used by this reader alone until it is closed.
+        offset, end: reads records in [offset, end); an answer may begin below and reach above.
+    """
+
+    def __init__(self, client: BlockingClient, topic: str, partition: int, offset: int, end: int) -> None:
+        self._client = client
+        self._topic, self._partition = topic, partition
+        self.offset = offset  # of the next record that was not returned yet
+        self.end = end
+        self._connection: Connection | None = None  # set while a request is in flight on it
+
+    def read(self) -> Fetched:
+        """The next batches. They lie in a buffer that the next call uses again.
+
+        Raises:
+            PartitionError: OFFSET_OUT_OF_RANGE, or what retries did not mend.
+            ClientError: no answer in time.
+        """
+        answer = self._read_ahead() if self._connection is not None else None
+        if answer is None:
+            answer = self._client.fetch(self._topic, self._partition, self.offset)
+        self.offset = next_offset(answer.records, self.offset)
+        if self.offset < self.end:
+            self._send()
+        return answer
+
+    def close(self) -> None:
+        """Leave nothing in flight."""
+        if self._connection is not None:
+            self._client.drop(self._connection)
+            self._connection = None
+
+    def _send(self) -> None:
+        client = self._client
+        with contextlib.suppress(ClientError, PartitionError):  # then `fetch` does it, with its retries
+            call = operations.fetch_call(client.config, client.cluster, self._topic, self._partition, self.offset)
+            connection = client.connection_to(call.node_id)
+            connection.send(call)
+            self._connection = connection
+
+    def _read_ahead(self) -> Fetched | None:
+        connection, self._connection = self._connection, None
+        assert connection is not None
+        try:
+            response = connection.receive(reuse=True)
+        except ClientError:
+            self._client.drop(connection)
+            return None
+        try:
+            return operations.receive_fetch(self._client.cluster, self._topic, self._partition, response)
+        except PartitionError as error:
+            if error.code.retriable:
+                return None
+            raise

@@ -1,0 +1,123 @@
+"""What is known of the brokers and topics of a cluster: the last Metadata answers, put together.
+
+One writer (`receive_metadata`), no I/O. A topic that changes its id was deleted and made again: it replaces the older one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from barnabas.client.errors import PartitionError
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+
+NO_LEADER = -1
+
+
+class UnknownTopic(PartitionError):
+    """The metadata of the cluster does not have this topic or partition; asking again at once does not help."""
+
+    final = True
+
+    def __init__(self, topic: str, partition: int | None = None) -> None:
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic, partition)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Where a broker listens."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Who leads a partition; `leader` is NO_LEADER while nobody does."""
+
+    index: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...] = ()
+    in_sync: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic with its partitions by index; `topic_id` is ZERO_UUID where the broker gives none."""
+
+    name: str
+    topic_id: UUID
+    partitions: dict[int, Partition]
+    is_internal: bool = False
+
+
+@dataclass(slots=True)
+class Cluster:
+    """The knowledge of one client."""
+
+    cluster_id: str | None = None
+    controller_id: int = NO_LEADER
+    brokers: dict[int, Broker] = field(default_factory=dict)
+    topics: dict[str, Topic] = field(default_factory=dict)
+    read_at_ms: dict[str, float] = field(default_factory=dict)  # per topic: when its metadata came
+
+    def receive_metadata(self, response: MetadataResponse, now_ms: float) -> dict[str, ErrorCode]:
+        """Take an answer; returns the topics that it refused, with the reason."""
+        self.cluster_id = response.cluster_id
+        self.controller_id = response.controller_id
+        self.brokers = {b.node_id: Broker(b.node_id, b.host, b.port, b.rack) for b in response.brokers}
+        refused = {}
+        for item in response.topics:
+            name = item.name or ""
+            if item.error_code:
+                refused[name] = ErrorCode(item.error_code)
+                self.forget(name)
+            else:
+                self.topics[name] = _topic(name, item)
+                self.read_at_ms[name] = now_ms
+        return refused
+
+    def forget(self, topic: str) -> None:
+        """Ask for `topic` again before it is used next."""
+        self.topics.pop(topic, None)
+        self.read_at_ms.pop(topic, None)
+
+    def is_fresh(self, topic: str, now_ms: float, max_age_ms: float) -> bool:
+        return topic in self.topics and now_ms - self.read_at_ms[topic] < max_age_ms
+
+    def leader_of(self, topic: str, partition: int) -> tuple[Topic, Partition]:
+        """The topic and the partition with a leader.
+
+        Raises:
+            UnknownTopic: no such topic or partition.
+            PartitionError: LEADER_NOT_AVAILABLE while nobody leads it.
+        """
+        found = self.topics.get(topic)
+        if found is None or partition not in found.partitions:
+            raise UnknownTopic(topic, partition)
+        it = found.partitions[partition]
+        if it.leader == NO_LEADER or it.leader not in self.brokers:
+            raise PartitionError(ErrorCode.LEADER_NOT_AVAILABLE, topic, partition)
+        return found, it
+
+
+def _topic(name: str, item: MetadataResponseTopic) -> Topic:
+    partitions = {
+        p.partition_index: Partition(
+            p.partition_index,
+            NO_LEADER if p.error_code == ErrorCode.LEADER_NOT_AVAILABLE else p.leader_id,
+            p.leader_epoch,
+            tuple(p.replica_nodes),
+            tuple(p.isr_nodes),
+        )
+        for p in item.partitions
+    }
+    return Topic(name, item.topic_id or ZERO_UUID, dict(sorted(partitions.items())), item.is_internal)

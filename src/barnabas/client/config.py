@@ -1,0 +1,107 @@
+"""The settings of a client, under Kafka's names and with Kafka's defaults where they make sense for raw batches.
+
+What is ugly: settings of the Java client that mean nothing here (deserializers, poll sizes) are taken and left alone, because
+pipelines pass on everything that begins with `kafka.`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from barnabas.errors import ConfigError
+
+MAX_RESPONSE_BYTES = 256 << 20  # a frame from a broker larger than this is refused before memory is taken for it
+DEFAULT_FETCH_BYTES = 8 << 20  # decoding is 1.5 times as fast on 8 MB pieces as on 1 MB ones
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """How to reach a cluster and how long to try.
+
+    Args:
+        bootstrap_servers: `host:port` pairs.
+        request_timeout_ms: one request, from its first byte sent to the last received.
+        default_api_timeout_ms: a whole operation with its retries.
+        retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; doubles up to the maximum.
+        fetch_bytes: at most so many bytes of one partition in an answer (a larger first batch still comes).
+        security_protocol: PLAINTEXT; anything else is refused until TLS and SASL are there.
+    """
+
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    client_id: str = "barnabas"
+    request_timeout_ms: int = 30_000
+    default_api_timeout_ms: int = 60_000
+    socket_connection_setup_timeout_ms: int = 10_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    metadata_max_age_ms: int = 300_000
+    fetch_bytes: int = DEFAULT_FETCH_BYTES
+    fetch_min_bytes: int = 1
+    fetch_max_wait_ms: int = 500
+    receive_buffer_bytes: int = -1
+    read_committed: bool = False
+    security_protocol: str = "PLAINTEXT"
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> ClientConfig:
+        """The settings in `options`, by Kafka's names; unknown names are left alone.
+
+        Raises:
+            ConfigError: a value that cannot be what its name says.
+        """
+        return cls(
+            bootstrap_servers=parse_servers(options.get("bootstrap.servers", "")),
+            client_id=options.get("client.id", "barnabas"),
+            request_timeout_ms=_integer(options, "request.timeout.ms", 30_000),
+            default_api_timeout_ms=_integer(options, "default.api.timeout.ms", 60_000),
+            socket_connection_setup_timeout_ms=_integer(options, "socket.connection.setup.timeout.ms", 10_000),
+            retry_backoff_ms=_integer(options, "retry.backoff.ms", 100),
+            retry_backoff_max_ms=_integer(options, "retry.backoff.max.ms", 1_000),
+            metadata_max_age_ms=_integer(options, "metadata.max.age.ms", 300_000),
+            fetch_bytes=_integer(options, "max.partition.fetch.bytes", DEFAULT_FETCH_BYTES, at_least=1),
+            fetch_min_bytes=_integer(options, "fetch.min.bytes", 1),
+            fetch_max_wait_ms=_integer(options, "fetch.max.wait.ms", 500),
+            receive_buffer_bytes=_integer(options, "receive.buffer.bytes", -1, at_least=-1),
+            read_committed=_isolation(options.get("isolation.level", "read_uncommitted")),
+            security_protocol=_security(options.get("security.protocol", "PLAINTEXT")),
+        )
+
+
+def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
+    """`host:port` pairs out of a comma-separated list; IPv6 addresses in brackets."""
+    servers = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        host, _, port = item.rpartition(":")
+        host = host.rpartition("://")[2].strip("[]")
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ConfigError("bootstrap.servers", text, "host:port, separated by commas")
+        servers.append((host, int(port)))
+    if not servers:
+        raise ConfigError("bootstrap.servers", text, "at least one host:port")
+    return tuple(servers)
+
+
+def _integer(options: Mapping[str, str], key: str, default: int, at_least: int = 0) -> int:
+    value = options.get(key)
+    if value is None:
+        return default
+    try:
+        number = int(value)
+    except ValueError:
+        raise ConfigError(key, value, "an integer") from None
+    if not at_least <= number < 2**31:
+        raise ConfigError(key, value, f"an integer of {at_least} or more, below 2147483648")
+    return number
+
+
+def _isolation(value: str) -> bool:
+    if value not in {"read_committed", "read_uncommitted"}:
+        raise ConfigError("isolation.level", value, "read_committed or read_uncommitted")
+    return value == "read_committed"
+
+
+def _security(value: str) -> str:
+    if value.upper() != "PLAINTEXT":
+        raise ConfigError("security.protocol", value, "PLAINTEXT is what this client speaks so far")
+    return value.upper()

@@ -1,0 +1,90 @@
+"""What goes wrong in a client: a partition refused, a broker out of reach, a limit of time passed.
+
+    BarnabasError
+    ├── KafkaError
+    │   ├── PartitionError      an error code for one topic-partition (or one topic)
+    │   └── ResourceError       an error code for anything else that was asked for: a group, a topic to create
+    └── ClientError
+        ├── ConnectionFailed    no connection, or it went away
+        ├── TimedOut            nothing came in time; says what was waited for and what failed last
+        └── UnsupportedRequest  the broker speaks no version of this request that we do
+"""
+
+from __future__ import annotations
+
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import BarnabasError, KafkaError
+
+
+class PartitionError(KafkaError):
+    """An error for `topic` and `partition`; the partition is None where the whole topic is meant."""
+
+    def __init__(self, code: ErrorCode, topic: str, partition: int | None, message: str | None = None) -> None:
+        super().__init__(code, message)
+        self.topic = topic
+        self.partition = partition
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.code, self.topic, self.partition, self.message)
+
+    def __str__(self) -> str:
+        where = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+        return f"{where}: {super().__str__()}"
+
+
+class ResourceError(KafkaError):
+    """An error for something named: `resource` says what, such as "group orders"."""
+
+    def __init__(self, code: ErrorCode, resource: str, message: str | None = None) -> None:
+        super().__init__(code, message)
+        self.resource = resource
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.code, self.resource, self.message)
+
+    def __str__(self) -> str:
+        return f"{self.resource}: {super().__str__()}"
+
+
+class ClientError(BarnabasError):
+    """A request that got no answer."""
+
+
+class ConnectionFailed(ClientError):
+    """A broker that cannot be reached, or that closed the connection."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address, reason)
+        self.address = address
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"no connection to {self.address}: {self.reason}"
+
+
+class TimedOut(ClientError):
+    """`waiting_for` did not happen within `timeout_ms`; `last` is the error of the last try, if there was one."""
+
+    def __init__(self, waiting_for: str, timeout_ms: int, last: str | None = None) -> None:
+        super().__init__(waiting_for, timeout_ms, last)
+        self.waiting_for = waiting_for
+        self.timeout_ms = timeout_ms
+        self.last = last
+
+    def __str__(self) -> str:
+        text = f"no {self.waiting_for} within {self.timeout_ms} ms"
+        return f"{text}; last error: {self.last}" if self.last else text
+
+
+class UnsupportedRequest(ClientError):
+    """No common version of a request."""
+
+    def __init__(self, request: str, ours: tuple[int, int], theirs: tuple[int, int] | None) -> None:
+        super().__init__(request, ours, theirs)
+        self.request = request
+        self.ours = ours
+        self.theirs = theirs
+
+    def __str__(self) -> str:
+        spoken = "does not know it" if self.theirs is None else f"speaks versions {self.theirs[0]} to {self.theirs[1]}"
+        return f"{self.request}: the broker {spoken}, we speak {self.ours[0]} to {self.ours[1]}"

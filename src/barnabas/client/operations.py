@@ -1,0 +1,221 @@
+"""Operations on topics and partitions as plans: metadata, offsets, fetch and produce of raw batches.
+
+Rules
+  1. Requests go to the leader that the metadata names; an answer that speaks of a moved leader drops that topic's metadata, so
+     that the retry reads it again.
+  2. A topic that the metadata does not have fails at once (`UnknownTopic`); retries are for what passes by itself.
+  3. Nothing is done per record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from barnabas.client.cluster import Cluster, Partition, Topic, UnknownTopic
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ClientError, PartitionError
+from barnabas.client.plans import Call, Now, Plan, call, retrying
+from barnabas.client.results import Fetched, ListedOffset, Produced, TopicPartition
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.message import ZERO_UUID, Buffer
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from barnabas.protocol.messages.fetch import PartitionData as FetchedPartition
+from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+LAST_VERSION_WITH_NAMES = 12  # of Fetch and of Produce: later ones name topics by id only (KIP-516)
+FETCH_RESPONSE_BYTES = 64 << 20
+
+
+def refresh(config: ClientConfig, cluster: Cluster, topics: Sequence[str] | None) -> Plan[dict[str, ErrorCode]]:
+    """Read the metadata of `topics` (None: of all); returns those that were refused. Never creates a topic."""
+
+    def attempt() -> Plan[dict[str, ErrorCode]]:
+        names = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        response = yield from call(MetadataRequest(topics=names, allow_auto_topic_creation=False))
+        now_ms = yield Now()
+        if topics is None:
+            cluster.topics.clear()
+        return cluster.receive_metadata(response, now_ms)
+
+    return (yield from retrying(config, "metadata", attempt))
+
+
+def known_topics(config: ClientConfig, cluster: Cluster, topics: Iterable[str]) -> Plan[None]:
+    """See to it that the metadata of `topics` is there and fresh; raises PartitionError for one that is refused."""
+    now_ms = yield Now()
+    missing = sorted({t for t in topics if not cluster.is_fresh(t, now_ms, config.metadata_max_age_ms)})
+    if not missing:
+        return
+    refused = yield from refresh(config, cluster, missing)
+    for topic, code in refused.items():
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise UnknownTopic(topic)
+        raise PartitionError(code, topic, None)
+
+
+def all_topics(config: ClientConfig, cluster: Cluster) -> Plan[dict[str, Topic]]:
+    """Every topic of the cluster, internal ones too."""
+    yield from refresh(config, cluster, None)
+    return dict(cluster.topics)
+
+
+def topics_by_name(config: ClientConfig, cluster: Cluster, names: Sequence[str]) -> Plan[dict[str, Topic]]:
+    """The topics of these names that exist, read anew; raises PartitionError where the broker refuses one for another reason."""
+    refused = yield from refresh(config, cluster, names)
+    for name, code in refused.items():
+        if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise PartitionError(code, name, None)
+    return {name: cluster.topics[name] for name in names if name in cluster.topics}
+
+
+def list_offsets(
+    config: ClientConfig, cluster: Cluster, timestamps: Mapping[TopicPartition, int]
+) -> Plan[dict[TopicPartition, ListedOffset]]:
+    """The offset for each partition's timestamp (milliseconds, or LATEST, EARLIEST, MAX_TIMESTAMP), one request per leader."""
+    found: dict[TopicPartition, ListedOffset] = {}
+
+    def attempt() -> Plan[None]:
+        open_ones = [tp for tp in timestamps if tp not in found]
+        yield from known_topics(config, cluster, {topic for topic, _ in open_ones})
+        calls = _list_offsets_calls(config, cluster, {tp: timestamps[tp] for tp in open_ones})
+        answers = yield calls
+        error: Exception | None = None
+        for answer in answers:
+            if isinstance(answer, ClientError):
+                error = answer
+                for topic, _ in open_ones:
+                    cluster.forget(topic)
+                continue
+            for topic in answer.topics:
+                for item in topic.partitions:
+                    if item.error_code:
+                        cluster.forget(topic.name)
+                        error = PartitionError(ErrorCode(item.error_code), topic.name, item.partition_index)
+                    else:
+                        tp = topic.name, item.partition_index
+                        found[tp] = ListedOffset(item.offset, item.timestamp, item.leader_epoch)
+        if error is not None:
+            raise error
+
+    yield from retrying(config, "offsets", attempt)
+    return found
+
+
+def _list_offsets_calls(config: ClientConfig, cluster: Cluster, timestamps: Mapping[TopicPartition, int]) -> list[Call]:
+    by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
+    for (topic, partition), timestamp in timestamps.items():
+        _, leader = leading(cluster, topic, partition)
+        item = ListOffsetsPartition(
+            partition_index=partition, current_leader_epoch=leader.leader_epoch, timestamp=timestamp
+        )
+        by_leader.setdefault(leader.leader, {}).setdefault(topic, []).append(item)
+    return [
+        Call(
+            ListOffsetsRequest(
+                replica_id=-1,
+                isolation_level=int(config.read_committed),
+                topics=[ListOffsetsTopic(name=name, partitions=items) for name, items in topics.items()],
+                timeout_ms=config.request_timeout_ms,
+            ),
+            node_id,
+        )
+        for node_id, topics in by_leader.items()
+    ]
+
+
+def leading(cluster: Cluster, topic: str, partition: int) -> tuple[Topic, Partition]:
+    """The leader of a partition; a topic without one is forgotten, so that the next try asks anew."""
+    try:
+        return cluster.leader_of(topic, partition)
+    except PartitionError:
+        cluster.forget(topic)
+        raise
+
+
+def fetch_call(config: ClientConfig, cluster: Cluster, topic: str, partition: int, offset: int) -> Call:
+    """A Fetch of one partition to its leader, outside of any session (KIP-227: one partition gains nothing from one)."""
+    found, leader = leading(cluster, topic, partition)
+    item = FetchPartition(
+        partition=partition,
+        current_leader_epoch=leader.leader_epoch,
+        fetch_offset=offset,
+        partition_max_bytes=config.fetch_bytes,
+    )
+    request = FetchRequest(
+        max_wait_ms=config.fetch_max_wait_ms,
+        min_bytes=config.fetch_min_bytes,
+        max_bytes=max(config.fetch_bytes, FETCH_RESPONSE_BYTES),
+        isolation_level=int(config.read_committed),
+        topics=[FetchTopic(topic=topic, topic_id=found.topic_id, partitions=[item])],
+    )
+    return Call(request, leader.leader, LAST_VERSION_WITH_NAMES if found.topic_id == ZERO_UUID else None)
+
+
+def receive_fetch(cluster: Cluster, topic: str, partition: int, response: FetchResponse) -> Fetched:
+    """What `fetch_call` brought; raises PartitionError, after forgetting the topic where another try needs its metadata."""
+    code, data = response.error_code, None
+    for answer in response.responses:
+        for item in answer.partitions:
+            if item.partition_index == partition:
+                code, data = code or item.error_code, item
+    if code or data is None:
+        error = PartitionError(ErrorCode(code or ErrorCode.UNKNOWN_SERVER_ERROR), topic, partition)
+        if error.code.retriable:
+            cluster.forget(topic)
+        raise error
+    return fetched(data)
+
+
+def fetched(data: FetchedPartition) -> Fetched:
+    """The answer of one partition, in our words."""
+    return Fetched(
+        data.records if data.records is not None else b"",
+        data.high_watermark,
+        data.last_stable_offset,
+        data.log_start_offset,
+        tuple((t.producer_id, t.first_offset) for t in data.aborted_transactions or ()),
+    )
+
+
+def fetch(config: ClientConfig, cluster: Cluster, topic: str, partition: int, offset: int) -> Plan[Fetched]:
+    """Raw batches from `offset` on; an empty answer when nothing came within `fetch_max_wait_ms`."""
+
+    def attempt() -> Plan[Fetched]:
+        yield from known_topics(config, cluster, [topic])
+        (answer,) = yield [fetch_call(config, cluster, topic, partition, offset)]
+        if isinstance(answer, ClientError):
+            cluster.forget(topic)
+            raise answer
+        return receive_fetch(cluster, topic, partition, answer)
+
+    return (yield from retrying(config, f"records of {topic}-{partition}", attempt))
+
+
+def produce(
+    config: ClientConfig, cluster: Cluster, topic: str, partition: int, batch: Buffer, *, acks: int = -1
+) -> Plan[Produced]:
+    """Append a finished batch. A repetition after a lost answer may append it twice unless the batch carries a producer id."""
+    if acks not in (-1, 1):
+        raise ValueError("acks must be -1 or 1: without an answer there is nothing to wait for")
+
+    def attempt() -> Plan[Produced]:
+        yield from known_topics(config, cluster, [topic])
+        found, leader = leading(cluster, topic, partition)
+        data = PartitionProduceData(index=partition, records=batch)
+        topic_data = TopicProduceData(name=topic, topic_id=found.topic_id, partition_data=[data])
+        request = ProduceRequest(acks=acks, timeout_ms=config.request_timeout_ms, topic_data=[topic_data])
+        at_most = LAST_VERSION_WITH_NAMES if found.topic_id == ZERO_UUID else None
+        try:
+            response = yield from call(request, leader.leader, at_most)
+        except ClientError:
+            cluster.forget(topic)
+            raise
+        (item,) = response.responses[0].partition_responses
+        if item.error_code:
+            cluster.forget(topic)
+            raise PartitionError(ErrorCode(item.error_code), topic, partition, item.error_message)
+        return Produced(item.base_offset, item.log_append_time_ms, item.log_start_offset)
+
+    return (yield from retrying(config, f"acknowledgement of {topic}-{partition}", attempt))

@@ -1,0 +1,86 @@
+"""What a client does, without doing it: generators that say what to send and are told what came back.
+
+A plan yields instructions and receives their outcome at the same `yield`; the shells in `blocking` and `asynchronous` carry them out.
+So every operation is written once, and its retries are tested without a socket or a clock.
+
+    list[Call]  -> list of responses or `ClientError`s, in the same order
+    Pause       -> None, after so many milliseconds
+    Now         -> milliseconds of a clock that never goes back
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ClientError, TimedOut, UnsupportedRequest
+from barnabas.errors import KafkaError
+from barnabas.protocol.message import Message
+
+R = TypeVar("R")
+ANY_BROKER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Send `request` to broker `node_id` (or to any) in a version of at most `at_most`."""
+
+    request: Message
+    node_id: int = ANY_BROKER
+    at_most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait."""
+
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """Tell the time."""
+
+
+Instruction = Sequence[Call] | Pause | Now
+Plan = Generator[Instruction, Any, R]
+
+
+def call(request: Message, node_id: int = ANY_BROKER, at_most: int | None = None) -> Plan[Any]:
+    """One request and its response; raises what the shell met."""
+    (answer,) = yield [Call(request, node_id, at_most)]
+    if isinstance(answer, ClientError):
+        raise answer
+    return answer
+
+
+def retrying(config: ClientConfig, waiting_for: str, attempt: Callable[[], Plan[R]]) -> Plan[R]:
+    """Repeat `attempt` until it returns, raises what no repetition mends, or `default_api_timeout_ms` is over.
+
+    Raises:
+        TimedOut: with the last error as its cause.
+    """
+    deadline = (yield Now()) + config.default_api_timeout_ms
+    backoff: float = config.retry_backoff_ms
+    while True:
+        try:
+            return (yield from attempt())
+        except UnsupportedRequest:
+            raise
+        except KafkaError as error:
+            if not is_retriable(error):
+                raise
+            last: Exception = error
+        except ClientError as error:
+            last = error
+        if (yield Now()) + backoff >= deadline:
+            raise TimedOut(waiting_for, config.default_api_timeout_ms, str(last)) from last
+        yield Pause(backoff)
+        backoff = min(backoff * 2, config.retry_backoff_max_ms)
+
+
+def is_retriable(error: KafkaError) -> bool:
+    """Whether a repetition may help; not after an error that says of itself that it is final."""
+    return error.code.retriable and not getattr(error, "final", False)

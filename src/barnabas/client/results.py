@@ -1,0 +1,77 @@
+"""What operations answer with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from barnabas.protocol.message import Buffer
+
+# Timestamps of ListOffsets that are not timestamps.
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3  # KIP-734
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """One answer of a partition.
+
+    `records` are whole batches and perhaps the beginning of one more; the first may begin below the offset asked for. They are
+    as they came, not checked. Offsets: `log_start_offset` <= `last_stable_offset` <= `high_watermark`, all -1 where not told.
+    """
+
+    records: Buffer
+    high_watermark: int
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    aborted: tuple[tuple[int, int], ...] = ()  # producer id and first offset of transactions that were aborted
+
+
+@dataclass(frozen=True, slots=True)
+class ListedOffset:
+    """An offset that was looked up; -1 where no record is that new. `timestamp_ms` is that of the record, or -1."""
+
+    offset: int
+    timestamp_ms: int = -1
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """Where a batch landed; `log_append_time_ms` is -1 where the topic keeps the producer's time."""
+
+    base_offset: int
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """A topic that was made."""
+
+    name: str
+    topic_id: UUID
+    partitions: int
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to make; -1 leaves a number to the broker."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    configs: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """A group's offset of a partition; -1 where it has none."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1

@@ -1,0 +1,164 @@
+"""One connection without its socket: requests become frames, frames become responses, in order.
+
+Owns the correlation ids, the versions agreed with the broker, and what is in flight.
+
+Rules
+  1. Nothing but ApiVersions is sent before the versions are known.
+  2. Responses come in the order of the requests; any other correlation id ends the connection.
+  3. A frame is measured against `MAX_RESPONSE_BYTES` before memory is taken for it.
+
+Ugly: ApiVersions is answered with a version-0 header in every version, and with a version-0 body when ours is unknown to the
+broker (KIP-511); both are special cases here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from barnabas.client.config import MAX_RESPONSE_BYTES
+from barnabas.client.errors import UnsupportedRequest
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import FrameTooLarge, KafkaError, ProtocolError
+from barnabas.protocol.codec import decode, encode, read_varint
+from barnabas.protocol.message import Buffer, Message
+from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+SOFTWARE_NAME, SOFTWARE_VERSION = "barnabas", "0.1.0"
+API_VERSIONS_KEY = 18
+_HEADER = struct.Struct(">ihhih")  # size, api key, version, correlation id, length of the client id
+_SIZE = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """A request class's place in the protocol."""
+
+    key: int
+    name: str
+    first_version: int
+    last_version: int
+    first_flexible_version: int
+    response: type[Message]
+
+
+@cache
+def api_of(request: type[Message]) -> Api:
+    """The API that `request` belongs to, found by the module that holds both of its classes."""
+    module = request.__module__.rpartition(".")[2]
+    for key, (name, prefix, first, last, flexible) in APIS.items():
+        if name == module:
+            response = getattr(import_module(request.__module__), f"{prefix}Response")
+            return Api(key, prefix, first, last, flexible, response)
+    raise TypeError(f"{request.__name__} is no request")
+
+
+@dataclass(slots=True)
+class _InFlight:
+    correlation_id: int
+    api: Api
+    version: int
+
+
+class Wire:
+    """The state of one connection.
+
+    Args:
+        client_id: sent with every request.
+    """
+
+    def __init__(self, client_id: str) -> None:
+        self._client_id = client_id.encode()
+        self._next_correlation_id = 0
+        self._in_flight: deque[_InFlight] = deque()
+        self._versions: dict[int, tuple[int, int]] | None = None
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the versions are agreed."""
+        return self._versions is not None
+
+    def version_of(self, request: type[Message], at_most: int | None = None) -> int:
+        """The newest version that both sides speak; raises UnsupportedRequest where there is none."""
+        api = api_of(request)
+        first, last = api.first_version, api.last_version if at_most is None else min(at_most, api.last_version)
+        theirs = (self._versions or {}).get(api.key)
+        if theirs is None or theirs[1] < first or theirs[0] > last:
+            raise UnsupportedRequest(api.name, (first, last), theirs)
+        return min(last, theirs[1])
+
+    def send(self, request: Message, at_most: int | None = None) -> bytes:
+        """The frame of `request` in the agreed version; raises UnsupportedRequest."""
+        return self._frame(request, self.version_of(type(request), at_most))
+
+    def send_hello(self, version: int | None = None) -> bytes:
+        """The ApiVersions request that opens every connection."""
+        hello = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
+        return self._frame(hello, ApiVersionsRequest.LAST_VERSION if version is None else version)
+
+    def receive_hello(self, body: Buffer) -> bytes | None:
+        """Take the answer to `send_hello`; a frame to send when it has to be asked again in an older version."""
+        entry = self._take(body)
+        error = _SIZE_OF_ERROR.unpack_from(body, 4)[0]
+        version = 0 if error == ErrorCode.UNSUPPORTED_VERSION else entry.version
+        answer = decode(ApiVersionsResponse, version, memoryview(body), 4)
+        spoken = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
+        if error == ErrorCode.UNSUPPORTED_VERSION and entry.version > 0:
+            return self.send_hello(min(entry.version - 1, spoken.get(API_VERSIONS_KEY, (0, 0))[1]))
+        if error:
+            raise KafkaError(ErrorCode(error), "ApiVersions")
+        self._versions = spoken
+        return None
+
+    def receive(self, body: Buffer) -> Any:
+        """The response in a frame (without its size), matched with the oldest request in flight."""
+        entry = self._take(body)
+        view = memoryview(body)
+        position = 4
+        if entry.version >= entry.api.first_flexible_version:
+            count, position = read_varint(view, position)
+            for _ in range(count):
+                _, position = read_varint(view, position)
+                size, position = read_varint(view, position)
+                position += size
+        return decode(entry.api.response, entry.version, view, position)
+
+    def _take(self, body: Buffer) -> _InFlight:
+        if len(body) < 6 or not self._in_flight:
+            raise ProtocolError(f"a frame of {len(body)} bytes, {len(self._in_flight)} requests in flight")
+        entry = self._in_flight.popleft()
+        correlation_id = _SIZE.unpack_from(body)[0]
+        if correlation_id != entry.correlation_id:
+            raise ProtocolError(f"correlation id {correlation_id} where {entry.correlation_id} was due")
+        return entry
+
+    def _frame(self, request: Message, version: int) -> bytes:
+        api = api_of(type(request))
+        body = encode(request, version)
+        tags = b"\0" if version >= api.first_flexible_version else b""
+        size = 10 + len(self._client_id) + len(tags) + len(body)
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
+        self._in_flight.append(_InFlight(correlation_id, api, version))
+        header = _HEADER.pack(size, api.key, version, correlation_id, len(self._client_id))
+        return b"".join((header, self._client_id, tags, body))
+
+
+_SIZE_OF_ERROR = struct.Struct(">h")
+
+
+def size_of_frame(header: Buffer) -> int:
+    """The bytes that follow a size; raises FrameTooLarge."""
+    size: int = _SIZE.unpack_from(header)[0]
+    if not 0 <= size <= MAX_RESPONSE_BYTES:
+        raise FrameTooLarge(size, MAX_RESPONSE_BYTES)
+    return size

@@ -1,0 +1,292 @@
+"""Raw record batches (v2) to Arrow: what a broker stores and sends, as columns, without a Python object for a record.
+
+Owns the way from a buffer of batches to `pyarrow.RecordBatch`es in the columns that Spark's `kafka` source has. Knows neither Spark nor
+sockets: the data source, the log dump, compaction and the table readers all stand on it.
+
+How it works: a kernel lists the batch headers; per batch the CRC is checked and compressed records are unpacked; then one kernel call turns
+the records of many batches into the buffers of one Arrow batch.
+
+Rules
+  1. Control batches give no rows; batches of aborted transactions give none when the caller says which were aborted.
+  2. Offsets below `start` and from `end` on are cut off, in the middle of a batch too.
+  3. A batch that is cut short at the end of the buffer is left for the next buffer.
+  4. Columns that are the same for all rows (topic, partition) are made once and shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from crc32c import crc32c
+
+from barnabas.errors import BarnabasError
+from barnabas.pipelines import kernels as k
+from barnabas.pipelines.codecs import decompress
+from barnabas.protocol.message import Buffer
+
+CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
+PIECE_BYTES = 16 << 20  # of decompressed records in one Arrow batch, unless one record batch has more
+MAX_BATCH_BYTES = (1 << 31) - 1  # Arrow's offsets are 32 bits wide
+ABORT_MARKER = 0
+
+HEADER_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
+SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("timestampType", pa.int32()),
+    ]
+)
+SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", HEADER_TYPE))
+
+Longs = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+
+class CorruptBatch(BarnabasError):
+    """A record batch that cannot be what its producer wrote."""
+
+    def __init__(self, topic: str, partition: int, base_offset: int, reason: str) -> None:
+        super().__init__(topic, partition, base_offset, reason)
+        self.topic = topic
+        self.partition = partition
+        self.base_offset = base_offset
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}: the batch at offset {self.base_offset} is corrupt: {self.reason}"
+
+
+def batch_table(data: Buffer) -> Longs:
+    """The headers of the whole batches in `data`, int64[batches, BATCH_COLUMNS]; columns are named in `kernels`."""
+    view = np.frombuffer(data, np.uint8)
+    table = np.empty((k.count_batches(view), k.BATCH_COLUMNS), np.int64)
+    k.scan_batches(view, table)
+    return table
+
+
+class RecordDecoder:
+    """Decodes batches of one partition.
+
+    Args:
+        topic, partition: what goes into these columns, and into errors.
+        include_headers: whether rows carry their headers (null where a record has none).
+        check_crc: False only where the bytes were checked before.
+        piece_bytes: decompressed bytes that one Arrow batch is made from, about.
+    """
+
+    def __init__(
+        self, topic: str, partition: int, *, include_headers: bool = False, check_crc: bool = True, piece_bytes: int = PIECE_BYTES
+    ) -> None:
+        self.topic, self.partition = topic, partition
+        self.schema = SCHEMA_WITH_HEADERS if include_headers else SCHEMA
+        self._include_headers = include_headers
+        self._check_crc = check_crc
+        self._piece_bytes = piece_bytes
+        self._topics = pa.array([], pa.string())
+        self._partitions = pa.array([], pa.int32())
+
+    def decode(
+        self, records: Buffer, start: int = 0, end: int = 2**63 - 1, aborted: Sequence[tuple[int, int]] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """The records of `records` with start <= offset < end; empty Arrow batches are left out.
+
+        Args:
+            aborted: (producer id, first offset) of aborted transactions, as Fetch answers them to a read_committed reader.
+
+        Raises:
+            CorruptBatch: bad CRC, codec or lengths, or a format older than v2.
+        """
+        table = batch_table(records)
+        table = table[(table[:, k.BASE_OFFSET] + table[:, k.LAST_DELTA] >= start) & (table[:, k.BASE_OFFSET] < end)]
+        if not len(table):
+            return
+        self._check(records, table)
+        table = _visible(records, table, aborted) if len(aborted) else table[table[:, k.ATTRIBUTES] & CONTROL == 0]
+        for data, sections in self._pieces(records, table):
+            batch = self._arrow_batch(data, sections, start, end)
+            if batch.num_rows:
+                yield batch
+
+    def _check(self, records: Buffer, table: Longs) -> None:
+        old = np.flatnonzero(table[:, k.MAGIC] != 2)
+        if len(old):
+            row = table[old[0]]
+            raise self._corrupt(row, f"format {row[k.MAGIC]}, only version 2 is read")
+        if not self._check_crc:
+            return
+        view = memoryview(records)
+        columns = table[:, [k.POSITION, k.SIZE, k.CRC]].tolist()
+        for row, (position, size, expected) in enumerate(columns):
+            if crc32c(view[position + 21 : position + size]) != expected:
+                raise self._corrupt(table[row], "its checksum is wrong")
+
+    def _corrupt(self, row: Longs, reason: str) -> CorruptBatch:
+        return CorruptBatch(self.topic, self.partition, int(row[k.BASE_OFFSET]), reason)
+
+    def _pieces(self, records: Buffer, table: Longs) -> Iterator[tuple[Bytes, Longs]]:
+        """Runs of batches that become one Arrow batch each: the buffer they lie in, and their sections."""
+        compressed = (table[:, k.ATTRIBUTES] & CODEC_MASK) != 0
+        if not compressed.any():
+            yield from self._uncompressed(records, table)
+            return
+        changes = np.flatnonzero(np.diff(compressed)) + 1
+        for run in np.split(table, changes):
+            if run[0, k.ATTRIBUTES] & CODEC_MASK:
+                yield from self._compressed(records, run)
+            else:
+                yield from self._uncompressed(records, run)
+
+    def _uncompressed(self, records: Buffer, table: Longs) -> Iterator[tuple[Bytes, Longs]]:
+        data = np.frombuffer(records, np.uint8)
+        total = np.cumsum(table[:, k.SIZE])
+        for piece in np.split(table, np.flatnonzero(np.diff((total - 1) // self._piece_bytes)) + 1):
+            begin = piece[:, k.POSITION] + k.HEADER_BYTES
+            yield data, self._sections(piece, begin, piece[:, k.POSITION] + piece[:, k.SIZE])
+
+    def _compressed(self, records: Buffer, table: Longs) -> Iterator[tuple[Bytes, Longs]]:
+        view = memoryview(records)
+        first, parts, ends, size = 0, [], [], 0
+        for i, row in enumerate(table):
+            begin, end = int(row[k.POSITION]), int(row[k.POSITION] + row[k.SIZE])
+            try:
+                part = decompress(int(row[k.ATTRIBUTES]) & CODEC_MASK, view[begin + k.HEADER_BYTES : end])
+            except ValueError as error:
+                raise self._corrupt(row, str(error)) from error
+            parts.append(np.frombuffer(part, np.uint8))
+            size += len(part)
+            ends.append(size)
+            if size >= self._piece_bytes or i == len(table) - 1:
+                data = parts[0] if len(parts) == 1 else np.concatenate(parts)
+                stops = np.array(ends, np.int64)
+                starts = np.concatenate((np.zeros(1, np.int64), stops[:-1]))
+                yield data, self._sections(table[first : i + 1], starts, stops)
+                first, parts, ends, size = i + 1, [], [], 0
+
+    def _sections(self, table: Longs, begin: Longs, end: Longs) -> Longs:
+        sections = np.empty((len(table), k.SECTION_COLUMNS), np.int64)
+        sections[:, k.BEGIN], sections[:, k.END] = begin, end
+        sections[:, k.RECORDS] = table[:, k.COUNT]
+        sections[:, k.FIRST_OFFSET] = table[:, k.BASE_OFFSET]
+        sections[:, k.FIRST_TIME] = table[:, k.BASE_TIME]
+        sections[:, k.APPEND_TIME] = table[:, k.MAX_TIME]
+        sections[:, k.IS_APPEND_TIME] = (table[:, k.ATTRIBUTES] & APPEND_TIME) != 0
+        room = (end - begin) // k.MIN_RECORD_BYTES
+        wrong = np.flatnonzero((table[:, k.COUNT] < 0) | (table[:, k.COUNT] > room) | (end - begin > MAX_BATCH_BYTES))
+        if len(wrong):
+            row = int(wrong[0])
+            raise self._corrupt(table[row], f"{table[row, k.COUNT]} records in {end[row] - begin[row]} bytes")
+        return sections
+
+    def _arrow_batch(self, data: Bytes, sections: Longs, start: int, end: int) -> pa.RecordBatch:
+        rows = int(sections[:, k.RECORDS].sum())
+        room = int((sections[:, k.END] - sections[:, k.BEGIN]).sum())
+        key_ends, value_ends = np.empty(rows + 1, np.int32), np.empty(rows + 1, np.int32)
+        keys, values = np.empty(room, np.uint8), np.empty(room, np.uint8)
+        key_valid, value_valid = np.zeros(rows // 8 + 1, np.uint8), np.zeros(rows // 8 + 1, np.uint8)
+        offsets, times, kinds = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int32)
+        state = np.zeros(k.STATE_SIZE, np.int64)
+        k.decode_records(
+            data, sections, start, end, key_ends, keys, key_valid, value_ends, values, value_valid, offsets, times, kinds, state
+        )
+        self._raise_error(sections, state)
+        n = int(state[k.ROWS])
+        topics, partitions = self._constants(n)
+        columns = [
+            _binary(n, key_ends, keys, key_valid, int(state[k.KEY_BYTES]), int(state[k.NULL_KEYS])),
+            _binary(n, value_ends, values, value_valid, int(state[k.VALUE_BYTES]), int(state[k.NULL_VALUES])),
+            topics,
+            partitions,
+            _fixed(pa.int64(), n, offsets),
+            _fixed(pa.timestamp("us", tz="UTC"), n, times),
+            _fixed(pa.int32(), n, kinds),
+        ]
+        if self._include_headers:
+            columns.append(self._headers(data, sections, start, end, n))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _headers(self, data: Bytes, sections: Longs, start: int, end: int, rows: int) -> pa.Array:
+        room = int((sections[:, k.END] - sections[:, k.BEGIN]).sum())
+        most = room // 2  # a header takes two bytes at least
+        list_ends, list_valid = np.empty(rows + 1, np.int32), np.zeros(rows // 8 + 1, np.uint8)
+        key_ends, value_ends = np.empty(most + 1, np.int32), np.empty(most + 1, np.int32)
+        keys, values, value_valid = np.empty(room, np.uint8), np.empty(room, np.uint8), np.zeros(most // 8 + 1, np.uint8)
+        state = np.zeros(k.STATE_SIZE, np.int64)
+        k.decode_headers(
+            data, sections, start, end, list_ends, list_valid, key_ends, keys, value_ends, values, value_valid, state
+        )
+        self._raise_error(sections, state)
+        n = int(state[k.HEADERS])
+        parts = [
+            _binary(n, key_ends, keys, None, int(state[k.HEADER_KEY_BYTES]), 0, pa.string()),
+            _binary(n, value_ends, values, value_valid, int(state[k.HEADER_VALUE_BYTES]), -1),
+        ]
+        items = pa.Array.from_buffers(HEADER_TYPE.value_type, n, [None], children=parts)
+        ends = pa.py_buffer(list_ends[: rows + 1])
+        return pa.Array.from_buffers(HEADER_TYPE, rows, [pa.py_buffer(list_valid), ends], children=[items])
+
+    def _raise_error(self, sections: Longs, state: Longs) -> None:
+        if state[k.ERROR] != k.OK:
+            base_offset = int(sections[state[k.ERROR_SECTION], k.FIRST_OFFSET])
+            raise CorruptBatch(self.topic, self.partition, base_offset, k.REASONS[int(state[k.ERROR])])
+
+    def _constants(self, rows: int) -> tuple[pa.Array, pa.Array]:
+        """The topic and partition columns, cut from ones that were made before."""
+        if len(self._topics) < rows:
+            room = max(1 << (rows - 1).bit_length(), 1024)
+            name = self.topic.encode()
+            ends = np.arange(room + 1, dtype=np.int32) * len(name)
+            text = np.tile(np.frombuffer(name, np.uint8), room)
+            self._topics = _binary(room, ends, text, None, len(text), 0, pa.string())
+            self._partitions = _fixed(pa.int32(), room, np.full(room, self.partition, np.int32))
+        return self._topics.slice(0, rows), self._partitions.slice(0, rows)
+
+
+def _binary(
+    rows: int, ends: npt.NDArray[np.int32], data: Bytes, valid: Bytes | None, size: int, nulls: int, kind: Any = None
+) -> pa.Array:
+    validity = None if valid is None or nulls == 0 else pa.py_buffer(valid)
+    buffers = [validity, pa.py_buffer(ends[: rows + 1]), pa.py_buffer(data[:size])]
+    return pa.Array.from_buffers(kind or pa.binary(), rows, buffers, 0 if validity is None else nulls)
+
+
+def _fixed(kind: Any, rows: int, values: npt.NDArray[Any]) -> pa.Array:
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(values[:rows])], 0)
+
+
+def _visible(records: Buffer, table: Longs, aborted: Sequence[tuple[int, int]]) -> Longs:
+    """The batches that are neither control batches nor part of an aborted transaction.
+
+    A transaction of `aborted` begins at its first offset and ends at the abort marker of its producer.
+    """
+    waiting = sorted(aborted, key=lambda item: item[1], reverse=True)
+    now_aborted: set[int] = set()
+    keep = []
+    for i, row in enumerate(table):
+        last = int(row[k.BASE_OFFSET] + row[k.LAST_DELTA])
+        while waiting and waiting[-1][1] <= last:
+            now_aborted.add(waiting.pop()[0])
+        attributes, producer = int(row[k.ATTRIBUTES]), int(row[k.PRODUCER_ID])
+        if attributes & CONTROL:
+            if producer in now_aborted and _marker_kind(records, row) == ABORT_MARKER:
+                now_aborted.discard(producer)
+        elif not (attributes & TRANSACTIONAL and producer in now_aborted):
+            keep.append(i)
+    return table[keep]
+
+
+def _marker_kind(records: Buffer, row: Longs) -> int:
+    """The kind of a control batch's only record: the second half of its four-byte key.
+
+    The record's length, attributes, two deltas and the key's length take a byte each, since a marker is small and alone.
+    """
+    key = int(row[k.POSITION]) + k.HEADER_BYTES + 5
+    return int.from_bytes(memoryview(records)[key + 2 : key + 4], "big")

@@ -1,0 +1,159 @@
+"""Positions in topics as Spark's `kafka` source writes them, and the arithmetic on them. No Spark, no I/O.
+
+Offsets of a stream are `{"topic": {"partition": next offset}}`, topics and partitions in order, so that equal positions are equal text.
+`-1` stands for latest and `-2` for earliest where a user gives offsets by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LATEST, EARLIEST = -1, -2
+TopicPartition = tuple[str, int]
+Offsets = dict[TopicPartition, int]
+JsonOffsets = dict[str, dict[str, int]]
+
+
+class OptionError(ValueError):
+    """An option that is missing, contradicts another, or has a value that is refused; worded as Spark's `kafka` source does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where to begin or end.
+
+    Exactly one is meant: `word` (EARLIEST or LATEST), `offsets` by partition, `timestamp_ms` for all, `timestamps_ms` by partition.
+    `latest_on_no_match`: a timestamp newer than every record means the end of the partition, not an error.
+    """
+
+    word: int | None = None
+    offsets: Offsets | None = None
+    timestamp_ms: int | None = None
+    timestamps_ms: Offsets | None = None
+    latest_on_no_match: bool = False
+
+    @property
+    def moves(self) -> bool:
+        """Whether the same position may be another offset when it is looked up again, because records came."""
+        if self.offsets is not None:
+            return LATEST in self.offsets.values()
+        return self.word == LATEST or (self.word is None and self.latest_on_no_match)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Offsets [start, end) of one partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+
+def partitions_from_json(text: str) -> list[TopicPartition]:
+    """`{"topicA":[0,1]}` as pairs."""
+    try:
+        return [(_name(topic), _number(p)) for topic, items in json.loads(text).items() for p in _list(items)]
+    except (ValueError, TypeError, AttributeError):
+        raise OptionError(f'Expected e.g. {{"topicA":[0,1],"topicB":[0,1]}}, got {text}') from None
+
+
+def offsets_from_json(text: str, example: str = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}') -> Offsets:
+    """`{"topicA":{"0":23}}` by partition."""
+    try:
+        return from_json(json.loads(text))
+    except (ValueError, TypeError, AttributeError):
+        raise OptionError(f"Expected e.g. {example}, got {text}") from None
+
+
+def timestamps_from_json(text: str) -> Offsets:
+    """The same shape with milliseconds in place of offsets."""
+    return offsets_from_json(text, '{"topicA": {"0": 123456789, "1": 123456789}, "topicB": {"0": 123456789, "1": 123456789}}')
+
+
+def from_json(value: Mapping[str, Mapping[str, int]]) -> Offsets:
+    return {(_name(topic), int(p)): _number(offset) for topic, items in value.items() for p, offset in items.items()}
+
+
+def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
+    result: JsonOffsets = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        result.setdefault(topic, {})[str(partition)] = offset
+    return result
+
+
+def names(partitions: Iterable[TopicPartition]) -> str:
+    """`a-0, a-1`, for messages."""
+    return ", ".join(f"{topic}-{partition}" for topic, partition in sorted(partitions))
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def limit_rows(limit: int, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> Offsets:
+    """At most about `limit` offsets between `start` and the result, shared out in proportion to what each partition has.
+
+    A partition gets at least one, so that small ones do not starve: the sum may pass the limit by the number of partitions.
+    """
+    sizes = {tp: offset - start[tp] for tp, offset in end.items() if tp in start and offset > start[tp]}
+    total = sum(sizes.values())
+    if total <= limit:
+        return dict(end)
+    result = dict(end)
+    for tp, size in sizes.items():
+        share = limit * size / total
+        rows = math.ceil(share) if share < 1 else math.floor(share)
+        result[tp] = min(end[tp], start[tp] + rows)
+    return result
+
+
+def split_ranges(
+    ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None = None
+) -> list[OffsetRange]:
+    """Drop empty ranges and cut large ones, until there are about `min_partitions` and none is over `max_records`."""
+    kept = [r for r in ranges if r.size > 0]
+    if max_records is not None:
+        kept = [part for r in kept for part in _cut(r, -(-r.size // max_records))]
+    if min_partitions is None or len(kept) >= min_partitions:
+        return kept
+    total = sum(r.size for r in kept)
+    whole = {id(r) for r in kept if _parts(r.size, total, min_partitions) == 1}
+    split_total = total - sum(r.size for r in kept if id(r) in whole)
+    split_partitions = max(min_partitions - len(whole), 1)
+    result = []
+    for r in kept:
+        result += [r] if id(r) in whole else _cut(r, _parts(r.size, split_total, split_partitions))
+    return result
+
+
+def _parts(size: int, total: int, partitions: int) -> int:
+    return max(math.floor(size / total * partitions + 0.5), 1)
+
+
+def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
+    bounds = [whole.start + whole.size * i // parts for i in range(parts + 1)]
+    cut = [OffsetRange(whole.topic, whole.partition, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [r for r in cut if r.size > 0]

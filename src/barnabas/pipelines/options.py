@@ -1,0 +1,266 @@
+"""The options of the data source: names, defaults and messages of Spark's own `kafka` source, so that moving over is one word.
+
+Names are case-insensitive (Spark hands them over in lower case). What begins with `kafka.` goes to the client.
+
+One option of our own: `commitOffsets` (default true) - a stream commits what it has read to a consumer group, for lag tools to see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from barnabas.client.config import ClientConfig
+from barnabas.errors import ConfigError
+from barnabas.pipelines.offsets import (
+    EARLIEST,
+    LATEST,
+    OptionError,
+    Position,
+    TopicPartition,
+    names,
+    offsets_from_json,
+    partitions_from_json,
+    timestamps_from_json,
+)
+
+logger = logging.getLogger(__name__)
+
+STRATEGIES = ("subscribe", "subscribepattern", "assign")
+DEFAULT_POLL_TIMEOUT_MS = 120_000  # Spark's default is spark.network.timeout, which is this unless set
+DEFAULT_MAX_TRIGGER_DELAY = "15m"
+NOT_FOR_READING = {
+    "auto.offset.reset": "Instead set the source option 'startingOffsets' to 'earliest' or 'latest' to specify where to start. "
+    "Structured Streaming manages which offsets are consumed internally, rather than relying on the kafkaConsumer to do it. This will "
+    "ensure that no data is missed when new topics/partitions are dynamically subscribed. Note that 'startingOffsets' only applies when "
+    "a new Streaming query is started, and that resuming will always pick up from where the query left off.",
+    "key.deserializer": "as keys are deserialized as byte arrays with ByteArrayDeserializer. "
+    "Use DataFrame operations to explicitly deserialize the keys.",
+    "value.deserializer": "as values are deserialized as byte arrays with ByteArrayDeserializer. "
+    "Use DataFrame operations to explicitly deserialize the values.",
+    "enable.auto.commit": "",
+    "interceptor.classes": "",
+}
+_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What to read and how; the same for batch and stream, apart from where each begins and ends.
+
+    Exactly one of `subscribe`, `pattern` and `assign` is set.
+    """
+
+    kafka: dict[str, str]
+    subscribe: tuple[str, ...] | None
+    pattern: str | None
+    assign: tuple[TopicPartition, ...] | None
+    starting: Position
+    ending: Position
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay_ms: int = 900_000
+    poll_timeout_ms: int = DEFAULT_POLL_TIMEOUT_MS
+    fetch_offset_retries: int = 3
+    fetch_offset_retry_interval_ms: int = 10
+    group_id: str | None = None
+    client: ClientConfig = field(repr=False, kw_only=True)
+
+
+def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
+    """Parse and check.
+
+    Raises:
+        OptionError: with the words of Spark's `kafka` source.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    starting = _position(given, "starting", LATEST if streaming else EARLIEST)
+    ending = _position(given, "ending", LATEST)
+    _check_stream(given) if streaming else _check_batch(given, starting, ending)
+    kafka = _kafka(given)
+    _check_general(given, kafka)
+    subscribe, pattern, assign = _strategy(given)
+    return ReadOptions(
+        kafka=kafka,
+        subscribe=subscribe,
+        pattern=pattern,
+        assign=assign,
+        starting=starting,
+        ending=ending,
+        fail_on_data_loss=_boolean(given, "failOnDataLoss", True),
+        include_headers=_boolean(given, "includeHeaders", False),
+        min_partitions=_positive(given, "minPartitions"),
+        max_records_per_partition=_positive(given, "maxRecordsPerPartition"),
+        max_offsets_per_trigger=_positive(given, "maxOffsetsPerTrigger"),
+        min_offsets_per_trigger=_positive(given, "minOffsetsPerTrigger"),
+        max_trigger_delay_ms=_duration_ms(given.get("maxtriggerdelay", DEFAULT_MAX_TRIGGER_DELAY)),
+        poll_timeout_ms=_positive(given, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
+        fetch_offset_retries=_positive(given, "fetchOffset.numRetries") or 3,
+        fetch_offset_retry_interval_ms=_positive(given, "fetchOffset.retryIntervalMs") or 10,
+        group_id=_group_id(given, kafka) if streaming and _boolean(given, "commitOffsets", True) else None,
+        client=client_config(kafka),
+    )
+
+
+def include_headers(options: Mapping[str, str]) -> bool:
+    """Whether rows have a column `headers`."""
+    return _boolean({key.lower(): value for key, value in options.items()}, "includeHeaders", False)
+
+
+def client_config(kafka: Mapping[str, str]) -> ClientConfig:
+    """The client's settings out of the `kafka.` options."""
+    try:
+        return ClientConfig.from_options(kafka)
+    except ConfigError as error:
+        raise OptionError(f"Kafka option 'kafka.{error.key}' has the value '{error.value}': {error.allowed}") from error
+
+
+def _kafka(given: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix("kafka."): value for key, value in given.items() if key.startswith("kafka.")}
+
+
+def _strategy(given: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str | None, tuple[TopicPartition, ...] | None]:
+    chosen = [key for key in STRATEGIES if key in given]
+    listing = ", ".join(STRATEGIES)
+    if not chosen:
+        raise OptionError(f"One of the following options must be specified for Kafka source: {listing}. See the docs for more details.")
+    if len(chosen) > 1:
+        raise OptionError(
+            f"Only one of the following options can be specified for Kafka source: {listing}. See the docs for more details."
+        )
+    value = given[chosen[0]]
+    if chosen[0] == "assign":
+        if not value.strip().startswith("{"):
+            raise OptionError(f"No topicpartitions to assign as specified value for option 'assign' is '{value}'")
+        return None, None, tuple(sorted(set(partitions_from_json(value))))
+    if chosen[0] == "subscribe":
+        topics = tuple(dict.fromkeys(filter(None, (topic.strip() for topic in value.split(",")))))
+        if not topics:
+            raise OptionError(f"No topics to subscribe to as specified value for option 'subscribe' is '{value}'")
+        return topics, None, None
+    if not value.strip():
+        raise OptionError(f"Pattern to subscribe is empty as specified value for option 'subscribePattern' is '{value}'")
+    try:
+        re.compile(value.strip())
+    except re.error as error:
+        raise OptionError(f"Pattern to subscribe '{value}' is no regular expression: {error}") from error
+    return None, value.strip(), None
+
+
+def _position(given: Mapping[str, str], edge: str, default: int) -> Position:
+    """Timestamp for all before timestamps by partition before offsets, as documented for Spark's source."""
+    strategy = given.get("startingoffsetsbytimestampstrategy", "error").lower()
+    if strategy not in {"error", "latest"}:
+        raise OptionError(f"startingOffsetsByTimestampStrategy must be error or latest, got {strategy}")
+    lenient = strategy == "latest" or edge == "ending"
+    if (text := given.get(f"{edge}timestamp")) is not None:
+        try:
+            return Position(timestamp_ms=int(text.strip()), latest_on_no_match=lenient)
+        except ValueError:
+            raise OptionError(f"Expected a single long value, got {text.strip()}") from None
+    if (text := given.get(f"{edge}offsetsbytimestamp")) is not None:
+        return Position(timestamps_ms=timestamps_from_json(text.strip()), latest_on_no_match=lenient)
+    text = given.get(f"{edge}offsets", "").strip()
+    if not text:
+        return Position(word=default)
+    if text.lower() in {"earliest", "latest"}:
+        return Position(word=EARLIEST if text.lower() == "earliest" else LATEST)
+    return Position(offsets=offsets_from_json(text))
+
+
+def _check_stream(given: Mapping[str, str]) -> None:
+    if "endingoffsets" in given:
+        raise OptionError("ending offset not valid in streaming queries")
+    if "endingoffsetsbytimestamp" in given or "endingtimestamp" in given:
+        raise OptionError("ending timestamp not valid in streaming queries")
+
+
+def _check_batch(given: Mapping[str, str], starting: Position, ending: Position) -> None:
+    if starting.word == LATEST:
+        raise OptionError("starting offset can't be latest for batch queries on Kafka")
+    if ending.word == EARLIEST:
+        raise OptionError("ending offset can't be earliest for batch queries on Kafka")
+    for tp, offset in (starting.offsets or {}).items():
+        if offset == LATEST:
+            raise OptionError(f"startingOffsets for {names([tp])} can't be latest for batch queries on Kafka")
+    for tp, offset in (ending.offsets or {}).items():
+        if offset == EARLIEST:
+            raise OptionError(f"ending offset for {names([tp])} can't be earliest for batch queries on Kafka")
+    for first, last in ((starting.offsets, ending.offsets), (starting.timestamps_ms, ending.timestamps_ms)):
+        if first is not None and last is not None:
+            _check_pair(first, last)
+    for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"):
+        if name.lower() in given:
+            logger.warning("%s option ignored in batch queries", name)
+
+
+def _check_pair(first: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int]) -> None:
+    if first.keys() != last.keys():
+        raise OptionError(
+            "The specified start offset and end offset should have the same topic-partitions. "
+            f"Topic-partitions for start offset: {names(first)}, topic-partitions for end offset: {names(last)}."
+        )
+    for (topic, partition), start in first.items():
+        end = last[topic, partition]
+        if start > end and start >= 0 and end >= 0:
+            raise OptionError(
+                f"The specified start offset {start} is greater than the end offset {end} for topic {topic} partition {partition}."
+            )
+
+
+def _check_general(given: Mapping[str, str], kafka: Mapping[str, str]) -> None:
+    for name, why in NOT_FOR_READING.items():
+        if name in kafka:
+            dot = "." if name == "auto.offset.reset" else ""
+            raise OptionError(f"Kafka option '{name}' is not supported{dot} {why}".rstrip())
+    if "bootstrap.servers" not in kafka:
+        raise OptionError("Option 'kafka.bootstrap.servers' must be specified for configuring Kafka consumer")
+    if "group.id" in kafka and "groupidprefix" in given:
+        logger.warning("Option groupIdPrefix will be ignored as option kafka.group.id has been set.")
+    least, most = _positive(given, "minOffsetsPerTrigger"), _positive(given, "maxOffsetsPerTrigger")
+    if least is not None and most is not None and least > most:
+        raise OptionError(f"The value of minOffsetPerTrigger({least}) is higher than the maxOffsetsPerTrigger({most}).")
+
+
+def _group_id(given: Mapping[str, str], kafka: Mapping[str, str]) -> str:
+    """The group a stream commits to. The same after a restart, unlike that of Spark's source: nobody is a member of it."""
+    if "group.id" in kafka:
+        return kafka["group.id"]
+    what = "\n".join([kafka.get("bootstrap.servers", ""), *(f"{key}={given[key]}" for key in STRATEGIES if key in given)])
+    return f"{given.get('groupidprefix', 'spark-kafka-source')}-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+
+
+def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
+    value = given.get(name.lower())
+    if value is None:
+        return default
+    if value.strip().lower() not in {"true", "false"}:
+        raise OptionError(f"{name} must be true or false, got {value}")
+    return value.strip().lower() == "true"
+
+
+def _positive(given: Mapping[str, str], name: str) -> int | None:
+    value = given.get(name.lower())
+    if value is None:
+        return None
+    try:
+        number = int(value)
+    except ValueError:
+        raise OptionError(f"{name} must be an integer, got {value}") from None
+    if number <= 0:
+        raise OptionError(f"{name} must be positive")
+    return number
+
+
+def _duration_ms(text: str) -> int:
+    match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
+    if match is None or (match[2] or "ms") not in _UNITS_MS:
+        raise OptionError(f"maxTriggerDelay must be a time such as 15m or 500ms, got {text}")
+    return int(int(match[1]) * _UNITS_MS[match[2] or "ms"])

@@ -1,0 +1,124 @@
+"""What a task does: fetch an offset range of one partition and hand it on as Arrow. Knows no Spark.
+
+Clients are kept from task to task of a worker process, since a micro-batch is often shorter than what connecting costs.
+
+Rules
+  1. Every record with start <= offset < end is given once, in order, or `DataLoss` is raised (failOnDataLoss) or logged.
+  2. Offsets that the log does not have (compacted away, markers of transactions) are no loss; those below its start are, and so is an
+     end that the log does not reach within the poll timeout.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from barnabas.client.blocking import BlockingClient, PartitionReader
+from barnabas.client.cluster import UnknownTopic
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import PartitionError
+from barnabas.client.results import Fetched
+from barnabas.error_codes import ErrorCode
+from barnabas.pipelines.decode import RecordDecoder
+from barnabas.pipelines.offsets import EARLIEST, OffsetRange
+from barnabas.pipelines.planner import report_data_loss
+
+logger = logging.getLogger(__name__)
+
+MAX_ROWS = 1 << 17  # rows of one Arrow batch: the JVM takes 50,000 and more at its best speed, and small records would make millions
+GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
+_idle_clients: dict[ClientConfig, list[BlockingClient]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """All that a task needs to know; made by the driver, pickled to the task."""
+
+    range: OffsetRange
+    client: ClientConfig
+    include_headers: bool
+    fail_on_data_loss: bool
+    poll_timeout_ms: int
+
+
+def read_range(task: ReadTask) -> Iterator[pa.RecordBatch]:
+    """The records of the task's range."""
+    client = _take_client(task.client)
+    reader = PartitionReader(client, task.range.topic, task.range.partition, task.range.start, task.range.end)
+    try:
+        yield from _read(task, client, reader)
+    finally:
+        reader.close()
+        _idle_clients.setdefault(task.client, []).append(client)
+
+
+def _take_client(config: ClientConfig) -> BlockingClient:
+    idle = _idle_clients.get(config)
+    return idle.pop() if idle else BlockingClient(config)
+
+
+def _read(task: ReadTask, client: BlockingClient, reader: PartitionReader) -> Iterator[pa.RecordBatch]:
+    wanted = task.range
+    decoder = RecordDecoder(wanted.topic, wanted.partition, include_headers=task.include_headers)
+    deadline = time.monotonic() + task.poll_timeout_ms / 1000
+    while reader.offset < wanted.end:
+        position = reader.offset
+        try:
+            answer = reader.read()
+        except PartitionError as error:
+            if not _resume_after(error, task, client, reader):
+                return
+            continue
+        if answer.aborted:
+            batches = decoder.decode(answer.records, position, wanted.end, answer.aborted)
+        else:
+            batches = decoder.decode(answer.records, position, wanted.end)
+        for batch in batches:
+            for first in range(0, batch.num_rows, MAX_ROWS):
+                yield batch.slice(first, MAX_ROWS)
+        if reader.offset > position:
+            deadline = time.monotonic() + task.poll_timeout_ms / 1000
+        elif time.monotonic() > deadline:
+            _report_short(task, position, answer)
+            return
+
+
+def _resume_after(error: PartitionError, task: ReadTask, client: BlockingClient, reader: PartitionReader) -> bool:
+    """Whether to go on, from the earliest offset there is, after records turned out to be gone."""
+    wanted = task.range
+    if error.code in GONE:
+        report_data_loss(f"Could not read records in offset [{reader.offset}, {wanted.end}): {error}.", fail=task.fail_on_data_loss)
+        return False
+    if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+        raise error
+    tp = wanted.topic, wanted.partition
+    try:
+        earliest = client.list_offsets({tp: EARLIEST})[tp].offset
+    except UnknownTopic:
+        earliest = wanted.end
+    report_data_loss(
+        f"Could not read records in offset [{reader.offset}, {wanted.end}) for topic partition {tp[0]}-{tp[1]}: "
+        f"the log begins at offset {earliest}.",
+        fail=task.fail_on_data_loss,
+    )
+    if not reader.offset < earliest < wanted.end:
+        return False
+    reader.offset = earliest
+    return True
+
+
+def _report_short(task: ReadTask, position: int, answer: Fetched) -> None:
+    wanted = task.range
+    if position < answer.high_watermark:
+        raise TimeoutError(
+            f"Cannot fetch record for offset {position} of {wanted.topic}-{wanted.partition} in {task.poll_timeout_ms} milliseconds"
+        )
+    report_data_loss(
+        f"Could not read records in offset [{position}, {wanted.end}) for topic partition {wanted.topic}-{wanted.partition}: "
+        f"the log ends at offset {answer.high_watermark}.",
+        fail=task.fail_on_data_loss,
+    )

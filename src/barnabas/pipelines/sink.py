@@ -1,0 +1,56 @@
+"""The writers that Spark sees, for batch and stream; thin over `writing`.
+
+At least once: a task acknowledges only what the cluster has acknowledged, and a task that Spark repeats writes again. Commit and abort have
+nothing to do, and the constructor neither, since Spark makes the stream's writer several times for each micro-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from barnabas.pipelines.writing import write_batches, write_task
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql.types import StructType
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task wrote."""
+
+    rows: int
+
+
+def _columns(schema: StructType) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in schema.fields}
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """`df.write.format("barnabas")`."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._task = write_task(options, _columns(schema))
+
+    def write(self, iterator: Iterator[RecordBatch]) -> Written:
+        return Written(write_batches(self._task, iterator))
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream.format("barnabas")`."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._task = write_task(options, _columns(schema))
+
+    def write(self, iterator: Iterator[RecordBatch]) -> Written:
+        return Written(write_batches(self._task, iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Everything was acknowledged before."""
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """What was written stays: at least once."""

@@ -1,0 +1,165 @@
+"""The data source `barnabas` as Spark sees it: batch and stream, read and write. Thin; what is decided is decided elsewhere.
+
+Importing this module costs little: Spark does it on every look-up of a format. What tasks need is imported in the methods they run.
+
+Ugly: `streamWriter` and `writer` must name their parameters exactly as here, Spark passes them by name; and Spark hands over options with
+names in lower case.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
+
+from barnabas.pipelines.offsets import OffsetRange, OptionError, from_json, to_json
+from barnabas.pipelines.options import ReadOptions, include_headers, read_options
+from barnabas.pipelines.planner import Planner
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql.types import StructType
+
+    from barnabas.pipelines.reading import ReadTask
+    from barnabas.pipelines.sink import BatchWriter, StreamWriter
+
+COLUMNS = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
+HEADERS = ", headers array<struct<key: string, value: binary>>"
+
+
+class BarnabasDataSource(DataSource):
+    """Topics as tables and streams, with the options and columns of Spark's own `kafka` source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "barnabas"
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.options = options
+
+    def schema(self) -> str:
+        return COLUMNS + HEADERS if include_headers(self.options) else COLUMNS
+
+    def reader(self, schema: StructType) -> TopicReader:
+        self._check_schema(schema)
+        return TopicReader(self.options)
+
+    def streamReader(self, schema: StructType) -> TopicStreamReader:
+        self._check_schema(schema)
+        return TopicStreamReader(self.options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        from barnabas.pipelines.sink import BatchWriter
+
+        if overwrite:
+            raise OptionError("Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and ErrorIfExists (default).")
+        return BatchWriter(self.options, schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
+        from barnabas.pipelines.sink import StreamWriter
+
+        return StreamWriter(self.options, schema)
+
+    def _check_schema(self, schema: StructType) -> None:
+        expected = 8 if include_headers(self.options) else 7
+        if len(schema) != expected or schema.fieldNames()[:2] != ["key", "value"]:
+            raise OptionError("Kafka source has a fixed schema and cannot be set with a custom one")
+
+
+class TopicPartitionTask(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, task: ReadTask) -> None:
+        super().__init__(task)
+
+
+def _tasks(options: ReadOptions, ranges: Sequence[OffsetRange]) -> list[InputPartition]:
+    from barnabas.pipelines.reading import ReadTask
+
+    return [
+        TopicPartitionTask(
+            ReadTask(r, options.client, options.include_headers, options.fail_on_data_loss, options.poll_timeout_ms)
+        )
+        for r in ranges
+    ]
+
+
+def _read(partition: InputPartition) -> Iterator[RecordBatch]:
+    from barnabas.pipelines.reading import read_range
+
+    if partition.value is None:  # Spark makes one such partition where there are none
+        return iter(())
+    return read_range(partition.value)
+
+
+class TopicReader(DataSourceReader):
+    """A batch query."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = read_options(options, streaming=False)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        planner = Planner(self._options)
+        try:
+            return _tasks(self._options, planner.batch_ranges())
+        finally:
+            planner.close()
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        return _read(partition)
+
+
+class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming query. The driver's process asks it for offsets; tasks get a copy without the planner."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = read_options(options, streaming=True)
+        self._planner: Planner | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_planner": None}
+
+    @property
+    def planner(self) -> Planner:
+        if self._planner is None:
+            self._planner = Planner(self._options)
+        return self._planner
+
+    def initialOffset(self) -> dict[str, Any]:
+        return to_json(self.planner.initial())
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self._options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(self._options.max_offsets_per_trigger)
+        if self._options.min_offsets_per_trigger is not None:
+            return ReadMinRows(self._options.min_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        everything = isinstance(limit, ReadAllAvailable)
+        return to_json(self.planner.latest(from_json(start), everything=everything, now_ms=time.monotonic() * 1000))
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.planner.prepare_available_now()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        offsets = self.planner.reported_latest()
+        return None if offsets is None else to_json(offsets)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return _tasks(self._options, self.planner.stream_ranges(from_json(start), from_json(end)))
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        return _read(partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self.planner.commit(from_json(end))
+
+    def stop(self) -> None:
+        if self._planner is not None:
+            self._planner.close()
+            self._planner = None

@@ -1,0 +1,99 @@
+"""Writing frames and streams to topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+MakeTopic = Callable[..., str]
+Load = Callable[..., "DataFrame"]
+JAVA_PLACES = {"a": 0, "k1": 1, "foobar": 2, "k6": 1}  # of four partitions: toPositive(murmur2(key)) % 4, asked of Kafka 4.3's own classes
+
+
+def write(frame: DataFrame, server: str, **options: str) -> None:
+    frame.write.format("barnabas").mode("append").option("kafka.bootstrap.servers", server).options(**options).save()
+
+
+def test_every_column_goes_where_it_belongs(spark: SparkSession, kafka_server: str, topic: MakeTopic, load: Load) -> None:
+    one, other = topic(2), topic(2)
+    frame = spark.createDataFrame(
+        [(one, "k", b"v", 1, [("h", b"x"), ("n", None)]), (other, None, None, 0, None)],
+        "topic string, key string, value binary, partition int, headers array<struct<key: string, value: binary>>",
+    )
+    write(frame, kafka_server)
+    rows = load(subscribe=f"{one},{other}", includeHeaders="true").orderBy("key").collect()
+    found = [(r.topic, r.partition, r.key, r.value, r.headers and [tuple(h) for h in r.headers]) for r in rows]
+    assert found == [(other, 0, None, None, None), (one, 1, b"k", b"v", [("h", b"x"), ("n", None)])]
+
+
+def test_keys_lie_where_a_java_producer_puts_them(spark: SparkSession, kafka_server: str, topic: MakeTopic, load: Load) -> None:
+    name = topic(4)
+    frame = spark.createDataFrame([(key, key) for key in JAVA_PLACES], "key string, value string")
+    write(frame, kafka_server, topic=name)
+    placed = {bytes(r.key): r.partition for r in load(subscribe=name).collect()}
+    assert placed == {key.encode(): partition for key, partition in JAVA_PLACES.items()}
+
+
+def test_the_option_topic_comes_before_the_column(spark: SparkSession, kafka_server: str, topic: MakeTopic, load: Load) -> None:
+    name = topic()
+    write(spark.createDataFrame([("elsewhere", "v")], "topic string, value string"), kafka_server, topic=name)
+    assert [bytes(r.value) for r in load(subscribe=name).collect()] == [b"v"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "options", "message"),
+    [
+        ("value string", ("v",), {}, "topic option required when no 'topic' attribute is present"),
+        ("key string", ("k",), {"topic": "t"}, "Required attribute 'value' not found"),
+        ("value int", (1,), {"topic": "t"}, r"value attribute unsupported type int. value must be a\(n\) string or binary"),
+        ("topic string, value string", (None, "v"), {}, "null topic present in the data"),
+        ("value string", ("v",), {"topic": "t", "kafka.key.serializer": "x"}, "Kafka option 'key.serializer' is not supported"),
+        ("value string", ("v",), {"topic": "t", "kafka.no.such.thing": "x"}, "No such configuration property"),
+    ],
+)
+def test_mistakes_are_named(
+    spark: SparkSession, kafka_server: str, columns: str, row: tuple[object, ...], options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(Exception, match=message):
+        write(spark.createDataFrame([row], columns), kafka_server, **options)
+
+
+def test_overwriting_is_refused(spark: SparkSession, kafka_server: str) -> None:
+    frame = spark.createDataFrame([("v",)], "value string").write.format("barnabas").mode("overwrite")
+    with pytest.raises(Exception, match="Save mode Overwrite not allowed"):
+        frame.option("kafka.bootstrap.servers", kafka_server).option("topic", "t").save()
+
+
+def test_a_record_that_is_too_large_fails_the_query(spark: SparkSession, kafka_server: str, topic: MakeTopic) -> None:
+    name = topic(max_message_bytes="2000")
+    frame = spark.createDataFrame([("x" * 5000,)], "value string")
+    with pytest.raises(Exception, match=f"could not write to {name}.*too large"):
+        write(frame, kafka_server, topic=name)
+
+
+def test_from_topic_to_topic(
+    spark: SparkSession, kafka_server: str, topic: MakeTopic, load: Load, stream: Load, tmp_path: Path
+) -> None:
+    source, target = topic(2), topic(2)
+    frame = spark.range(100).selectExpr("cast(id as string) as key", "cast(id * id as string) as value")
+    write(frame, kafka_server, topic=source)
+    for _ in range(2):
+        query = (
+            stream(subscribe=source, startingOffsets="earliest", maxOffsetsPerTrigger="60")
+            .selectExpr("key", "upper(cast(value as string)) as value", f"'{target}' as topic")
+            .writeStream.format("barnabas")
+            .option("kafka.bootstrap.servers", kafka_server)
+            .option("checkpointLocation", str(tmp_path))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    rows = load(subscribe=target).collect()
+    assert sorted((int(r.key), int(r.value)) for r in rows) == [(i, i * i) for i in range(100)]
