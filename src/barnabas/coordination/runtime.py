@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, TypeVar
@@ -57,7 +57,8 @@ class CoordinatorLog(Protocol):
     def append(self, partition: int, records: list[Record], now_ms: int) -> Awaitable[None]:
         """Append `records` as one batch. What comes back is done when they are committed.
 
-        Raises KafkaError at once if nothing was written; the awaitable raises it if what was written may be lost.
+        A refusal, after which nothing was written, is a KafkaError raised at once or a future that holds it when it is returned.
+        A KafkaError that comes later means that what was written may be lost.
         """
         ...
 
@@ -169,6 +170,15 @@ class GroupCoordinator:
 
     def partition_of(self, group_id: str) -> int:
         return partition_of(group_id, self._log.partition_count)
+
+    @property
+    def group_count(self) -> int:
+        return sum(len(led.shard.groups) for led in self._led.values())
+
+    def committed_offsets(self) -> Iterator[tuple[str, str, int, int]]:
+        """Group, topic, partition and offset of every commit, for those who measure lag."""
+        for led in self._led.values():
+            yield from led.shard.offsets.all()
 
     @property
     def shards(self) -> dict[int, GroupShard]:
@@ -310,11 +320,15 @@ class GroupCoordinator:
         return commit
 
     def _append(self, led: _Led, outcome: Outcome) -> asyncio.Future[None] | None:
+        """Append and replay; None if everything is committed already. Raises KafkaError if the log took nothing."""
         commit = asyncio.ensure_future(self._log.append(led.partition, outcome.records, self._clock.now_ms()))
+        done = commit.done()
+        if done:
+            commit.result()
         if outcome.replays:
             for record in outcome.records:
                 led.shard.replay(record)
-        if commit.done() and not commit.cancelled() and commit.exception() is None:
+        if done:
             return None
         led.uncommitted.append(commit)
         return commit
