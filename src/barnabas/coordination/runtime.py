@@ -5,14 +5,15 @@ Owns which shards are here, the writing of their records and the one timer that 
 Rules
   1. Whatever a shard wants written goes through `_carry_out`: append, replay, wait for the commit, tell the shard, answer.
      Between a shard's decision and the replay of its records nothing else happens to it, so there are no locks.
-  2. No answer leaves before every record that it may rest on is committed. A read therefore waits for the end of the log as it was
-     when it was read; that is a wait only while replication lags.
-  3. If the log refuses records at once, nothing has changed, and the shard is told. If it takes them and then loses them, the shard
-     knows too much: it is thrown away and read again from the log.
+  2. No answer leaves before every record that it may rest on is committed. A read therefore waits for the end of the log as it
+     was when it was read; that is a wait only while replication lags.
+  3. If the log refuses records at once, nothing has changed, and the shard is told. If it takes them and then loses them, the
+     shard knows too much: it is thrown away and read again from the log.
   4. Whoever gives up waiting (a closed connection) cancels a future, and the shard does not care.
   5. A broken invariant stops the shard: it is unloaded with its story in the log, and its groups find no coordinator here.
 
-Ugly: the log may commit at once or much later, so carrying out is split into a part that runs now and one that may run as a callback.
+Ugly: the log may commit at once or much later, so carrying out is split into a part that runs now and one that may run as a
+callback.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Phase(Enum):
 
 @dataclass(slots=True, eq=False)
 class _Led:
-    """A partition that is led here. A new one for each time of loading, so that what belongs to a former one is known as stale."""
+    """A partition that is led here; a new one for each time of loading, so that what belongs to a former one is stale."""
 
     partition: int
     shard: GroupShard
@@ -286,7 +287,7 @@ class GroupCoordinator:
         try:
             return call()
         except InvariantViolated as error:
-            log.error("event=group_shard_stopped partition=%d error=%s story=%s", led.partition, error, led.shard.story)  # noqa: TRY400
+            log.error("event=group_shard_stopped partition=%d error=%s story=%s", led.partition, error, led.shard.story)
             if self._led.get(led.partition) is led:
                 self.unload(led.partition)
             raise

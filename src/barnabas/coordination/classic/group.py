@@ -316,7 +316,7 @@ class ClassicGroup:
                     client_id=m.client_id,
                     client_host=m.client_host,
                     member_metadata=m.protocols.get(self.protocol or "", b"") if stable else b"",
-                    member_assignment=m.assignment if stable else b"",
+                    member_assignment=m.assignment,
                 )
                 for m in self.members.values()
             ],

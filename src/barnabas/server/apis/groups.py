@@ -1,11 +1,11 @@
 """The APIs that consumers of a group use: FindCoordinator, the membership of the classic protocol, committed offsets.
 
-Thin: what older versions cannot say is put right here, topic ids are turned into names, partitions that do not exist are refused, and
-the rest is the coordinator's. Topics with refused partitions come first in an answer, as in Kafka's.
+Thin: what older versions cannot say is put right here, topic ids are turned into names, partitions that do not exist are refused,
+and the rest is the coordinator's. Topics with refused partitions come first in an answer, as in Kafka's.
 
 FindCoordinator answers for groups only. Transactions and share groups have no coordinator here, now or after a retry, so they get
-INVALID_REQUEST, which Kafka gives for a kind of coordinator that is switched off; COORDINATOR_NOT_AVAILABLE would make a transactional
-producer ask again for a minute before it gives up.
+INVALID_REQUEST, which Kafka gives for a kind of coordinator that is switched off; COORDINATOR_NOT_AVAILABLE would make a
+transactional producer ask again for a minute before it gives up.
 """
 
 from __future__ import annotations
