@@ -1,7 +1,7 @@
 """What every type of group has in common, for whoever stores offsets and lists groups.
 
-The classic protocol is one type; the consumer protocol (KIP-848) and share groups (KIP-932) will be others in the same table. Nothing
-outside a type's own package looks further than this.
+The classic protocol is one type; the consumer protocol (KIP-848) and share groups (KIP-932) will be others in the same table.
+Nothing outside a type's own package looks further than this.
 """
 
 from __future__ import annotations

@@ -3,15 +3,15 @@
 Rules
   1. A commit becomes visible by `replay` of its record only; all offsets of one request are one batch.
   2. Who may commit is the group's to say; a group that does not exist is made by the first commit that claims no generation.
-  3. An offset is kept while a member reads its topic, and `offsets.retention.minutes` beyond (KIP-211); one whose request named its
-     own retention goes when that is over.
-  4. Offsets carry the id of the topic they were committed for, if it was known. Asked for under another id there is none: that topic is
-     another, which has taken the name.
+  3. An offset is kept while a member reads its topic, and `offsets.retention.minutes` beyond (KIP-211); one whose request named
+     its own retention goes when that is over.
+  4. Offsets carry the id of the topic they were committed for, if it was known. Asked for under another id there is none: that
+     topic is another, which has taken the name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from barnabas.coordination.group import Group
@@ -62,6 +62,13 @@ class Offsets:
 
     def group_ids(self) -> Iterable[str]:
         return self._by_group.keys()
+
+    def all(self) -> Iterator[tuple[str, str, int, int]]:
+        """Group, topic, partition and offset of every commit."""
+        for group_id, topics in self._by_group.items():
+            for topic, offsets in topics.items():
+                for partition, value in offsets.items():
+                    yield group_id, topic, partition, value.offset
 
     # -- commit ---------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """What the coordinators' cores take and give: who calls, what time it is, and what is to be done.
 
-A core is called with a request and answers with an `Outcome`. The runtime carries it out in this order: append the records, replay
-them, wait until they are committed, tell the core with `receive_written`, and only then let the replies go.
+A core is called with a request and answers with an `Outcome`. The runtime carries it out in this order: append the records,
+replay them, wait until they are committed, then let the replies go and tell the core with `receive_written`.
 
 Replies to requests that wait for others (JoinGroup, SyncGroup) are addressed by a token: whatever object the caller handed in.
 The core only keeps it and gives it back.
@@ -70,7 +70,7 @@ class Outcome:
 
 
 class GroupConfig(Protocol):
-    """The broker settings that coordinators obey, named as Kafka's keys; they are read anew each time, since some can be altered."""
+    """The broker settings that coordinators obey, named as Kafka's keys; read anew each time, since some can be altered."""
 
     @property
     def group_initial_rebalance_delay_ms(self) -> int: ...

@@ -4,9 +4,10 @@ A key is a 16-bit record type and a message of version 0; a value is a 16-bit ve
 
 Rules
   1. Offsets are written with value version 4, which carries the topic's id; with version 1 where the request named its own
-     retention (OffsetCommit before version 5), because only that version has room for it. Groups are written with value version 3.
+     retention (OffsetCommit before version 5), because only that version has room for it. Groups are written with version 3.
   2. Every value version that Kafka ever wrote is read.
-  3. A record type that is not known here is None: the other group types share this topic, and a newer broker may have written more.
+  3. A record type that is not known here is None: the other group types share this topic, and a newer broker may have written
+     more.
 
 Ugly: the record type was once a version of the key, so type 0 is an offset key too.
 """
@@ -15,11 +16,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from barnabas.errors import MalformedMessage
-from barnabas.protocol.codec import decode, writer_of
+from barnabas.protocol.codec import Writer, decode, writer_of
 from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 
 Record = tuple[bytes, bytes | None]  # key and value; a None value is a tombstone
@@ -53,7 +54,7 @@ class OffsetCommitKey(Message):
 class OffsetCommitValue(Message):
     """One committed offset; it is also what the coordinator holds in memory.
 
-    `leader_epoch` and the times are -1 where the committer gave none; `expire_timestamp_ms` only where the request named its retention.
+    `leader_epoch` is -1 where the committer gave none, `expire_timestamp_ms` unless the request named its retention.
     """
 
     __slots__ = ("commit_timestamp_ms", "expire_timestamp_ms", "leader_epoch", "metadata", "offset", "topic_id")
@@ -179,6 +180,9 @@ Key = OffsetCommitKey | GroupMetadataKey
 
 _write_offset_key = writer_of(OffsetCommitKey, 0)
 _write_group_key = writer_of(GroupMetadataKey, 0)
+_VALUE_WRITERS: dict[tuple[type[Message], int], Writer[Any]] = {
+    (cls, version): writer_of(cls, version) for cls in (OffsetCommitValue, GroupMetadataValue) for version in range(5)
+}
 
 
 def offset_record(group: str, topic: str, partition: int, value: OffsetCommitValue | None) -> Record:
@@ -225,7 +229,7 @@ def read_group_value(data: Buffer) -> GroupMetadataValue:
 
 def _versioned(message: Message, version: int) -> bytes:
     out = bytearray(_short.pack(version))
-    writer_of(type(message), version)(message, out)
+    _VALUE_WRITERS[type(message), version](message, out)
     return bytes(out)
 
 

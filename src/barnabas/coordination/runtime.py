@@ -5,21 +5,22 @@ Owns which shards are here, the writing of their records and the one timer that 
 Rules
   1. Whatever a shard wants written goes through `_carry_out`: append, replay, wait for the commit, tell the shard, answer.
      Between a shard's decision and the replay of its records nothing else happens to it, so there are no locks.
-  2. No answer leaves before every record that it may rest on is committed. A read therefore waits for the end of the log as it was
-     when it was read; that is a wait only while replication lags.
-  3. If the log refuses records at once, nothing has changed, and the shard is told. If it takes them and then loses them, the shard
-     knows too much: it is thrown away and read again from the log.
+  2. No answer leaves before every record that it may rest on is committed. A read therefore waits for the end of the log as it
+     was when it was read; that is a wait only while replication lags.
+  3. If the log refuses records at once, nothing has changed, and the shard is told. If it takes them and then loses them, the
+     shard knows too much: it is thrown away and read again from the log.
   4. Whoever gives up waiting (a closed connection) cancels a future, and the shard does not care.
   5. A broken invariant stops the shard: it is unloaded with its story in the log, and its groups find no coordinator here.
 
-Ugly: the log may commit at once or much later, so carrying out is split into a part that runs now and one that may run as a callback.
+Ugly: the log may commit at once or much later, so carrying out is split into a part that runs now and one that may run as a
+callback.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, TypeVar
@@ -57,7 +58,8 @@ class CoordinatorLog(Protocol):
     def append(self, partition: int, records: list[Record], now_ms: int) -> Awaitable[None]:
         """Append `records` as one batch. What comes back is done when they are committed.
 
-        Raises KafkaError at once if nothing was written; the awaitable raises it if what was written may be lost.
+        A refusal, after which nothing was written, is a KafkaError raised at once or a future that holds it when it is returned.
+        A KafkaError that comes later means that what was written may be lost.
         """
         ...
 
@@ -73,7 +75,7 @@ class Phase(Enum):
 
 @dataclass(slots=True, eq=False)
 class _Led:
-    """A partition that is led here. A new one for each time of loading, so that what belongs to a former one is known as stale."""
+    """A partition that is led here; a new one for each time of loading, so that what belongs to a former one is stale."""
 
     partition: int
     shard: GroupShard
@@ -169,6 +171,15 @@ class GroupCoordinator:
 
     def partition_of(self, group_id: str) -> int:
         return partition_of(group_id, self._log.partition_count)
+
+    @property
+    def group_count(self) -> int:
+        return sum(len(led.shard.groups) for led in self._led.values())
+
+    def committed_offsets(self) -> Iterator[tuple[str, str, int, int]]:
+        """Group, topic, partition and offset of every commit, for those who measure lag."""
+        for led in self._led.values():
+            yield from led.shard.offsets.all()
 
     @property
     def shards(self) -> dict[int, GroupShard]:
@@ -276,7 +287,7 @@ class GroupCoordinator:
         try:
             return call()
         except InvariantViolated as error:
-            log.error("event=group_shard_stopped partition=%d error=%s story=%s", led.partition, error, led.shard.story)  # noqa: TRY400
+            log.error("event=group_shard_stopped partition=%d error=%s story=%s", led.partition, error, led.shard.story)
             if self._led.get(led.partition) is led:
                 self.unload(led.partition)
             raise
@@ -310,11 +321,15 @@ class GroupCoordinator:
         return commit
 
     def _append(self, led: _Led, outcome: Outcome) -> asyncio.Future[None] | None:
+        """Append and replay; None if everything is committed already. Raises KafkaError if the log took nothing."""
         commit = asyncio.ensure_future(self._log.append(led.partition, outcome.records, self._clock.now_ms()))
+        done = commit.done()
+        if done:
+            commit.result()
         if outcome.replays:
             for record in outcome.records:
                 led.shard.replay(record)
-        if commit.done() and not commit.cancelled() and commit.exception() is None:
+        if done:
             return None
         led.uncommitted.append(commit)
         return commit

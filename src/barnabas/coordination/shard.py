@@ -1,8 +1,8 @@
 """All groups whose records are in one partition of `__consumer_offsets`.
 
-Owns the table of groups and their offsets. A pure core: requests and `Now` in, `Outcome` out; `replay` takes records, from the log
-while loading and from its own outcomes later, so that what is in memory is what the log says (except for the classic groups' members,
-see `outcome.py`).
+Owns the table of groups and their offsets. A pure core: requests and `Now` in, `Outcome` out; `replay` takes records, from the
+log while loading and from its own outcomes later, so that what is in memory is what the log says (except for the members of
+classic groups, see `outcome.py`).
 
 Rules
   1. A group that has an offset is in the table; the first commit or the first record of one makes it.
@@ -90,6 +90,8 @@ class GroupShard:
         return self._offsets.fetch(request)
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Outcome:
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = self._known(request.group_id)
         group.check_offset_delete()
         return self._offsets.delete(request, group)
@@ -109,8 +111,6 @@ class GroupShard:
         return self._known(group_id).describe()
 
     def _known(self, group_id: str) -> Group:
-        if not group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = self._groups.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")

@@ -45,7 +45,7 @@ class Timers(Generic[K]):
         return self._deadlines.get(key)
 
     def next_deadline_ms(self) -> int | None:
-        """No later than the next deadline; it may be early, because deadlines that moved are put in order only when they come up."""
+        """No later than the next deadline; it may be early, since a deadline that moved is put in order only when it comes up."""
         return self._heap[0][0] if self._heap else None
 
     def due(self, now_ms: int) -> Iterator[K]:

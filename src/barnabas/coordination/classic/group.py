@@ -9,7 +9,8 @@ Owns the data and its invariants; when to rebalance is decided in `rebalance.py`
 
 Rules
   1. The leader is a member, if there are members at all.
-  2. A protocol can be chosen only if every member speaks it; the one that most members like best wins, the oldest member's on a tie.
+  2. A protocol can be chosen only if every member speaks it; the one that most members like best wins, on a tie the oldest
+     member's.
   3. An instance id belongs to one member id at a time; requests of a former one are fenced (KIP-345).
   4. The generation grows with every completed rebalance and never goes back.
 
@@ -149,7 +150,7 @@ class ClassicGroup:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
     def offset_retained_since_ms(self, offset: OffsetCommitValue) -> int | None:
-        """KIP-211: from the commit on for simple consumers and for topics nobody reads any more, from becoming empty on otherwise."""
+        """KIP-211: from the commit on for simple consumers and for topics nobody reads any more, else from becoming empty on."""
         if self.protocol_type is None:
             return offset.commit_timestamp_ms
         if self.is_empty:
@@ -208,7 +209,7 @@ class ClassicGroup:
         return member
 
     def update(
-        self, member: ClassicMember, protocols: dict[str, bytes], rebalance_timeout_ms: int, session_timeout_ms: int
+        self, member: ClassicMember, protocols: dict[str, bytes], *, rebalance_timeout_ms: int, session_timeout_ms: int
     ) -> None:
         self._unspeak(member)
         self._speakers.update(protocols.keys())
@@ -315,7 +316,7 @@ class ClassicGroup:
                     client_id=m.client_id,
                     client_host=m.client_host,
                     member_metadata=m.protocols.get(self.protocol or "", b"") if stable else b"",
-                    member_assignment=m.assignment if stable else b"",
+                    member_assignment=m.assignment,
                 )
                 for m in self.members.values()
             ],
@@ -336,8 +337,8 @@ class ClassicGroup:
             "pending ids are no members": not self.pending_joins & self.members.keys(),
             "pending syncs are members": self.pending_syncs <= self.members.keys(),
             "an empty group has no members": not self.is_empty or not self.members,
-            "a group at work has members": not self.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
-            or bool(self.members),
+            "a group at work has members": bool(self.members)
+            or not self.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE),
             "syncs wait while completing": self.state is GroupState.COMPLETING_REBALANCE
             or all(m.sync_token is None for m in self.members.values()),
         }

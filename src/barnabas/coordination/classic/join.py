@@ -1,13 +1,13 @@
 """JoinGroup: who may come in, and under which name.
 
 Rules
-  1. A new dynamic member is first told its id and comes back with it (KIP-394, from version 4 on); until then it is `pending`, and a
-     rebalance waits for it. Older clients are in at once.
-  2. A static member that comes without an id takes the place of its predecessor, which is fenced. If the group is stable and would
-     choose the same protocol, nothing else changes: no rebalance, the same generation, the same assignment (KIP-345). A leader that
-     comes back so is told from version 9 on that it has nothing to assign (KIP-814).
-  3. In a stable group, a follower that says nothing new gets the present generation; the leader joining again, or changed metadata,
-     means a rebalance.
+  1. A new dynamic member is first told its id and comes back with it (KIP-394, from version 4 on); until then it is `pending`,
+     and a rebalance waits for it. Older clients are in at once.
+  2. A static member that comes without an id takes the place of its predecessor, which is fenced. If the group is stable and
+     would choose the same protocol, nothing else changes: no rebalance, the same generation, the same assignment (KIP-345). A
+     leader that comes back so is told from version 9 on that it has nothing to assign (KIP-814).
+  3. In a stable group, a follower that says nothing new gets the present generation; the leader joining again, or changed
+     metadata, means a rebalance.
   4. A group is there from the first JoinGroup on, and is written down then, even if that request is refused.
 """
 
@@ -22,7 +22,7 @@ from barnabas.coordination.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, 
 from barnabas.coordination.group import Group
 from barnabas.coordination.outcome import Caller, GroupConfig, Now, Outcome, Token, Written, response_error_of
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.join_group import JoinGroupRequest
 
 KNOWN_ID_FROM_VERSION = 4  # KIP-394
 SKIP_ASSIGNMENT_FROM_VERSION = 9  # KIP-814
@@ -95,13 +95,13 @@ class Joining:
             out.reply(join.token, join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id))
         elif not member_id:
             self._join_new(join, now, out)
-        elif member_id in group.pending_joins:
+        elif member_id in group.pending_joins and join.request.group_instance_id is None:
             self._add(join, member_id, now, out)
         else:
             self._join_known(join, now, out)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """While joining, only those already waiting count, so that of a group that is too large the last to come back are refused."""
+        """While joining, only those already waiting count, so that a group that is too large refuses the last to come back."""
         if group.is_in(GroupState.EMPTY, GroupState.DEAD):
             return True
         member = group.members.get(member_id)
@@ -160,16 +160,22 @@ class Joining:
     # -- static members that come back ----------------------------------------------------------------------------------
 
     def _replace(self, join: _Join, former_id: str, member_id: str, now: Now, out: Outcome) -> None:
-        group, request = join.group, join.request
+        group = join.group
         member = group.members[former_id]
         self._fence(group, member, out)
         former = StaticMemberReplaced(
-            group, member, former_id, group.leader or "", member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms,
-            join.caller.api_version >= SKIP_ASSIGNMENT_FROM_VERSION,
-        )  # fmt: skip
+            group=group,
+            member=member,
+            former_id=former_id,
+            former_leader=group.leader or "",
+            former_protocols=member.protocols,
+            former_rebalance_timeout_ms=member.rebalance_timeout_ms,
+            former_session_timeout_ms=member.session_timeout_ms,
+            skips_assignment=join.caller.api_version >= SKIP_ASSIGNMENT_FROM_VERSION,
+        )
         self._rebalance.forget(group, former_id)
         group.replace_static(former_id, member_id)
-        group.update(member, join.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
+        join.update(member)
         group.set_join_token(member, join.token)
         self._rebalance.hear_from(group, member, now)
         out.notes.append(f"group {group.group_id}: {member_id} replaces {former_id}")
@@ -201,7 +207,12 @@ class Joining:
         if error is not None:
             self._rebalance.forget(group, member.member_id)
             group.replace_static(member.member_id, event.former_id)
-            group.update(member, event.former_protocols, event.former_rebalance_timeout_ms, event.former_session_timeout_ms)
+            group.update(
+                member,
+                event.former_protocols,
+                rebalance_timeout_ms=event.former_rebalance_timeout_ms,
+                session_timeout_ms=event.former_session_timeout_ms,
+            )
             self._rebalance.hear_from(group, member, now)
             out.reply(token, join_error(response_error_of(error)))
             return
@@ -218,7 +229,7 @@ class Joining:
         try:
             group.check_member(member_id, join.request.group_instance_id)
         except KafkaError as error:
-            out.reply(join.token, JoinGroupResponse(error_code=error.code, member_id=member_id, protocol_name=None))
+            out.reply(join.token, join_error(error.code, member_id))
             return
         if group.is_empty:
             out.reply(join.token, join_error(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
@@ -234,11 +245,11 @@ class Joining:
             self._rejoin(join, member, now, out)
 
     def _rejoin(self, join: _Join, member: ClassicMember, now: Now, out: Outcome) -> None:
-        group, request = join.group, join.request
+        group = join.group
         if member.join_token is not None:
-            # A second request of the same member, its first connection being lost; the first is answered, though nobody may listen.
+            # A second request of the same member, its first connection being lost; the first is answered all the same.
             out.reply(member.join_token, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
-        group.update(member, join.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
+        join.update(member)
         group.set_join_token(member, join.token)
         self._rebalance.prepare_or_complete(group, join.because(f"{member.member_id} joins again"), now, out)
 
@@ -252,6 +263,15 @@ class _Join:
     caller: Caller
     token: Token
     protocols: dict[str, bytes]
+
+    def update(self, member: ClassicMember) -> None:
+        """Take over what the request says of its member."""
+        self.group.update(
+            member,
+            self.protocols,
+            rebalance_timeout_ms=self.request.rebalance_timeout_ms,
+            session_timeout_ms=self.request.session_timeout_ms,
+        )
 
     def because(self, event: str) -> str:
         return f"{event}; its reason: {self.request.reason or 'not provided'}"

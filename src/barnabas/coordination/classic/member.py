@@ -36,7 +36,7 @@ class ClassicMember:
 
     @property
     def waits(self) -> bool:
-        """Whether silence is excused because it waits for us. Not for a new member: it may be gone, and nothing else would tell (KIP-394)."""
+        """Whether silence is excused because it waits for us. A new member is not excused: nothing else tells if it is gone."""
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
     def speaks(self, protocols: dict[str, bytes]) -> bool:

@@ -3,8 +3,8 @@
 Owns the timers of classic groups. All methods change the group at once and add what follows to an `Outcome`.
 
 Rules
-  1. A rebalance of an empty group waits `group.initial.rebalance.delay.ms`, and as long again while members keep coming, but no longer
-     than the longest rebalance timeout. Any other is over as soon as every member and every pending one has joined.
+  1. A rebalance of an empty group waits `group.initial.rebalance.delay.ms`, and as long again while members keep coming, but no
+     longer than the longest rebalance timeout. Any other is over as soon as every member and every pending one has joined.
   2. When time is up, dynamic members that have not joined are out; static ones stay, since they may be restarting (KIP-345).
   3. A member whose join or sync we hold is never silent; its session starts anew when it is answered.
   4. A member that got its generation but never asks for its assignment is out after the rebalance timeout (KAFKA-13435).
@@ -61,7 +61,7 @@ def join_response(group: ClassicGroup, member_id: str, *, with_members: bool, sk
 
 
 def join_error(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=code, member_id=member_id)
+    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 
 
 class Rebalance:
@@ -75,9 +75,8 @@ class Rebalance:
 
     def hear_from(self, group: ClassicGroup, member: ClassicMember, now: Now) -> None:
         """The member lives: its session starts anew."""
-        self._timers.schedule(
-            TimerKey(TimerKind.SESSION, group.group_id, member.member_id), now.steady_ms + member.session_timeout_ms
-        )
+        key = TimerKey(TimerKind.SESSION, group.group_id, member.member_id)
+        self._timers.schedule(key, now.steady_ms + member.session_timeout_ms)
 
     def expect_join(self, group: ClassicGroup, member_id: str, timeout_ms: int, now: Now) -> None:
         """Give a new member, or the id of one to come, `timeout_ms` until it is taken for gone."""
@@ -205,9 +204,8 @@ class Rebalance:
 
     def _answer_sync(self, group: ClassicGroup, member: ClassicMember, code: ErrorCode, now: Now, out: Outcome) -> None:
         if member.sync_token is not None:
-            out.reply(
-                member.sync_token, sync_response(group, member) if code is ErrorCode.NONE else SyncGroupResponse(error_code=code)
-            )
+            fine = code is ErrorCode.NONE
+            out.reply(member.sync_token, sync_response(group, member) if fine else SyncGroupResponse(error_code=code))
             member.sync_token = None
             self.hear_from(group, member, now)
 

@@ -1,7 +1,7 @@
 """Which topics the members of a consumer group read, as far as their metadata tells.
 
-The metadata belongs to the clients; the coordinator looks into it only to know which committed offsets are still of use. Every version
-of the consumer protocol begins with version 0, so version 0 is what is read, and what follows is left alone.
+The metadata belongs to the clients; the coordinator looks into it only to know which committed offsets are still of use. Every
+version of the consumer protocol begins with version 0, so version 0 is what is read, and what follows is left alone.
 """
 
 from __future__ import annotations
@@ -29,5 +29,5 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
 def _topics_of(subscription: bytes) -> Iterable[str]:
     if len(subscription) < 2 or subscription[0] & 0x80:
         raise MalformedMessage("ConsumerProtocolSubscription", -1, "no version")
-    message, _ = reader_of(ConsumerProtocolSubscription, 0)(memoryview(subscription), 2)
+    message: ConsumerProtocolSubscription = reader_of(ConsumerProtocolSubscription, 0)(memoryview(subscription), 2)[0]
     return message.topics

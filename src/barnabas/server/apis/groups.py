@@ -1,0 +1,317 @@
+"""The APIs that consumers of a group use: FindCoordinator, the membership of the classic protocol, committed offsets.
+
+Thin: what older versions cannot say is put right here, topic ids are turned into names, partitions that do not exist are refused,
+and the rest is the coordinator's. Topics with refused partitions come first in an answer, as in Kafka's.
+
+FindCoordinator answers for groups only. Transactions and share groups have no coordinator here, now or after a retry, so they get
+INVALID_REQUEST, which Kafka gives for a kind of coordinator that is switched off; COORDINATOR_NOT_AVAILABLE would make a
+transactional producer ask again for a minute before it gives up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol
+from uuid import UUID
+
+from barnabas.coordination.outcome import Caller
+from barnabas.coordination.runtime import GroupCoordinator
+from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.protocol.message import ZERO_UUID, Message
+from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+class GroupTopics(Protocol):
+    """What is asked of the metadata image."""
+
+    def topic_id(self, name: str) -> UUID | None: ...
+    def topic_name(self, topic_id: UUID) -> str | None: ...
+    def partition_count(self, name: str) -> int:
+        """0 for a topic that does not exist."""
+        ...
+
+
+class Context(Protocol):
+    """What is asked of a request's context."""
+
+    @property
+    def api_version(self) -> int: ...
+    @property
+    def client_id(self) -> str | None: ...
+    @property
+    def client_host(self) -> str: ...
+
+
+class GroupBroker(Protocol):
+    """What is asked of the broker."""
+
+    @property
+    def groups(self) -> GroupCoordinator: ...
+    @property
+    def metadata(self) -> GroupTopics: ...
+    def endpoint(self, context: Any) -> tuple[int, str, int]:
+        """Node id, host and port by which the client of `context` reaches this broker."""
+        ...
+
+
+Handler = Callable[[Any, Any, Any], Message | Awaitable[Message]]
+
+
+def error_of(error: KafkaError | InvariantViolated) -> ErrorCode:
+    """What a client is told; a broken invariant is ours to know, and the coordinator has logged it."""
+    return error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+# -- FindCoordinator ------------------------------------------------------------------------------------------------------
+
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
+BATCHED_FROM_VERSION = 4
+NO_NODE = (-1, "", -1)
+UNAVAILABLE_MESSAGE = "The coordinator is not available."
+NOT_SERVED_MESSAGE = "This broker has no coordinator of that kind."
+
+
+async def find_coordinator(broker: GroupBroker, context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    error, message = ErrorCode.NONE, "NONE"
+    if request.key_type != GROUP_KEY:
+        error, message = ErrorCode.INVALID_REQUEST, NOT_SERVED_MESSAGE
+    else:
+        try:
+            await broker.groups.prepare()
+        except KafkaError:
+            error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, UNAVAILABLE_MESSAGE
+    node_id, host, port = NO_NODE if error else broker.endpoint(context)
+    if context.api_version < BATCHED_FROM_VERSION:
+        return FindCoordinatorResponse(error_code=error, error_message=message, node_id=node_id, host=host, port=port)
+    batched_message = message if error is ErrorCode.INVALID_REQUEST else ""
+    found = [
+        Coordinator(key=key, node_id=node_id, host=host, port=port, error_code=error, error_message=batched_message)
+        for key in request.coordinator_keys
+    ]
+    return FindCoordinatorResponse(coordinators=found)
+
+
+# -- membership -----------------------------------------------------------------------------------------------------------
+
+REBALANCE_TIMEOUT_FROM_VERSION = 1
+NULLABLE_PROTOCOL_FROM_VERSION = 7
+PROTOCOL_REQUIRED_FROM_VERSION = 5
+BATCHED_LEAVE_FROM_VERSION = 3
+
+
+async def join_group(broker: GroupBroker, context: Context, request: JoinGroupRequest) -> JoinGroupResponse:
+    if context.api_version < REBALANCE_TIMEOUT_FROM_VERSION:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+    host = context.client_host if context.client_host.startswith("/") else f"/{context.client_host}"  # as Java writes addresses
+    caller = Caller(context.api_version, context.client_id or "", host, str(uuid.uuid4()))
+    try:
+        response = await broker.groups.join(request, caller)
+    except (KafkaError, InvariantViolated) as error:
+        response = JoinGroupResponse(error_code=error_of(error), member_id=request.member_id, protocol_name=None)
+    if response.protocol_name is None and context.api_version < NULLABLE_PROTOCOL_FROM_VERSION:
+        response.protocol_name = ""
+    return response
+
+
+async def sync_group(broker: GroupBroker, context: Context, request: SyncGroupRequest) -> SyncGroupResponse:
+    incomplete = not request.protocol_type or not request.protocol_name
+    if incomplete and context.api_version >= PROTOCOL_REQUIRED_FROM_VERSION:  # KIP-559
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    try:
+        return await broker.groups.sync(request)
+    except (KafkaError, InvariantViolated) as error:
+        return SyncGroupResponse(error_code=error_of(error))
+
+
+async def heartbeat(broker: GroupBroker, context: Context, request: HeartbeatRequest) -> HeartbeatResponse:
+    try:
+        return await broker.groups.heartbeat(request)
+    except (KafkaError, InvariantViolated) as error:
+        return HeartbeatResponse(error_code=error_of(error))
+
+
+async def leave_group(broker: GroupBroker, context: Context, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    single = context.api_version < BATCHED_LEAVE_FROM_VERSION
+    if single:
+        request.members = [MemberIdentity(member_id=request.member_id)]
+    try:
+        response = await broker.groups.leave(request)
+    except (KafkaError, InvariantViolated) as error:
+        return LeaveGroupResponse(error_code=error_of(error))
+    return LeaveGroupResponse(error_code=response.members[0].error_code) if single else response
+
+
+# -- OffsetCommit ---------------------------------------------------------------------------------------------------------
+
+TOPIC_IDS_FROM_VERSION = 10  # of OffsetCommit and of OffsetFetch
+
+
+async def offset_commit(broker: GroupBroker, context: Context, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    accepted: list[OffsetCommitRequestTopic] = []
+    refused: list[OffsetCommitResponseTopic] = []
+    by_id = context.api_version >= TOPIC_IDS_FROM_VERSION
+    for topic in request.topics:
+        _sort_out(broker.metadata, topic, accepted, refused, by_id=by_id)
+    request.topics = accepted
+    if not accepted and refused:
+        return OffsetCommitResponse(topics=refused)
+    try:
+        response = await broker.groups.commit_offsets(request, context.api_version)
+    except (KafkaError, InvariantViolated) as error:
+        response = OffsetCommitResponse(topics=[_all_refused(topic, error_of(error)) for topic in accepted])
+    if refused:
+        response.topics = _merged(refused, response.topics)
+    return response
+
+
+def _sort_out(
+    topics: GroupTopics,
+    topic: OffsetCommitRequestTopic,
+    accepted: list[OffsetCommitRequestTopic],
+    refused: list[OffsetCommitResponseTopic],
+    *,
+    by_id: bool,
+) -> None:
+    """Complete name and id of a topic, and set aside what does not exist of it."""
+    if by_id:
+        name = topics.topic_name(topic.topic_id)
+        if name is None:
+            refused.append(_all_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+            return
+        topic.name = name
+    else:
+        topic.topic_id = topics.topic_id(topic.name) or ZERO_UUID
+    count = topics.partition_count(topic.name)
+    missing = [p.partition_index for p in topic.partitions if not 0 <= p.partition_index < count]
+    if missing:
+        refused.append(_refused(topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        topic.partitions = [p for p in topic.partitions if 0 <= p.partition_index < count]
+        if not topic.partitions:
+            return
+    accepted.append(topic)
+
+
+def _all_refused(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
+    return _refused(topic, [p.partition_index for p in topic.partitions], error)
+
+
+def _refused(topic: OffsetCommitRequestTopic, partitions: Iterable[int], error: ErrorCode) -> OffsetCommitResponseTopic:
+    answers = [OffsetCommitResponsePartition(partition_index=p, error_code=error) for p in partitions]
+    return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers)
+
+
+def _merged(
+    first: Sequence[OffsetCommitResponseTopic], second: Sequence[OffsetCommitResponseTopic]
+) -> list[OffsetCommitResponseTopic]:
+    """Both, with one entry for each topic."""
+    topics = {(t.name, t.topic_id): t for t in first}
+    for topic in second:
+        known = topics.setdefault((topic.name, topic.topic_id), topic)
+        if known is not topic:
+            known.partitions = [*known.partitions, *topic.partitions]
+    return list(topics.values())
+
+
+# -- OffsetFetch ----------------------------------------------------------------------------------------------------------
+
+GROUPS_FROM_VERSION = 8
+ERROR_FROM_VERSION = 2  # before it only partitions have one
+NO_OFFSET = -1
+
+
+async def offset_fetch(broker: GroupBroker, context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    if context.api_version >= GROUPS_FROM_VERSION:
+        fetches = [_fetch_group(broker, group, by_id=context.api_version >= TOPIC_IDS_FROM_VERSION) for group in request.groups]
+        return OffsetFetchResponse(groups=await asyncio.gather(*fetches))
+    topics = request.topics
+    asked = None if topics is None else [_newer(topic.name, topic.partition_indexes) for topic in topics]
+    group = await _fetch_group(broker, OffsetFetchRequestGroup(group_id=request.group_id, topics=asked), by_id=False)
+    if group.error_code and context.api_version < ERROR_FROM_VERSION:
+        group.topics = [_unfetched(topic, group.error_code) for topic in asked or ()]
+    return OffsetFetchResponse(topics=[_older(topic) for topic in group.topics], error_code=group.error_code)
+
+
+async def _fetch_group(broker: GroupBroker, group: OffsetFetchRequestGroup, *, by_id: bool) -> OffsetFetchResponseGroup:
+    unknown: list[OffsetFetchResponseTopics] = []
+    if group.topics is not None:
+        for topic in group.topics:
+            _identify(broker.metadata, topic, by_id=by_id)
+        unknown = [_unfetched(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in group.topics if not topic.name and by_id]
+        group.topics = [topic for topic in group.topics if topic.name or not by_id]
+    try:
+        response = await broker.groups.fetch_offsets(group)
+    except (KafkaError, InvariantViolated) as error:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_of(error))
+    if by_id and group.topics is None:
+        for fetched in response.topics:
+            fetched.topic_id = broker.metadata.topic_id(fetched.name) or ZERO_UUID
+        response.topics = [t for t in response.topics if t.topic_id != ZERO_UUID]
+    response.topics = [*response.topics, *unknown]
+    return response
+
+
+def _identify(topics: GroupTopics, topic: OffsetFetchRequestTopics, *, by_id: bool) -> None:
+    if by_id:
+        topic.name = topics.topic_name(topic.topic_id) or ""
+
+
+def _unfetched(topic: OffsetFetchRequestTopics, error: int) -> OffsetFetchResponseTopics:
+    answers = [
+        OffsetFetchResponsePartitions(partition_index=p, committed_offset=NO_OFFSET, error_code=error)
+        for p in topic.partition_indexes
+    ]
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=answers)
+
+
+def _newer(name: str, partitions: Sequence[int]) -> OffsetFetchRequestTopics:
+    return OffsetFetchRequestTopics(name=name, partition_indexes=partitions)
+
+
+def _older(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
+    """In the shape of versions before 8."""
+    partitions = [
+        OffsetFetchResponsePartition(
+            partition_index=p.partition_index,
+            committed_offset=p.committed_offset,
+            committed_leader_epoch=p.committed_leader_epoch,
+            metadata=p.metadata,
+            error_code=p.error_code,
+        )
+        for p in topic.partitions
+    ]
+    return OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
+
+
+HANDLERS: dict[int, Handler] = {
+    8: offset_commit,
+    9: offset_fetch,
+    10: find_coordinator,
+    11: join_group,
+    12: heartbeat,
+    13: leave_group,
+    14: sync_group,
+}

@@ -1,0 +1,110 @@
+"""The APIs by which people look after groups: ListGroups, DescribeGroups, DeleteGroups, OffsetDelete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from barnabas.server.apis.groups import Context, GroupBroker, GroupTopics, Handler, error_of
+from barnabas.server.apis.operations import ALL_ON_GROUP
+
+UNKNOWN_IS_ERROR_FROM_VERSION = 6  # KIP-1043; before it a group that is not there is described as dead
+
+
+async def list_groups(broker: GroupBroker, context: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+    try:
+        groups = await broker.groups.list_groups()
+    except (KafkaError, InvariantViolated) as error:
+        return ListGroupsResponse(error_code=error_of(error))
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    return ListGroupsResponse(groups=[group for group in groups if _passes(group, states, types)])
+
+
+def _passes(group: ListedGroup, states: set[str], types: set[str]) -> bool:
+    """An empty filter lets everything pass; a name nobody knows lets nothing."""
+    return (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
+
+
+async def describe_groups(broker: GroupBroker, context: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    described = []
+    for group_id in request.groups:
+        try:
+            group = await broker.groups.describe(group_id)
+        except (KafkaError, InvariantViolated) as error:
+            group = _undescribed(group_id, error, context.api_version)
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = ALL_ON_GROUP
+        described.append(group)
+    return DescribeGroupsResponse(groups=described)
+
+
+def _undescribed(group_id: str, error: KafkaError | InvariantViolated, api_version: int) -> DescribedGroup:
+    code = error_of(error)
+    if code is not ErrorCode.GROUP_ID_NOT_FOUND:
+        return DescribedGroup(group_id=group_id, error_code=code)
+    if api_version < UNKNOWN_IS_ERROR_FROM_VERSION:
+        return DescribedGroup(group_id=group_id, group_state="Dead")
+    message = error.message if isinstance(error, KafkaError) else None
+    return DescribedGroup(group_id=group_id, group_state="Dead", error_code=code, error_message=message)
+
+
+async def delete_groups(broker: GroupBroker, context: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    results = []
+    for group_id in dict.fromkeys(request.groups_names):
+        code = ErrorCode.NONE
+        try:
+            await broker.groups.delete_group(group_id)
+        except (KafkaError, InvariantViolated) as error:
+            code = error_of(error)
+        results.append(DeletableGroupResult(group_id=group_id, error_code=code))
+    return DeleteGroupsResponse(results=results)
+
+
+async def offset_delete(broker: GroupBroker, context: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Partitions that do not exist come first in the answer, as in Kafka's."""
+    asked = [(topic, *_existing(broker.metadata, topic)) for topic in request.topics]
+    request.topics = [
+        OffsetDeleteRequestTopic(name=topic.name, partitions=[p for p in topic.partitions if p.partition_index in existing])
+        for topic, existing, _ in asked
+        if existing
+    ]
+    try:
+        response = await broker.groups.delete_offsets(request)
+    except (KafkaError, InvariantViolated) as error:
+        return OffsetDeleteResponse(error_code=error_of(error))
+    deleted = {topic.name: topic.partitions for topic in response.topics}
+    response.topics = [
+        OffsetDeleteResponseTopic(name=topic.name, partitions=[*_unknown(missing), *deleted.get(topic.name, ())])
+        for topic, _, missing in asked
+    ]
+    return response
+
+
+def _existing(topics: GroupTopics, topic: OffsetDeleteRequestTopic) -> tuple[set[int], list[int]]:
+    count = topics.partition_count(topic.name)
+    indexes = [p.partition_index for p in topic.partitions]
+    return {i for i in indexes if 0 <= i < count}, [i for i in indexes if not 0 <= i < count]
+
+
+def _unknown(partitions: Sequence[int]) -> list[OffsetDeleteResponsePartition]:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return [OffsetDeleteResponsePartition(partition_index=p, error_code=code) for p in partitions]
+
+
+HANDLERS: dict[int, Handler] = {
+    15: describe_groups,
+    16: list_groups,
+    42: delete_groups,
+    47: offset_delete,
+}

@@ -1,0 +1,138 @@
+"""Stand-ins for what the coordinators need from the rest of the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from uuid import UUID, uuid5
+
+from barnabas.coordination.outcome import Caller, Now
+from barnabas.coordination.records import Record
+from barnabas.coordination.runtime import GroupCoordinator
+from barnabas.errors import KafkaError
+
+NAMESPACE = UUID(int=7)
+
+
+@dataclass
+class Config:
+    """Broker settings with Kafka's defaults, except that groups do not wait for company."""
+
+    group_initial_rebalance_delay_ms: int = 0
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_max_size: int = 2_147_483_647
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000
+
+
+@dataclass
+class ManualClock:
+    """Time stands still until a test moves it."""
+
+    wall: int = 1_700_000_000_000
+    steady: int = 0
+
+    def now_ms(self) -> int:
+        return self.wall
+
+    def monotonic_ms(self) -> float:
+        return self.steady
+
+    def now(self) -> Now:
+        return Now(self.wall, self.steady)
+
+    def advance(self, passed_ms: int) -> Now:
+        self.wall += passed_ms
+        self.steady += passed_ms
+        return self.now()
+
+
+class MemoryLog:
+    """`CoordinatorLog` in memory. With `hold` set, appends are taken but commit only when the test says so."""
+
+    def __init__(self, partition_count: int = 4) -> None:
+        self.partition_count = partition_count
+        self.partitions: dict[int, list[Record]] = {}
+        self.batches: list[tuple[int, list[Record]]] = []
+        self.hold = False
+        self.held: list[asyncio.Future[None]] = []
+        self.refusal: KafkaError | None = None
+
+    def append(self, partition: int, records: list[Record], now_ms: int) -> asyncio.Future[None]:
+        if self.refusal is not None:
+            raise self.refusal
+        self.partitions.setdefault(partition, []).extend(records)
+        self.batches.append((partition, records))
+        commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self.hold:
+            self.held.append(commit)
+        else:
+            commit.set_result(None)
+        return commit
+
+    def read_all(self, partition: int) -> Iterator[Record]:
+        yield from list(self.partitions.get(partition, ()))
+
+    def commit_held(self) -> None:
+        self.hold = False
+        for commit in self.held:
+            commit.set_result(None)
+        self.held.clear()
+
+    def lose_held(self, error: KafkaError) -> None:
+        """What was appended and not committed is gone."""
+        self.hold = False
+        for _, records in self.batches[-len(self.held) :]:
+            for stored in self.partitions.values():
+                for record in records:
+                    if record in stored:
+                        stored.remove(record)
+        for commit in self.held:
+            commit.set_exception(error)
+        self.held.clear()
+
+
+@dataclass
+class Topics:
+    """The part of the metadata image that group requests look at."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def topic_id(self, name: str) -> UUID | None:
+        return uuid5(NAMESPACE, name) if name in self.counts else None
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        return next((name for name in self.counts if uuid5(NAMESPACE, name) == topic_id), None)
+
+    def partition_count(self, name: str) -> int:
+        return self.counts.get(name, 0)
+
+
+@dataclass
+class Context:
+    api_version: int
+    client_id: str | None = "client"
+    client_host: str = "127.0.0.1"
+
+
+@dataclass
+class Broker:
+    groups: GroupCoordinator
+    metadata: Topics
+
+    def endpoint(self, context: object) -> tuple[int, str, int]:
+        return 1, "localhost", 9092
+
+
+def caller(version: int = 9, fresh_id: str = "0") -> Caller:
+    return Caller(version, "client", "/127.0.0.1", fresh_id)
+
+
+def subscription(topics: Iterable[str]) -> bytes:
+    """Consumer protocol metadata, version 1, as clients send it."""
+    names = [name.encode() for name in topics]
+    body = b"".join(len(name).to_bytes(2, "big") + name for name in names)
+    return b"\x00\x01" + len(names).to_bytes(4, "big") + body + b"\xff\xff\xff\xff" + b"\x00\x00\x00\x00"
