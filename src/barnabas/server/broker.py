@@ -13,7 +13,7 @@ import socket
 from base64 import urlsafe_b64encode
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from barnabas.clock import Clock, SystemClock
 from barnabas.cluster.administration import Administration
@@ -33,16 +33,13 @@ from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.requests import RequestContext
 from barnabas.server.timers import Timers
+from barnabas.storage.directory import read_cluster_id
 from barnabas.storage.files import OsFiles
 from barnabas.storage.manager import LogManager
 
 log = logging.getLogger(__name__)
 OFFSETS_TOPIC = "__consumer_offsets"
 IO_THREADS = 4  # cold reads, deletes, checkpoints; each waits for the disk, not for a core
-
-
-def new_topic_id() -> UUID:
-    return uuid4()
 
 
 def new_cluster_id() -> str:
@@ -100,10 +97,21 @@ class Broker:
         started_ms = self.clock.monotonic_ms()
         config = self.config
         directories = [Path(d) for d in config.log_dirs]
-        self.logs = LogManager(directories, files=OsFiles(), clock=self.clock, broker_id=config.broker_id)
+        files = OsFiles()
+        cluster_id = read_cluster_id(directories[0], files) or new_cluster_id()
+        # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
+        self.logs = LogManager(
+            directories,
+            files=files,
+            clock=self.clock,
+            broker_id=config.broker_id,
+            cluster_id=cluster_id,
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+        )
         self.store = EmbeddedStore(directories[0])
-        self.controller = Administration(self.store, config, new_id=new_topic_id, cluster_id=new_cluster_id())
-        clean = self.logs.open_all(self.controller.topic_config, cluster_id=self.metadata.cluster_id)
+        self.controller = Administration(self.store, config, new_id=uuid4, cluster_id=cluster_id)
+        self.logs.open_all(self.controller.topic_config)
+        clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
             self.http = HttpEndpoint({"/metrics": self._metrics_page, "/healthz": self._health_page, "/readyz": self._ready_page})
             await self.http.start(*metrics_address)
@@ -147,7 +155,7 @@ class Broker:
             partition.close()
         if hasattr(self, "logs"):
             await self.loop.run_in_executor(self.io_threads, self.logs.close)
-        self.io_threads.shutdown(cancel_futures=True)
+        await self.loop.run_in_executor(None, self.io_threads.shutdown)
 
     # --- Dispatcher
 

@@ -19,15 +19,11 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
-from barnabas.server.outbox import Outbox
-
-if TYPE_CHECKING:
-    from barnabas.server.outbox import Buffer
-    from barnabas.storage.log import FileRegion
+from barnabas.server.outbox import Outbox, Part, hold
 
 log = logging.getLogger(__name__)
 _SIZE = Struct(">i")
@@ -39,7 +35,7 @@ class Answer:
     __slots__ = ("parts",)
 
     def __init__(self) -> None:
-        self.parts: list[Buffer | FileRegion] | None = None
+        self.parts: list[Part] | None = None
 
 
 class Receiver:
@@ -164,10 +160,10 @@ class Connection(asyncio.BufferedProtocol):
             self.pause("in-flight")
         return answer
 
-    def send(self, parts: list[Buffer | FileRegion]) -> None:
+    def send(self, parts: list[Part]) -> None:
         """Answer the request at hand, of which nothing waits any more."""
         if self._answers:
-            self.expect_answer().parts = parts
+            self.expect_answer().parts = hold(parts)
             return
         outbox = self._outbox
         if outbox is None:
@@ -177,12 +173,12 @@ class Connection(asyncio.BufferedProtocol):
         if outbox.waiting_bytes > limits.MAX_UNSENT_BYTES:
             self._check_unsent(outbox)
 
-    def complete(self, answer: Answer, parts: list[Buffer | FileRegion]) -> None:
+    def complete(self, answer: Answer, parts: list[Part]) -> None:
         """The answer of a request that had to wait is there."""
-        answer.parts = parts
         outbox = self._outbox
         if outbox is None:
             return
+        answer.parts = parts if self._answers and self._answers[0] is answer else hold(parts)
         while self._answers and self._answers[0].parts is not None:
             for part in self._answers.popleft().parts or ():
                 outbox.push(part)

@@ -38,12 +38,12 @@ class Hosting:
                 found = broker.logs.get(topic.name, index)
                 if found is not None and found.topic_id != topic.topic_id:
                     log.warning("removing the log of a deleted topic topic=%s partition=%d", topic.name, index)
-                    broker.logs.delete(topic.name, index)
+                    broker.logs.delete(topic.name, index).remove()
                     found = None
                 if found is None:
                     found = broker.logs.create(topic.name, index, topic.topic_id, config)
                 self._host(found, state.leader_epoch)
-        for stray in [each for each in broker.logs if broker.partitions.get(each.topic, each.partition) is None]:
+        for stray in [each for each in broker.logs.logs() if broker.partitions.get(each.topic, each.partition) is None]:
             log.warning("a log that the metadata does not know stays untouched directory=%s", stray.directory)
 
     async def apply(self, instructions: Sequence[Instruction]) -> None:
@@ -63,7 +63,9 @@ class Hosting:
         match instruction:
             case DeleteLog(topic, partition):
                 if broker.partitions.remove(topic, partition) is not None:
-                    await broker.loop.run_in_executor(broker.io_threads, broker.logs.delete, topic, partition)
+                    # The folder is renamed before the deletion is answered; its files go when the disk has time.
+                    garbage = broker.logs.delete(topic, partition)
+                    broker.loop.run_in_executor(broker.io_threads, garbage.remove)
             case UpdateTopicConfig(topic, config):
                 for found in broker.partitions.topic(topic).values():
                     found.log.update_config(config)

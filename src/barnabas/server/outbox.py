@@ -13,12 +13,39 @@ import asyncio
 import os
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from barnabas import limits
 from barnabas.storage.log import FileRegion
 
 Buffer = bytes | bytearray | memoryview
+
+
+class HeldRegion:
+    """A file region with a descriptor of its own, for one that is not sent in the turn of the loop in which it was read.
+
+    A log closes its files when segments are deleted; by then another file may have the number.
+    """
+
+    __slots__ = ("fileno", "position", "size")
+
+    def __init__(self, region: FileRegion | HeldRegion) -> None:
+        self.fileno = os.dup(region.fileno)
+        self.position = region.position
+        self.size = region.size
+
+    def __del__(self) -> None:
+        if hasattr(self, "fileno"):
+            os.close(self.fileno)
+
+
+Region = FileRegion | HeldRegion
+Part = Buffer | Region
+
+
+def hold(parts: Iterable[Part]) -> list[Part]:
+    """The same parts, their regions held."""
+    return [HeldRegion(part) if isinstance(part, FileRegion) else part for part in parts]
 
 
 class Outbox:
@@ -39,15 +66,15 @@ class Outbox:
         self._descriptor = descriptor
         self._on_room = on_room
         self._on_error = on_error
-        self._items: deque[Buffer | FileRegion] = deque()
+        self._items: deque[Part] = deque()
         self._socket: socket.socket | None = None
         self._blocked = False
         self.waiting_bytes = 0  # handed in, not yet taken by the kernel
 
-    def push(self, item: Buffer | FileRegion) -> None:
-        """Queue `item`; nothing is sent before `flush`."""
-        self._items.append(item)
-        self.waiting_bytes += item.size if isinstance(item, FileRegion) else len(item)
+    def push(self, item: Part) -> None:
+        """Queue `item`; nothing is sent before `flush`, which must come in the same turn of the loop."""
+        self._items.append(HeldRegion(item) if self._blocked and isinstance(item, FileRegion) else item)
+        self.waiting_bytes += item.size if isinstance(item, Region) else len(item)
 
     def flush(self) -> None:
         """Send what the socket takes now; wait for room in the background for the rest."""
@@ -55,12 +82,13 @@ class Outbox:
             return
         try:
             while self._items:
-                if isinstance(self._items[0], FileRegion):
+                if isinstance(self._items[0], Region):
                     self._send_file(self._items[0])
                 else:
                     self._send_buffers()
         except BlockingIOError:
             self._blocked = True
+            self._items = deque(hold(self._items))
             self._loop.add_writer(self._own_socket().fileno(), self._resume)
         except OSError as error:
             self._items.clear()
@@ -99,7 +127,7 @@ class Outbox:
             return
         buffers: list[Buffer] = []
         for item in self._items:
-            if isinstance(item, FileRegion):
+            if isinstance(item, Region):
                 sent = self._own_socket().sendmsg(buffers, (), socket.MSG_MORE)
                 break
             buffers.append(item)
@@ -120,12 +148,15 @@ class Outbox:
             sent -= len(buffer)
             self._items.popleft()
 
-    def _send_file(self, region: FileRegion) -> None:
+    def _send_file(self, region: Region) -> None:
         sent = os.sendfile(self._descriptor, region.fileno, region.position, region.size)
         if sent == 0:
             raise OSError(f"a file region of {region.size} bytes ends before its end")
         self.waiting_bytes -= sent
         if sent == region.size:
             self._items.popleft()
-        else:
-            self._items[0] = region._replace(position=region.position + sent, size=region.size - sent)
+            return
+        if isinstance(region, FileRegion):
+            region = self._items[0] = HeldRegion(region)
+        region.position += sent
+        region.size -= sent

@@ -10,7 +10,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from barnabas.storage.log import FileRegion
+from barnabas.server.outbox import Region
 
 PROBE_STEP_BYTES = 128 * 1024  # the kernel's usual read-ahead
 LOAD_STEP_BYTES = 1024 * 1024
@@ -18,7 +18,7 @@ _probe = bytearray(1)
 _probes = [_probe]
 
 
-def is_resident(region: FileRegion) -> bool:
+def is_resident(region: Region) -> bool:
     """Whether the region can be sent without waiting; True where the platform cannot tell."""
     position, end = region.position, region.position + region.size
     try:
@@ -34,7 +34,7 @@ def is_resident(region: FileRegion) -> bool:
     return True
 
 
-def load(regions: Sequence[FileRegion]) -> None:
+def load(regions: Sequence[Region]) -> None:
     """Read the regions into the page cache; blocks, so it runs in a thread."""
     for region in regions:
         position, end = region.position, region.position + region.size

@@ -18,6 +18,7 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server import page_cache
 from barnabas.server.fetch_sessions import FetchContext, FetchedPartition
+from barnabas.server.outbox import HeldRegion
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -189,7 +190,9 @@ class _Fetch:
             return
         if self._answer_place is None:
             self._answer_place = self._connection.expect_answer()
-        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, cold)
+        found = [(wanted, data if data.records is None else data._replace(records=HeldRegion(data.records))) for wanted, data in found]  # type: ignore[arg-type]
+        cold = [data.records for _, data in found if data.records is not None]
+        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, cold)  # type: ignore[arg-type]
         future.add_done_callback(lambda done: self._after_load(found, done.exception()))
 
     def _after_load(self, found: list[Found], error: BaseException | None) -> None:
