@@ -14,3 +14,4 @@ MAX_HTTP_HEAD_BYTES = 16 * 1024  # of a request to the metrics listener
 MAX_HTTP_CONNECTIONS = 64  # to the metrics listener at once
 HTTP_TIMEOUT_S = 10.0  # for one request to the metrics listener
 MAX_PARTITIONS_PER_REQUEST = 10_000  # new partitions in one request; Kafka's own bound
+FETCH_SESSION_EVICTION_MS = 120_000  # for which a fetch session in a full cache is safe; Kafka has the same

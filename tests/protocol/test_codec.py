@@ -76,7 +76,9 @@ def sample(annotation: Any, random: Random, depth: int = 0) -> Any:
         inner = next(a for a in get_args(annotation) if a is not NoneType)
         return None if random.random() < 0.3 else sample(inner, random, depth)
     if get_origin(annotation) is tuple:
-        return tuple(sample(get_args(annotation)[0], random, depth + 1) for _ in range(random.choice([0, 1, 2]) if depth < 4 else 0))
+        return tuple(
+            sample(get_args(annotation)[0], random, depth + 1) for _ in range(random.choice([0, 1, 2]) if depth < 4 else 0)
+        )
     if dataclasses.is_dataclass(annotation):
         hints = get_type_hints(annotation)
         return annotation(**{f.name: sample(hints[f.name], random, depth) for f in dataclasses.fields(annotation)})  # type: ignore[operator]

@@ -59,7 +59,7 @@ def test_a_produce_request_reads_as_the_general_codec_wrote_it(version: int, req
     keys = [t.topic_id.bytes if version >= produce.FIRST_TOPIC_ID_VERSION else t.name.encode() for t in request_.topic_data]
     assert [key for key, _ in head.topics] == keys
     for (_, read), written in zip(head.topics, request_.topic_data, strict=True):
-        assert [(p.index, None if p.records is None else bytes(p.records)) for p in read] == [
+        assert [(p.partition, None if p.records is None else bytes(p.records)) for p in read] == [
             (p.index, p.records) for p in written.partition_data
         ]
 
@@ -82,7 +82,7 @@ def test_a_damaged_produce_request_is_refused_as_malformed(version: int, data: s
 
 answers = st.builds(
     produce.PartitionAnswer,
-    index=st.integers(0, 2**31 - 1),
+    partition=st.integers(0, 2**31 - 1),
     error_code=st.integers(0, 100),
     base_offset=int64,
     log_append_time_ms=int64,
@@ -120,7 +120,7 @@ def test_a_produce_answer_is_what_the_general_codec_reads(
 
 def _produced(version: int, answer: produce.PartitionAnswer) -> PartitionProduceResponse:
     found = PartitionProduceResponse(
-        index=answer.index,
+        index=answer.partition,
         error_code=answer.error_code,
         base_offset=answer.base_offset,
         log_append_time_ms=answer.log_append_time_ms,
@@ -147,7 +147,7 @@ class Piece(NamedTuple):
 
 fetched = st.builds(
     fetch.FetchedData,
-    index=st.integers(0, 2**31 - 1),
+    partition=st.integers(0, 2**31 - 1),
     error_code=st.integers(0, 100),
     high_watermark=int64,
     last_stable_offset=int64,
@@ -193,7 +193,7 @@ def test_a_fetch_answer_is_what_the_general_codec_reads(
 
 def _fetched(version: int, data: fetch.FetchedData) -> PartitionData:
     found = PartitionData(
-        partition_index=data.index,
+        partition_index=data.partition,
         error_code=data.error_code,
         high_watermark=data.high_watermark,
         last_stable_offset=data.last_stable_offset,

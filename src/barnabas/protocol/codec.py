@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -29,6 +28,8 @@ Writer = Callable[[M, bytearray], None]
 
 FIXED = {"bool": ("?", 1), "int8": ("b", 1), "int16": ("h", 2), "int32": ("i", 4), "int64": ("q", 8), "uint16": ("H", 2),
          "float64": ("d", 8)}  # fmt: skip
+_readers: dict[tuple[type[Message], int], Reader[Any]] = {}
+_writers: dict[tuple[type[Message], int], Writer[Any]] = {}
 NULLABLE_STRUCT = -1  # the byte that stands for an absent struct
 
 
@@ -52,9 +53,15 @@ def encode(message: Message, version: int) -> bytearray:
     return out
 
 
-@cache
 def reader_of(cls: type[M], version: int) -> Reader[M]:
     """A function `(data, position) -> (message, end)`."""
+    found = _readers.get((cls, version))
+    if found is None:
+        found = _readers[cls, version] = _guarded_reader(cls, version)
+    return found
+
+
+def _guarded_reader(cls: type[M], version: int) -> Reader[M]:
     body = _compile(_ReaderSource(cls, version))
 
     def read(view: memoryview, position: int) -> tuple[M, int]:
@@ -68,15 +75,16 @@ def reader_of(cls: type[M], version: int) -> Reader[M]:
     return read
 
 
-@cache
 def _item_reader(cls: type[Message], version: int) -> Reader[Any]:
     return _compile(_ReaderSource(cls, version))  # type: ignore[no-any-return]
 
 
-@cache
 def writer_of(cls: type[M], version: int) -> Writer[M]:
     """A function `(message, out) -> None` that appends to `out`."""
-    return _compile(_WriterSource(cls, version))  # type: ignore[no-any-return]
+    found = _writers.get((cls, version))
+    if found is None:
+        found = _writers[cls, version] = _compile(_WriterSource(cls, version))
+    return found
 
 
 def _compile(source: _ReaderSource | _WriterSource) -> Any:

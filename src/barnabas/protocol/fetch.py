@@ -35,7 +35,7 @@ class FetchedData(NamedTuple):
     where the fetcher's log leaves ours (KIP-595), None where it does not.
     """
 
-    index: int
+    partition: int
     error_code: int
     high_watermark: int
     last_stable_offset: int

@@ -20,7 +20,7 @@ class Message:
     integers of milliseconds, error codes plain integers, arrays any sequence (lists when read), record data a buffer.
     """
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
     FIRST_VERSION: ClassVar[int] = 0
     LAST_VERSION: ClassVar[int] = 0
     FIRST_FLEXIBLE_VERSION: ClassVar[int] = 0

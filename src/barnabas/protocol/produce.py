@@ -25,7 +25,7 @@ _OK_8 = Struct(">ihqqqih")  # and no record errors, no message
 
 
 class PartitionRecords(NamedTuple):
-    index: int
+    partition: int
     records: memoryview | None
 
 
@@ -41,7 +41,7 @@ class ProduceHead(NamedTuple):
 class PartitionAnswer(NamedTuple):
     """One partition's part of a Produce answer; offsets are -1 where `error_code` is not 0."""
 
-    index: int
+    partition: int
     error_code: int
     base_offset: int
     log_append_time_ms: int
@@ -179,7 +179,7 @@ def write_produce_answer(
                 out += _plain_answer(version, answer)
         out += _I32.pack(throttle_time_ms)
     _I32.pack_into(out, 0, len(out) - 4)
-    return out
+    return bytes(out)
 
 
 def _plain_answer(version: int, answer: PartitionAnswer) -> bytes:

@@ -52,10 +52,13 @@ class Partition:
         "leader_id",
         "log",
         "topic",
+        "topic_id",
     )
 
     def __init__(self, log: Log, *, leader_id: int, leader_epoch: int, high_watermark: int | None = None) -> None:
+        assert log.topic_id is not None, "a hosted log has its topic's id"
         self.log = log
+        self.topic_id = log.topic_id
         self.topic = log.topic
         self.index = log.partition
         self.leader_id = leader_id

@@ -22,7 +22,7 @@ class Partitions:
         if found is None:
             found = self._by_name[partition.topic] = {}
             self._by_name_bytes[partition.topic.encode()] = found
-            self._by_id[partition.log.topic_id.bytes] = found
+            self._by_id[partition.topic_id.bytes] = found
         found[partition.index] = partition
 
     def remove(self, topic: str, index: int) -> Partition | None:
@@ -34,7 +34,7 @@ class Partitions:
         if not found:
             del self._by_name[topic]
             del self._by_name_bytes[topic.encode()]
-            del self._by_id[partition.log.topic_id.bytes]
+            del self._by_id[partition.topic_id.bytes]
         partition.close()
         return partition
 

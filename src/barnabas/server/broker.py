@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
+from barnabas import limits
 from barnabas.clock import Clock, SystemClock
 from barnabas.cluster.administration import Administration
 from barnabas.cluster.embedded_store import EmbeddedStore
@@ -69,7 +70,7 @@ class Broker:
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
-            config.min_incremental_fetch_session_eviction_ms,
+            limits.FETCH_SESSION_EVICTION_MS,
             lambda: random.randrange(1, 2**31),
         )
         self.endpoints: list[Endpoint] = []

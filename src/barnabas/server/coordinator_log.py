@@ -37,7 +37,7 @@ class PartitionedLog:
         if found is None:
             future.set_exception(KafkaError(ErrorCode.NOT_COORDINATOR))
             return future
-        batch = build_batch([(now_ms, key, value, ()) for key, value in records])
+        batch = build_batch(records, timestamp_ms=now_ms)
         try:
             result = found.append_as_leader(memoryview(bytearray(batch)), now_ms, AppendOrigin.COORDINATOR)
         except KafkaError as error:

@@ -89,8 +89,9 @@ class RequestDispatcher:
         task = self._broker.loop.create_task(self._finish_later(connection, place, header, result, started))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        connection.on_close.append(task.cancel)
-        task.add_done_callback(lambda _: _forget(connection, task))
+        give_up = _Cancel(task)
+        connection.on_close.append(give_up)
+        task.add_done_callback(lambda _: _forget(connection, give_up))
 
     async def close(self) -> None:
         """Cancel what still waits."""
@@ -160,6 +161,18 @@ def encode_answer(response: Message, header: RequestHeader) -> bytearray:
     return out
 
 
-def _forget(connection: Connection, task: asyncio.Task[None]) -> None:
-    if task.cancel in connection.on_close:
-        connection.on_close.remove(task.cancel)
+class _Cancel:
+    """Cancels a task when its connection closes."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self._task = task
+
+    def __call__(self) -> None:
+        self._task.cancel()
+
+
+def _forget(connection: Connection, give_up: _Cancel) -> None:
+    if give_up in connection.on_close:
+        connection.on_close.remove(give_up)

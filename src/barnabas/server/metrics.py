@@ -140,7 +140,7 @@ class BrokerCollector:
             partition = self._broker.partitions.get(topic, index)
             if partition is not None:
                 lag.add_metric([group, topic, str(index)], max(partition.high_watermark - offset, 0))
-        return lag  # type: ignore[no-any-return]
+        return lag
 
 
 def render(broker: Broker) -> bytes:

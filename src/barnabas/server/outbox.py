@@ -30,9 +30,9 @@ class HeldRegion:
     __slots__ = ("fileno", "position", "size")
 
     def __init__(self, region: FileRegion | HeldRegion) -> None:
-        self.fileno = os.dup(region.fileno)
-        self.position = region.position
-        self.size = region.size
+        self.fileno: int = os.dup(region.fileno)
+        self.position: int = region.position
+        self.size: int = region.size
 
     def __del__(self) -> None:
         if hasattr(self, "fileno"):

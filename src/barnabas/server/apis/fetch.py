@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError, StorageError
@@ -18,7 +18,7 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server import page_cache
 from barnabas.server.fetch_sessions import FetchContext, FetchedPartition
-from barnabas.server.outbox import HeldRegion
+from barnabas.server.outbox import HeldRegion, Region
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -184,15 +184,15 @@ class _Fetch:
     # --- answering
 
     def _finish(self, found: list[Found]) -> None:
-        cold = [d.records for _, d in found if d.records is not None and not page_cache.is_resident(d.records)]  # type: ignore[arg-type]
-        if not cold:
+        if all(data.records is None or page_cache.is_resident(cast(Region, data.records)) for _, data in found):
             self._answer(found)
             return
         if self._answer_place is None:
             self._answer_place = self._connection.expect_answer()
-        found = [(wanted, data if data.records is None else data._replace(records=HeldRegion(data.records))) for wanted, data in found]  # type: ignore[arg-type]
-        cold = [data.records for _, data in found if data.records is not None]
-        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, cold)  # type: ignore[arg-type]
+        held = [HeldRegion(cast(Region, data.records)) if data.records is not None else None for _, data in found]
+        found = [(wanted, data._replace(records=region)) for (wanted, data), region in zip(found, held, strict=True)]
+        regions = [region for region in held if region is not None]
+        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, regions)
         future.add_done_callback(lambda done: self._after_load(found, done.exception()))
 
     def _after_load(self, found: list[Found], error: BaseException | None) -> None:

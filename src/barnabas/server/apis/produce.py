@@ -47,7 +47,7 @@ def handle_produce(
     for key, records in head.topics:
         partitions = find(key)
         if partitions is None:
-            answers.append((key, [_refused(p.index, KafkaError(unknown)) for p in records]))
+            answers.append((key, [_refused(p.partition, KafkaError(unknown)) for p in records]))
         else:
             answers.append((key, [_append(broker, partitions, p, now_ms, head.acks, waiting) for p in records]))
     if head.acks == ACKS_NONE:
@@ -66,9 +66,9 @@ def _append(
     acks: int,
     waiting: list[tuple[Partition, int]],
 ) -> PartitionAnswer:
-    partition = partitions.get(request.index)
+    partition = partitions.get(request.partition)
     if partition is None:
-        return _refused(request.index, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        return _refused(request.partition, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     records = request.records
     try:
         if partition.topic in broker.internal_topics:
@@ -77,23 +77,23 @@ def _append(
             raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
         result = partition.append_as_leader(records, now_ms)
     except KafkaError as error:
-        return _refused(request.index, error)
+        return _refused(request.partition, error)
     except StorageError as error:
         log.error("append failed topic=%s partition=%d error=%s", partition.topic, partition.index, error)
-        return _refused(request.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+        return _refused(request.partition, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     broker.metrics.bytes_in += len(records)
     if acks == ACKS_ALL and not partition.is_committed(result.last_offset):
         waiting.append((partition, result.last_offset))
-    return PartitionAnswer(request.index, 0, result.first_offset, result.log_append_time_ms, result.log_start_offset)
+    return PartitionAnswer(request.partition, 0, result.first_offset, result.log_append_time_ms, result.log_start_offset)
 
 
-def _refused(index: int, error: KafkaError) -> PartitionAnswer:
+def _refused(partition: int, error: KafkaError) -> PartitionAnswer:
     record_errors = error.record_errors if isinstance(error, InvalidRecordError) else ()
-    return PartitionAnswer(index, error.code, -1, -1, -1, error.message, record_errors)
+    return PartitionAnswer(partition, error.code, -1, -1, -1, error.message, record_errors)
 
 
 def _refuse_all(head: ProduceHead, code: ErrorCode) -> Topics:
-    return [(key, [_refused(p.index, KafkaError(code)) for p in partitions]) for key, partitions in head.topics]
+    return [(key, [_refused(p.partition, KafkaError(code)) for p in partitions]) for key, partitions in head.topics]
 
 
 def _check_unanswered(answers: Topics) -> None:
@@ -139,15 +139,15 @@ class _DelayedProduce:
         return settled
 
     def _fail(self, partition: Partition, error: KafkaError) -> None:
-        keys = (partition.topic.encode(), partition.log.topic_id.bytes)
+        keys = (partition.topic.encode(), partition.topic_id.bytes)
         for key, answers in self._answers:
             if key in keys:
-                answers[:] = [_refused(a.index, error) if a.index == partition.index else a for a in answers]
+                answers[:] = [_refused(a.partition, error) if a.partition == partition.index else a for a in answers]
 
     def _timed_out(self) -> None:
         timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         self._answers = [
-            (k, [a if a.error_code else _refused(a.index, timed_out) for a in answers]) for k, answers in self._answers
+            (k, [a if a.error_code else _refused(a.partition, timed_out) for a in answers]) for k, answers in self._answers
         ]
         self._answer()
 
