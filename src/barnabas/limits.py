@@ -13,3 +13,4 @@ MAX_UNSENT_BYTES = 8 * 1024 * 1024  # answers a slow reader leaves in memory; th
 MAX_HTTP_HEAD_BYTES = 16 * 1024  # of a request to the metrics listener
 MAX_HTTP_CONNECTIONS = 64  # to the metrics listener at once
 HTTP_TIMEOUT_S = 10.0  # for one request to the metrics listener
+MAX_DECOMPRESSED_BATCH_BYTES = 128 * 1024 * 1024  # what one compressed batch may unfold to; a larger one is refused before it does
