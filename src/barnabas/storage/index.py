@@ -6,7 +6,7 @@ offset int32), big-endian, sorted in both columns, without header, as Kafka read
 Rules
   1. An entry says "a batch whose last offset is this begins here": a lookup of any offset finds a position at or before its batch.
   2. A time entry says "no batch before this offset is later than this timestamp"; timestamps and offsets never go down.
-  3. The entries of the active segment live in memory and are written to the file by `write`, at a flush, a roll and a close:
+  3. The entries of the active segment live in memory and are written to the file by `write`, now and then and at a flush, a roll and a close:
      after a crash the file is not trusted past the recovery point anyway, so a write for each entry would buy nothing.
   4. A sealed index holds nothing in memory: it is searched in the file, which a broker with a hundred thousand segments can afford.
 
@@ -27,6 +27,7 @@ from barnabas.storage.files import Files, write_all
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
 MAX_RELATIVE_OFFSET = 2**31 - 1
+WRITTEN_AT_ONCE = 512  # entries; more would hold up the loop for over 0.1 ms
 
 
 class SparseIndex:
@@ -73,6 +74,8 @@ class SparseIndex:
         assert self._keys is not None, "a sealed index does not grow"
         self._keys.append(key)
         self._values.append(value)
+        if len(self._keys) - self._written >= WRITTEN_AT_ONCE:
+            self.write()
 
     def last(self) -> tuple[int, int] | None:
         count = len(self)
@@ -126,7 +129,9 @@ class SparseIndex:
         fileno = self._files.open(self.path, create=True)
         try:
             pack = self._entry.pack
-            write_all(self._files, fileno, b"".join(map(pack, keys[start:count], self._values[start:count])), start * self._entry.size)
+            write_all(
+                self._files, fileno, b"".join(map(pack, keys[start:count], self._values[start:count])), start * self._entry.size
+            )
             if exact:
                 self._files.truncate(fileno, count * self._entry.size)
         finally:

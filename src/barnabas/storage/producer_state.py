@@ -155,9 +155,7 @@ class ProducerStates:
             entry.batches.clear()
         last_offset = base_offset + header.last_offset_delta
         entry.batches.append(
-            AppendedBatch(
-                header.base_sequence, header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp
-            )
+            AppendedBatch(header.base_sequence, header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp)
         )
         entry.last_timestamp = header.max_timestamp
         if header.attributes & TRANSACTIONAL_BIT and entry.transaction_first_offset == NO_OFFSET:

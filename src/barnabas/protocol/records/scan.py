@@ -146,7 +146,11 @@ def _run(data: bytes | bytearray, start: int, index: int, count: int, layout: _L
         return 0, 0
     boundary = WIDTH_2 if width == 1 else WIDTH_3
     run = min(count, boundary, index + (len(data) - first) // stride) - index
-    fixed = [*range(layout.attributes), *range(layout.key_length, layout.key_length + 1), *range(layout.value_length, layout.value)]
+    fixed = [
+        *range(layout.attributes),
+        *range(layout.key_length, layout.key_length + 1),
+        *range(layout.value_length, layout.value),
+    ]
     if data[start + layout.key_length] >= 0x80:
         return 0, 0
     for offset in (*fixed, stride - 1):

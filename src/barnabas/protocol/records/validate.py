@@ -216,5 +216,6 @@ def _level(codec: int, config: TopicConfig) -> int | None:
 def too_large(size: int, config: TopicConfig) -> KafkaError:
     limit = config.max_message_bytes
     return KafkaError(
-        ErrorCode.MESSAGE_TOO_LARGE, f"The record batch size is {size} bytes which exceeds the maximum configured value of {limit}."
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The record batch size is {size} bytes which exceeds the maximum configured value of {limit}.",
     )
