@@ -2,8 +2,8 @@
 
 Owns their formats, which are Kafka's:
 
-    recovery-point-offset-checkpoint, log-start-offset-checkpoint, replication-offset-checkpoint: a version line "0", the number of
-        entries, then `topic partition offset` a line
+    recovery-point-offset-checkpoint, log-start-offset-checkpoint, replication-offset-checkpoint: a version line "0", the number
+        of entries, then `topic partition offset` a line
     leader-epoch-checkpoint: the same with `epoch start-offset`
     partition.metadata: "version: 0" and "topic_id: " with the id in URL-safe base64 without padding
     meta.properties: a Java properties file

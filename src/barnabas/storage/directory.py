@@ -1,7 +1,7 @@
 """One log directory: who owns it, how it was left, and the checkpoints in it.
 
-Owns `.lock` (held while a broker runs), `meta.properties` (which cluster, which broker), `.kafka_cleanshutdown` (present only between a
-clean stop and the next start) and the three offset checkpoints.
+Owns `.lock` (held while a broker runs), `meta.properties` (which cluster, which broker), `.kafka_cleanshutdown` (present only
+between a clean stop and the next start) and the three offset checkpoints.
 
 Rules
   1. The marker of a clean shutdown is removed before any log is opened: a crash right after the start must not find it.

@@ -4,8 +4,8 @@ Owns the interface `Files` and its implementation over the operating system. Eve
 through it, and nothing else does (fetches send from the descriptors it hands out).
 
 Rules
-  1. Reads and writes name their position: nothing depends on a file's own offset, so that a thread may flush or read while the loop
-     appends, and a write that failed half way is simply written again.
+  1. Reads and writes name their position: nothing depends on a file's own offset, so that a thread may flush or read while the
+     loop appends, and a write that failed half way is simply written again.
   2. Every method raises OSError as the system does; the callers say which log directory that concerns.
   3. A new name (file created, renamed) is durable only after `sync_directory` of its folder.
 """

@@ -1,14 +1,17 @@
 """The sparse indexes of a segment: from offset to file position, and from timestamp to offset.
 
-Owns `<base offset>.index` (entries of offset minus base offset int32 and position int32) and `.timeindex` (timestamp int64 and offset minus base
-offset int32), big-endian, sorted in both columns, without header, as Kafka reads them.
+Owns `<base offset>.index` (entries of offset minus base offset int32 and position int32) and `.timeindex` (timestamp int64 and
+offset minus base offset int32), big-endian, sorted in both columns, without header, as Kafka reads them.
 
 Rules
-  1. An entry says "a batch whose last offset is this begins here": a lookup of any offset finds a position at or before its batch.
+  1. An entry says "a batch whose last offset is this begins here": a lookup of any offset finds a position at or before its
+     batch.
   2. A time entry says "no batch before this offset is later than this timestamp"; timestamps and offsets never go down.
-  3. The entries of the active segment live in memory and are written to the file by `write`, now and then and at a flush, a roll and a close:
-     after a crash the file is not trusted past the recovery point anyway, so a write for each entry would buy nothing.
-  4. A sealed index holds nothing in memory: it is searched in the file, which a broker with a hundred thousand segments can afford.
+  3. The entries of the active segment live in memory and are written to the file by `write`, now and then and at a flush, a
+     roll and a close: after a crash the file is not trusted past the recovery point anyway, so a write for each entry would buy
+     nothing.
+  4. A sealed index holds nothing in memory: it is searched in the file, which a broker with a hundred thousand segments can
+     afford.
 
 Ugly: `write` runs in the flush thread while the loop adds entries. It writes a copy of the part that is not yet in the file,
 at the place where it belongs, so that the loop doing the same at a roll changes nothing.

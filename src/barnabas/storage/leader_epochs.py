@@ -40,7 +40,7 @@ class LeaderEpochs:
         self.changed = True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest epoch at or below `epoch` and the offset its records end before; undefined ones where that cannot be said."""
+        """The largest epoch at or below `epoch` and the offset its records end before; undefined ones if unknown."""
         if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self.latest:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
@@ -63,7 +63,7 @@ class LeaderEpochs:
     def truncate_from_start(self, start_offset: int) -> None:
         """The log now starts at `start_offset`: the epoch that holds it begins there."""
         after = bisect_right(self._entries, start_offset, key=lambda entry: entry[1])
-        if not after or self._entries[after - 1][1] == start_offset and after == 1:
+        if not after or (self._entries[after - 1][1] == start_offset and after == 1):
             return
         self._entries = [(self._entries[after - 1][0], start_offset), *self._entries[after:]]
         self.changed = True

@@ -2,11 +2,12 @@
 
 Owns what is believed of the files and what is checked.
 
-    after a clean shutdown   indexes, snapshot and epochs are taken as they are; only the batches behind the last index entry of the last
-                             segment are looked at (4 kB or one batch), to learn where the log ends
-    after a crash            up to the recovery point everything was on the disk. From the last index entry before it, every batch is
-                             read and its CRC checked; the log ends before the first that is not whole. What follows is cut off, segments behind
-                             it are removed, indexes are written anew, and a warning says how much was dropped
+    after a clean shutdown   indexes, snapshot and epochs are taken as they are; only the batches behind the last index entry of
+                             the last segment are looked at (4 kB or one batch), to learn where the log ends
+    after a crash            up to the recovery point everything was on the disk. From the last index entry before it, every
+                             batch is read and its CRC checked; the log ends before the first that is not whole. What follows is
+                             cut off, segments behind it are removed, indexes are written anew, and a warning says how much was
+                             dropped
     in both cases            a segment without indexes, or with one that points past its end, gets new ones
 
 Rules
@@ -19,6 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from crc32c import crc32c
@@ -87,7 +89,7 @@ def load_log(
     bases = [int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)]
     epochs = LeaderEpochs(checkpoints.read_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS))
     segments = [Segment.existing(files, directory, base, now_ms) for base in bases]
-    for segment, following in zip(segments, segments[1:], strict=False):
+    for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     if segments:
         segments = _recover(segments, epochs, config, None if clean_shutdown else recovery_point)

@@ -7,14 +7,14 @@ Rules
   2. A batch is checked, then written, then counted: if any step fails, nothing has changed that a reader could see.
   3. The buffer that is handed in is not kept. If it can be written to, base offset and leader epoch are set in it.
   4. Everything is called from one thread, apart from `flush`, which blocks and runs in another.
-  5. A region handed out by `read` stays readable until the loop runs again; who sends later duplicates the descriptor. Files are removed
-     in two steps, so that a removal never meets a read: detached here, at once, and deleted by `Garbage.remove`.
+  5. A region handed out by `read` stays readable until the loop runs again; who sends later duplicates the descriptor. Files
+     are removed in two steps, so that a removal never meets a read: detached here, at once, and deleted by `Garbage.remove`.
 
-How it works: an append is a header parse, the checks, one `pwrite` at the end of the active segment's file, and arithmetic. A read is a lookup of two
-positions. Both are written out in one piece, for they are run for every request.
+How it works: an append is a header parse, the checks, one `pwrite` at the end of the active segment's file, and arithmetic. A
+read is a lookup of two positions. Both are written out in one piece, for they are run for every request.
 
-Ugly: `flush` shares the segments and the recovery point with the loop without a lock: it works on copies and sets the recovery point last, and only
-if no truncation came between (`_truncations`).
+Ugly: `flush` shares the segments and the recovery point with the loop without a lock: it works on copies and sets the recovery
+point last, and only if no truncation came between (`_truncations`).
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from barnabas.protocol.records.validate import AppendOrigin, validate_batch
 from barnabas.storage import checkpoints
 from barnabas.storage.files import Files, write_all
 from barnabas.storage.garbage import Garbage
+from barnabas.storage.index import TIME_ENTRY
 from barnabas.storage.leader_epochs import LeaderEpochs
 from barnabas.storage.loader import aborted_of, load_log, load_producers, remove_segment_files, snapshot_offsets
 from barnabas.storage.producer_state import CompletedTransaction, ProducerStates, parse_marker
@@ -61,6 +62,7 @@ log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 MAX_RELATIVE_OFFSET = 2**31 - 1
+MAX_INT64 = 2**63 - 1
 CLIENT = AppendOrigin.CLIENT
 
 
@@ -124,6 +126,7 @@ class Log:
         self._bases: list[int] = []
         self._epochs = LeaderEpochs()
         self._producers = ProducerStates()
+        self._roll_time = self._roll_offset = self._roll_size = -1  # a batch past one of them may begin a new segment
         self._truncations = 0
         self._torn = False  # a write failed: bytes may lie behind the active segment's size
         self._garbage: list[Garbage] = []
@@ -187,8 +190,8 @@ class Log:
         """Append the one batch in `records` at the end.
 
         Raises:
-            KafkaError: as `validate_batch`; also UNSUPPORTED_FOR_MESSAGE_FORMAT, RECORD_LIST_TOO_LARGE, OUT_OF_ORDER_SEQUENCE_NUMBER,
-                INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+            KafkaError: as `validate_batch`; also UNSUPPORTED_FOR_MESSAGE_FORMAT, RECORD_LIST_TOO_LARGE,
+                OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
             LogDirFailed: the write failed.
         """
         if len(records) < HEADER.size or records[16] != MAGIC:
@@ -216,29 +219,33 @@ class Log:
                 self._check_marker(header, data)
         if leader_epoch > self._epochs.latest:
             self._assign_epoch(leader_epoch, base_offset)
-        segment = self._active
-        if segment.size + size > config.segment_bytes or self._is_roll_due(header.max_timestamp, last_offset, now_ms):
-            segment = self._roll(now_ms)
+        segment = self._segments[-1]
+        end = segment.size + size
+        if end > self._roll_size or header.max_timestamp > self._roll_time or last_offset > self._roll_offset:
+            segment = self._segment_for(size, header.max_timestamp, last_offset, now_ms)
 
-        try:
-            if isinstance(data, memoryview) and data.readonly or isinstance(data, bytes):
-                head = PLACE.pack(base_offset, header.batch_length, leader_epoch)
-                written = self._files.pwritev(segment.fileno, (head, memoryview(data)[PLACE.size :]), segment.size)
-            else:
-                PLACE.pack_into(data, 0, base_offset, header.batch_length, leader_epoch)
-                written = self._files.pwrite(segment.fileno, data, segment.size)
-            if written != size:
-                self._write_rest(segment, header, leader_epoch, data, written)
-        except OSError as error:
-            self._torn = True
-            raise LogDirFailed(str(self.directory.parent), str(error)) from error
-
+        self._write(segment, PLACE.pack(base_offset, header.batch_length, leader_epoch), data, size)
         segment.appended(last_offset, size, header.max_timestamp, config.index_interval_bytes)
         self.log_end_offset = last_offset + 1
         self.size_bytes += size
         if header.producer_id >= 0:
             self._count_producer(segment, header, base_offset, data)
         return AppendResult(base_offset, last_offset, log_append_time, self.log_start_offset, False)
+
+    def _write(self, segment: Segment, place: bytes, data: Buffer, size: int) -> None:
+        """Write a batch at the segment's end, with `place` as its first bytes."""
+        try:
+            if (type(data) is memoryview and data.readonly) or type(data) is bytes:
+                written = self._files.pwritev(segment.fileno, (place, memoryview(data)[PLACE.size :]), segment.size)
+            else:
+                data[: PLACE.size] = place  # type: ignore[index]
+                written = self._files.pwrite(segment.fileno, data, segment.size)
+            if written != size:  # a disk that is nearly full takes a part: try the rest
+                whole = place + bytes(data[PLACE.size :])
+                write_all(self._files, segment.fileno, memoryview(whole)[written:], segment.size + written)
+        except OSError as error:
+            self._torn = True
+            raise LogDirFailed(str(self.directory.parent), str(error)) from error
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendResult:
         """Append the leader's batches as they are, a cut last one left out.
@@ -265,12 +272,7 @@ class Log:
     def _append_leaders_batch(self, header: BatchHeader, data: memoryview, now_ms: int) -> None:
         if header.partition_leader_epoch > self._epochs.latest:
             self._assign_epoch(header.partition_leader_epoch, header.base_offset)
-        segment = self._active
-        if segment.size and (
-            segment.size + header.size > self.config.segment_bytes
-            or self._is_roll_due(header.max_timestamp, header.last_offset, now_ms)
-        ):
-            segment = self._roll(now_ms)
+        segment = self._segment_for(header.size, header.max_timestamp, header.last_offset, now_ms)
         try:
             write_all(self._files, segment.fileno, data, segment.size)
         except OSError as error:
@@ -281,12 +283,6 @@ class Log:
         self.size_bytes += header.size
         if header.producer_id >= 0:
             self._count_producer(segment, header, header.base_offset, data)
-
-    def _write_rest(self, segment: Segment, header: BatchHeader, leader_epoch: int, data: Buffer, written: int) -> None:
-        """The system took fewer bytes than given (a disk that is nearly full): give it the rest."""
-        whole = bytearray(data)
-        PLACE.pack_into(whole, 0, self.log_end_offset, header.batch_length, leader_epoch)
-        write_all(self._files, segment.fileno, memoryview(whole)[written:], segment.size + written)
 
     def _check_marker(self, header: BatchHeader, data: Buffer) -> None:
         marker = next(iterate_records(data), None)
@@ -322,21 +318,34 @@ class Log:
     def _active(self) -> Segment:
         return self._segments[-1]
 
-    def _is_roll_due(self, max_timestamp: int, last_offset: int, now_ms: int) -> bool:
-        """Whether time, a full index or the reach of its relative offsets end the active segment."""
+    def _plan_roll(self) -> None:
+        """Work out bounds below which nothing ends the active segment, so that an append has three numbers to compare."""
         segment, config = self._active, self.config
-        if not segment.size:
-            return False
-        first = segment.first_timestamp
-        if first is None:
+        first = segment.load_first_timestamp()
+        self._roll_time = -1 if first is None else (MAX_INT64 if first < 0 else first + config.segment_ms)
+        self._roll_offset = segment.base_offset + MAX_RELATIVE_OFFSET
+        room = config.segment_index_bytes - max(segment.index.size_bytes, segment.time_index.size_bytes)
+        # An index grows by an entry for every interval at most.
+        unfilled = segment.size + room // TIME_ENTRY.size * config.index_interval_bytes
+        self._roll_size = min(config.segment_bytes, unfilled)
+
+    def _segment_for(self, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> Segment:
+        """The segment for a batch that is past one of the bounds: the active one, or a new one."""
+        segment, config = self._active, self.config
+        if segment.size:
+            index_bytes = max(segment.index.size_bytes, segment.time_index.size_bytes)
             first = segment.load_first_timestamp()
-        waited = max_timestamp - first if first is not None and first >= 0 and max_timestamp >= 0 else now_ms - segment.created_ms
-        return (
-            waited > config.segment_ms
-            or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
-            or segment.index.size_bytes >= config.segment_index_bytes
-            or segment.time_index.size_bytes >= config.segment_index_bytes
-        )
+            if (
+                segment.size + size > config.segment_bytes
+                or last_offset > self._roll_offset
+                or index_bytes + TIME_ENTRY.size > config.segment_index_bytes
+                or (first is not None and first >= 0 and max_timestamp - first > config.segment_ms)
+            ):
+                segment = self._roll(now_ms)
+        if not segment.size and max_timestamp >= 0:
+            segment.first_timestamp = max_timestamp
+        self._plan_roll()
+        return segment
 
     def maybe_roll(self, now_ms: int) -> bool:
         """Begin a new segment if the active one is as old as `segment.ms` allows; whether it did."""
@@ -351,11 +360,9 @@ class Log:
         return True
 
     def _roll(self, now_ms: int) -> Segment:
-        """Seal the active segment and begin another at the log's end."""
+        """Seal the active segment, which is not empty, and begin another at the log's end."""
         offset = self.log_end_offset
         try:
-            if self._active.size == 0:
-                return self._active
             self._cut_torn()
             self._active.seal()
             self.snapshot()
@@ -365,6 +372,7 @@ class Log:
         self._active.next_offset = offset
         self._segments.append(segment)
         self._bases.append(offset)
+        self._plan_roll()
         return segment
 
     def snapshot(self) -> None:
@@ -628,6 +636,7 @@ class Log:
         self._bases = [segment.base_offset for segment in segments]
         self.size_bytes = sum(segment.size for segment in segments)
         self.log_end_offset = segments[-1].next_offset
+        self._plan_roll()
 
     # Keeping
 
@@ -664,6 +673,7 @@ class Log:
 
     def update_config(self, config: TopicConfig) -> None:
         self.config = config
+        self._plan_roll()
 
     def close(self) -> None:
         """Flush, write down what opening again needs, and let go of the files."""

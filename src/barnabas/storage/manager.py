@@ -4,8 +4,8 @@ Owns which partition has its folder where, opening and closing all of them, crea
 
 Rules
   1. A new log goes to the directory with the fewest logs.
-  2. Deleting renames the folder to `<topic>-<partition>.<32 hex digits>-delete` at once; the files go later. A folder with such a name
-     found at the start is from a crash in between and is removed.
+  2. Deleting renames the folder to `<topic>-<partition>.<32 hex digits>-delete` at once; the files go later. A folder with such
+     a name found at the start is from a crash in between and is removed.
   3. A checkpoint is written only by the methods that say so; the caller decides when, and may run them in a thread.
 
 The ids for new names come from `new_id`, so that a simulation can repeat itself.
@@ -21,8 +21,8 @@ from uuid import UUID, uuid4
 
 from barnabas.clock import Clock
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import KafkaError, LogDirFailed
 from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError, LogDirFailed
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
@@ -206,7 +206,8 @@ class LogManager:
             directory.write(name, {key: offset for key, offset in offsets.items() if self._homes.get(key) is directory})
 
     def close(self) -> None:
-        """Close all logs, write the checkpoints and the marker that says so, unlock. Where a log fails to close, there is no marker.
+        """Close all logs, write the checkpoints and the marker that says so, unlock. Where a log fails to close, there is no
+        marker.
 
         Raises:
             LogDirFailed: the first failure, after all else is closed.
@@ -231,8 +232,8 @@ class LogManager:
             raise LogDirFailed(str(self.directories[0].path), str(error)) from error
         finally:
             self._unlock()
-        for error in failed.values():
-            raise error
+        for failure in failed.values():
+            raise failure
 
     def abandon(self) -> None:
         """Let go of everything as a crash would; for tests and simulations."""

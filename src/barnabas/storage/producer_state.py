@@ -133,7 +133,8 @@ class ProducerStates:
         if header.producer_epoch < entry.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Epoch of producer {header.producer_id} is {header.producer_epoch}, which is smaller than the last seen epoch {entry.epoch}",
+                f"Epoch of producer {header.producer_id} is {header.producer_epoch}, "
+                f"which is smaller than the last seen epoch {entry.epoch}",
             )
         if from_client and not header.attributes & CONTROL_BIT and header.base_sequence != 0 and entry.epoch != NO_PRODUCER_EPOCH:
             raise _out_of_order(header, entry)

@@ -8,8 +8,8 @@ Rules
   3. A lookup of an offset finds the first batch whose last offset is at or past it, so a gap left by compaction is stepped over.
   4. A sealed segment's file is opened at the first read, so a log of a thousand segments opens in no time.
 
-How it works: the sparse index has an entry for every `index.interval.bytes`. For the end of the active segment, which nearly every reader is at, the
-last batches' positions are kept besides (`_recent_*`): there a lookup is one bisection and no read.
+How it works: the sparse index has an entry for every `index.interval.bytes`. For the end of the active segment, which nearly
+every reader is at, the last batches' positions are kept besides (`_recent_*`): there a lookup is one bisection and no read.
 """
 
 from __future__ import annotations

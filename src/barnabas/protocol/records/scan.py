@@ -2,11 +2,13 @@
 
 Owns the fast answer to "do these bytes hold `count` well-formed records at offset deltas 0, 1, 2, ...". It says yes, with what
 the caller must still judge (timestamps, missing keys), or nothing at all: whatever is unusual, wrong or merely rare is left
-to `record.read_record`, which is slow, exact and words the errors. So every shortcut here needs to be right only when it says yes.
+to `record.read_record`, which is slow, exact and words the errors. So every shortcut here needs to be right only when it says
+yes.
 
 How it works: `scan_records` walks record by record with single-byte fast paths. When two neighbours have the same size it tries
 a run: records of the same layout have their structural bytes at one stride, so a strided slice of the bytes compares one of them
-for all records of the run in C. Records of one size (metrics, fixed keys, benchmarks) cost about 20 ns each that way instead of 500.
+for all records of the run in C. Records of one size (metrics, fixed keys, benchmarks) cost about 20 ns each that way instead of
+500.
 
 Ugly: the walk is one long function, as a call for each field would double its cost.
 """

@@ -1,6 +1,7 @@
 """What a leader checks before it takes a batch, and what it rewrites.
 
-Owns the checks of Kafka's LogValidator for magic 2, in Kafka's order, so that a batch that is wrong in two ways gets the same answer:
+Owns the checks of Kafka's LogValidator for magic 2, in Kafka's order, so that a batch that is wrong in two ways gets the same
+answer:
 
     base offset not 0, size over max.message.bytes, CRC, offset range against count, control batch, sequence
     then record by record: structure, offset delta, key on a compacted topic, timestamp
