@@ -1,0 +1,157 @@
+"""The four codecs of record batches, as the Java client writes and reads them.
+
+Owns the framing each codec has in a batch and the bound on what decompression may allocate.
+
+Rules
+  1. Decompression writes into a buffer of bounded size: a batch that unfolds to more than
+     `limits.MAX_DECOMPRESSED_BATCH_BYTES` is refused with MESSAGE_TOO_LARGE, on which a producer splits its batch.
+  2. Snappy is written in the framing of the Java library (a header, then blocks of 32 kB); plain snappy is read as well, for
+     librdkafka writes it.
+  3. LZ4 frames are written with independent blocks: Java's reader refuses linked ones.
+
+Ugly: the codecs do not say how large the result will be, so the buffer starts at a guess and grows, decompressing anew.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from enum import IntEnum
+
+import cramjam
+
+from barnabas import limits
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
+from barnabas.protocol.records.header import Buffer
+
+FIRST_GUESS = 8  # times the compressed size; JSON and logs compress to between a third and a tenth
+SMALLEST_BUFFER = 16 * 1024
+GROWTH = 4
+BUFFER_TOO_SMALL = "failed to write whole buffer"  # what the codecs say when the result does not fit
+
+SNAPPY_MAGIC = b"\x82SNAPPY\x00"
+SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)  # version, lowest compatible version
+SNAPPY_BLOCK = 32 * 1024
+INT32 = struct.Struct(">i")
+
+LZ4_FAST_LEVEL = 9  # Kafka's default level stands for the fast compressor, the others for the high one
+LZ4_FAST = 1
+
+
+class Compression(IntEnum):
+    """Codecs by their number in the attributes of a batch."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+NAMES = {"uncompressed": Compression.NONE, "gzip": Compression.GZIP, "snappy": Compression.SNAPPY, "lz4": Compression.LZ4,
+         "zstd": Compression.ZSTD}  # fmt: skip
+
+
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """`data` compressed; `level` is the codec's own, None its default."""
+    if codec == Compression.GZIP:
+        return bytes(cramjam.gzip.compress(data, level=6 if level is None or level < 0 else level))
+    if codec == Compression.SNAPPY:
+        return _compress_snappy(data)
+    if codec == Compression.LZ4:
+        return _compress_lz4(data, level)
+    if codec == Compression.ZSTD:
+        return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
+    return bytes(data)
+
+
+def decompress(codec: int, data: Buffer, limit: int = limits.MAX_DECOMPRESSED_BATCH_BYTES) -> bytes | bytearray:
+    """The bytes that `data` unfolds to.
+
+    Raises:
+        KafkaError: MESSAGE_TOO_LARGE beyond `limit`, INVALID_RECORD for bytes that are not of the codec,
+            UNSUPPORTED_COMPRESSION_TYPE for an unknown codec.
+    """
+    if codec == Compression.GZIP:
+        return _decompress_growing(cramjam.gzip.decompress_into, data, limit)
+    if codec == Compression.SNAPPY:
+        return _decompress_snappy(data, limit)
+    if codec == Compression.LZ4:
+        return _decompress_growing(cramjam.lz4.decompress_into, data, limit)
+    if codec == Compression.ZSTD:
+        return _decompress_growing(cramjam.zstd.decompress_into, data, limit)
+    if codec == Compression.NONE:
+        return bytes(data)
+    raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Unknown compression type id: {codec}")
+
+
+def _decompress_growing(decompress_into: Callable[..., int], data: Buffer, limit: int) -> bytearray:
+    size = min(limit, max(SMALLEST_BUFFER, FIRST_GUESS * len(data)))
+    while True:
+        out = bytearray(size)
+        try:
+            written = decompress_into(data, out)
+        except cramjam.DecompressionError as error:
+            if BUFFER_TOO_SMALL not in str(error):
+                raise _not_of_codec(error) from None
+            if size >= limit:
+                raise _too_large(limit) from None
+            size = min(limit, size * GROWTH)
+        else:
+            del out[written:]
+            return out
+
+
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    fast = level is None or level == LZ4_FAST_LEVEL
+    compressor = cramjam.lz4.Compressor(level=LZ4_FAST if fast else level, content_checksum=False, block_linked=False)
+    compressor.compress(bytes(data))
+    return bytes(compressor.finish())
+
+
+def _compress_snappy(data: Buffer) -> bytes:
+    parts = [SNAPPY_HEADER]
+    view = memoryview(data)
+    for start in range(0, len(view), SNAPPY_BLOCK):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + SNAPPY_BLOCK]))
+        parts += (INT32.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: Buffer, limit: int) -> bytes | bytearray:
+    view = memoryview(data)
+    if view[: len(SNAPPY_MAGIC)] != SNAPPY_MAGIC:
+        return _decompress_snappy_block(view, limit)
+    out = bytearray()
+    position = len(SNAPPY_HEADER)
+    while position < len(view):
+        if position + INT32.size > len(view):
+            raise _not_of_codec("snappy: a block without its length")
+        (size,) = INT32.unpack_from(view, position)
+        position += INT32.size
+        if size < 0 or position + size > len(view):
+            raise _not_of_codec("snappy: a block past the end")
+        out += _decompress_snappy_block(view[position : position + size], limit - len(out))
+        position += size
+    return out
+
+
+def _decompress_snappy_block(block: memoryview, limit: int) -> bytearray:
+    try:
+        size = cramjam.snappy.decompress_raw_len(block)
+        if size > limit:
+            raise _too_large(limit)
+        out = bytearray(size)
+        cramjam.snappy.decompress_raw_into(block, out)
+    except cramjam.DecompressionError as error:
+        raise _not_of_codec(error) from None
+    return out
+
+
+def _not_of_codec(reason: object) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, f"Failed to decompress record batch: {reason}")
+
+
+def _too_large(limit: int) -> KafkaError:
+    return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"The record batch unfolds to more than {limit} bytes.")

@@ -1,0 +1,222 @@
+"""What a leader checks before it takes a batch, and what it rewrites.
+
+Owns the checks of Kafka's LogValidator for magic 2, in Kafka's order, so that a batch that is wrong in two ways gets the same
+answer:
+
+    base offset not 0, size over max.message.bytes, CRC, offset range against count, control batch, sequence
+    then record by record: structure, offset delta, key on a compacted topic, timestamp
+
+Rules
+  1. Nothing is changed in the buffer that is handed in.
+  2. A batch that passes as it came is not copied. Rewritten are: the header where the timestamp type or the largest timestamp
+     differ (LogAppendTime, or a producer that miscounted), and the records where `compression.type` names another codec.
+  3. A batch of another origin than a client is trusted in what only clients can get wrong.
+
+Where we are stricter than Kafka: offset deltas of uncompressed batches are checked as well (Kafka checks those of compressed ones
+only, and serves the others to consumers as they are), and codecs 5 to 7 get their own error instead of UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from barnabas.config.topic import TopicConfig
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import InvalidRecordError, KafkaError
+from barnabas.protocol.records.compression import NAMES, Compression, compress
+from barnabas.protocol.records.header import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    CRC_START,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    LOG_APPEND_TIME_BIT,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Buffer,
+)
+from barnabas.protocol.records.record import assemble, invalid, read_record, records_of
+from barnabas.protocol.records.scan import scan_records
+
+MAX_INT64 = 2**63 - 1
+SHOWN_ERRORS = 3  # record errors named in the text; all are in the response's list
+
+
+class AppendOrigin(Enum):
+    """Who appends: a producer, a coordinator of this broker, or another replica."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+    REPLICATION = "replication"
+
+
+class ValidatedBatch(NamedTuple):
+    """A batch that may be appended.
+
+    Fields:
+        header: as it is to be stored, apart from base offset and leader epoch.
+        rewritten: None if the batch is stored as it came; else the whole batch anew, with CRC.
+    """
+
+    header: BatchHeader
+    rewritten: bytes | None
+
+
+CLIENT = AppendOrigin.CLIENT
+
+
+def validate_batch(
+    buffer: Buffer,
+    header: BatchHeader,
+    *,
+    config: TopicConfig,
+    now_ms: int,
+    origin: AppendOrigin,
+    position: int = 0,
+) -> ValidatedBatch:
+    """Check the batch at `position` of `buffer`, of which `header` was read there.
+
+    Raises:
+        KafkaError: INVALID_RECORD, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, UNSUPPORTED_COMPRESSION_TYPE.
+        InvalidRecordError: INVALID_RECORD or INVALID_TIMESTAMP with the records at fault.
+    """
+    size = header.batch_length + LENGTH_OVERHEAD
+    end = position + size
+    if origin is CLIENT and header.base_offset != 0:
+        raise invalid(f"The baseOffset of the record batch should be 0, but it is {header.base_offset}")
+    if size > config.max_message_bytes:
+        raise too_large(size, config)
+    if size < HEADER_SIZE or end > len(buffer):
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Record batch length {header.batch_length} does not fit its bytes.")
+    view = memoryview(buffer)
+    if crc32c(view[position + CRC_START : end]) != header.crc:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Record is corrupt (stored crc does not match).")
+    attributes = header.attributes
+    if origin is CLIENT and (
+        header.records_count <= 0
+        or header.last_offset_delta != header.records_count - 1
+        or attributes & CONTROL_BIT
+        or (header.base_sequence < 0 and header.producer_id != NO_PRODUCER_ID)
+    ):
+        raise _client_error(header)
+
+    codec = attributes & COMPRESSION_MASK
+    data = records_of(buffer, position, header) if codec else bytes(view[position + HEADER_SIZE : end])
+    max_timestamp = _check_records(data, header, config, now_ms)
+    if config.message_timestamp_type != "CreateTime":
+        attributes |= LOG_APPEND_TIME_BIT
+        max_timestamp = now_ms
+    target = codec if config.compression_type == "producer" or attributes & CONTROL_BIT else NAMES[config.compression_type]
+    if target == codec and max_timestamp == header.max_timestamp and attributes == header.attributes:
+        return ValidatedBatch(header, None)
+    return _rewrite(
+        header._replace(attributes=attributes & ~COMPRESSION_MASK | target, max_timestamp=max_timestamp),
+        view[position + HEADER_SIZE : end] if target == codec else compress(target, data, _level(target, config)),
+        config,
+    )
+
+
+def _check_records(data: bytes | bytearray, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:
+    """The largest timestamp of well-formed records."""
+    scan = scan_records(data, header.records_count)
+    if scan is None:
+        return _check_one_by_one(data, header, config, now_ms)
+    oldest = header.base_timestamp + scan.min_timestamp_delta
+    newest = header.base_timestamp + scan.max_timestamp_delta
+    if oldest < 0 or newest > MAX_INT64 or header.attributes & LOG_APPEND_TIME_BIT:
+        return _check_one_by_one(data, header, config, now_ms)
+    if now_ms - oldest > config.message_timestamp_before_max_ms or newest - now_ms > config.message_timestamp_after_max_ms:
+        return _check_one_by_one(data, header, config, now_ms)
+    if scan.has_null_key and "compact" in config.cleanup_policy:
+        return _check_one_by_one(data, header, config, now_ms)
+    return newest
+
+
+def _check_one_by_one(data: bytes | bytearray, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:
+    """As `_check_records`, slow and exact: the judge of everything unusual."""
+    compacted = "compact" in config.cleanup_policy and not header.attributes & CONTROL_BIT
+    check_time = config.message_timestamp_type == "CreateTime"
+    errors: list[tuple[int, str]] = []
+    code = ErrorCode.INVALID_RECORD
+    position, newest = 0, NO_TIMESTAMP
+    from_client = header._replace(attributes=header.attributes & ~LOG_APPEND_TIME_BIT)
+    for index in range(header.records_count):
+        record, position = read_record(data, position, from_client, index)
+        newest = max(newest, record.timestamp)
+        if record.offset != header.base_offset + index:
+            errors.append((index, f"Record {index} does not have incremental offsets, its offset delta is not {index}."))
+        elif compacted and record.key is None:
+            errors.append((index, "Compacted topic cannot accept message without key."))
+        elif check_time and not _is_in_time(record.timestamp, config, now_ms):
+            code = ErrorCode.INVALID_TIMESTAMP
+            errors.append((index, _time_error(record.timestamp, record.offset, config, now_ms)))
+        elif check_time and header.has_log_append_time:
+            code = ErrorCode.INVALID_TIMESTAMP
+            errors.append((index, "Message producer should not set timestamp type to LogAppendTime."))
+    if position != len(data):
+        raise invalid("Incorrect declared batch size, records still remaining in file.")
+    if errors:
+        raise InvalidRecordError(code, _summary(code, errors), errors)
+    return newest
+
+
+def _is_in_time(timestamp: int, config: TopicConfig, now_ms: int) -> bool:
+    if timestamp == NO_TIMESTAMP:
+        return True
+    before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+    return abs(timestamp) <= MAX_INT64 and now_ms - timestamp <= before and timestamp - now_ms <= after
+
+
+def _time_error(timestamp: int, offset: int, config: TopicConfig, now_ms: int) -> str:
+    earliest, latest = now_ms - config.message_timestamp_before_max_ms, now_ms + config.message_timestamp_after_max_ms
+    return (
+        f"Timestamp {timestamp} of message with offset {offset} is out of range. "
+        f"The timestamp should be within [{earliest}, {latest}]"
+    )
+
+
+def _summary(code: ErrorCode, errors: list[tuple[int, str]]) -> str:
+    if code == ErrorCode.INVALID_TIMESTAMP:
+        return "One or more records have been rejected due to invalid timestamp"
+    shown = "; ".join(f"{index}: {text}" for index, text in errors[:SHOWN_ERRORS])
+    return f"One or more records have been rejected due to {len(errors)} record errors in total, the first of them: {shown}"
+
+
+def _client_error(header: BatchHeader) -> KafkaError:
+    first, last, count = header.base_offset, header.last_offset, header.records_count
+    if last < first:
+        return invalid(f"Batch has an invalid offset range: [{first}, {last}]")
+    if count <= 0:
+        return invalid(f"Invalid reported count for record batch: {count}")
+    if last - first + 1 != count:
+        return invalid(f"Inconsistent batch offset range [{first}, {last}] and count of records {count}")
+    if header.is_control:
+        return invalid("Clients are not allowed to write control records")
+    return invalid(f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}")
+
+
+def _rewrite(header: BatchHeader, body: Buffer, config: TopicConfig) -> ValidatedBatch:
+    batch = assemble(header, body)
+    if len(batch) > config.max_message_bytes:
+        raise too_large(len(batch), config)
+    return ValidatedBatch(header._replace(batch_length=len(batch) - LENGTH_OVERHEAD), batch)
+
+
+def _level(codec: int, config: TopicConfig) -> int | None:
+    if codec == Compression.GZIP:
+        return config.compression_gzip_level
+    if codec == Compression.LZ4:
+        return config.compression_lz4_level
+    return config.compression_zstd_level if codec == Compression.ZSTD else None
+
+
+def too_large(size: int, config: TopicConfig) -> KafkaError:
+    limit = config.max_message_bytes
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The record batch size is {size} bytes which exceeds the maximum configured value of {limit}.",
+    )

@@ -1,0 +1,66 @@
+"""The aborted transactions of a segment, file `<base offset>.txnindex`: what readers of committed records must skip.
+
+Owns its entries, 34 bytes big-endian: version int16 = 0, producer id int64, first offset int64, last offset int64 (the
+marker's), last stable offset int64. Sorted by last offset. The file exists only once a transaction was aborted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from barnabas.storage.files import Files, write_all
+from barnabas.storage.producer_state import CompletedTransaction
+
+VERSION = 0
+ENTRY = struct.Struct(">hqqqq")
+
+
+class AbortedTransactions:
+    """The file of one segment; nothing of it is kept in memory."""
+
+    def __init__(self, files: Files, path: Path) -> None:
+        self._files = files
+        self.path = path
+
+    def __iter__(self) -> Iterator[CompletedTransaction]:
+        if self._files.exists(self.path):
+            data = self._files.read_file(self.path)
+            for _, producer_id, first, last, stable in ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY.size]):
+                yield CompletedTransaction(producer_id, first, last, True, stable)
+
+    def append(self, transaction: CompletedTransaction) -> None:
+        """Add an entry, unless the file has it already (the log is being read again)."""
+        entries = list(self)
+        if entries and entries[-1].last_offset >= transaction.last_offset:
+            return
+        self._write(len(entries), [transaction])
+
+    def truncate(self, end_offset: int) -> None:
+        """Keep the transactions that ended before `end_offset`."""
+        entries = list(self)
+        kept = [entry for entry in entries if entry.last_offset < end_offset]
+        if len(kept) < len(entries):
+            self._write(len(kept), [])
+
+    def sync(self) -> None:
+        if self._files.exists(self.path):
+            fileno = self._files.open(self.path)
+            try:
+                self._files.sync(fileno)
+            finally:
+                self._files.close(fileno)
+
+    def _write(self, count: int, added: list[CompletedTransaction]) -> None:
+        """Add entries behind the first `count`, and cut what follows."""
+        data = b"".join(
+            ENTRY.pack(VERSION, entry.producer_id, entry.first_offset, entry.last_offset, entry.last_stable_offset)
+            for entry in added
+        )
+        fileno = self._files.open(self.path, create=True)
+        try:
+            write_all(self._files, fileno, data, count * ENTRY.size)
+            self._files.truncate(fileno, count * ENTRY.size + len(data))
+        finally:
+            self._files.close(fileno)

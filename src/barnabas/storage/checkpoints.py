@@ -1,0 +1,133 @@
+"""The small text files of a log directory and of a partition's folder.
+
+Owns their formats, which are Kafka's:
+
+    recovery-point-offset-checkpoint, log-start-offset-checkpoint, replication-offset-checkpoint: a version line "0", the number
+        of entries, then `topic partition offset` a line
+    leader-epoch-checkpoint: the same with `epoch start-offset`
+    partition.metadata: "version: 0" and "topic_id: " with the id in URL-safe base64 without padding
+    meta.properties: a Java properties file
+
+Rules
+  1. They are replaced as a whole, so a reader sees the old text or the new one.
+  2. A file that does not parse is `CorruptLog`, never an empty one: offsets taken for 0 would delete records.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from uuid import UUID
+
+from barnabas.errors import CorruptLog
+from barnabas.storage.files import Files
+
+VERSION = "0"
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+META_PROPERTIES = "meta.properties"
+
+TopicPartition = tuple[str, int]
+
+
+def write_offsets(files: Files, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+    _write_lines(files, path, (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()), len(offsets))
+
+
+def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
+    """The offsets in a checkpoint; none if there is no such file."""
+    offsets: dict[TopicPartition, int] = {}
+    for line in _read_lines(files, path):
+        words = line.split()
+        if len(words) != 3:
+            raise _corrupt(path, line)
+        offsets[words[0], _number(path, words[1])] = _number(path, words[2])
+    return offsets
+
+
+def write_leader_epochs(files: Files, path: Path, entries: list[tuple[int, int]], *, sync: bool) -> None:
+    _write_lines(files, path, (f"{epoch} {offset}" for epoch, offset in entries), len(entries), sync=sync)
+
+
+def read_leader_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
+    entries = []
+    for line in _read_lines(files, path):
+        words = line.split()
+        if len(words) != 2:
+            raise _corrupt(path, line)
+        entries.append((_number(path, words[0]), _number(path, words[1])))
+    return entries
+
+
+def write_partition_metadata(files: Files, path: Path, topic_id: UUID) -> None:
+    files.replace_file(path, f"version: {VERSION}\ntopic_id: {encode_uuid(topic_id)}".encode(), sync=False)
+
+
+def read_partition_metadata(files: Files, path: Path) -> UUID | None:
+    """The topic's id; None if there is no such file."""
+    if not files.exists(path):
+        return None
+    for line in files.read_file(path).decode().splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "topic_id":
+            try:
+                return decode_uuid(value.strip())
+            except (ValueError, binascii.Error):
+                raise _corrupt(path, line) from None
+    raise _corrupt(path, "no topic_id")
+
+
+def write_properties(files: Files, path: Path, properties: Mapping[str, str]) -> None:
+    lines = [f"{name}={value}\n" for name, value in properties.items()]
+    files.replace_file(path, "".join(lines).encode())
+
+
+def read_properties(files: Files, path: Path) -> dict[str, str]:
+    """Names and values; none if there is no such file."""
+    if not files.exists(path):
+        return {}
+    lines = [line.strip() for line in files.read_file(path).decode().splitlines()]
+    pairs = (line.partition("=") for line in lines if line and not line.startswith(("#", "!")))
+    return {name.strip(): value.strip().replace("\\", "") for name, _, value in pairs}
+
+
+def encode_uuid(value: UUID) -> str:
+    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+
+
+def decode_uuid(text: str) -> UUID:
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+
+def _write_lines(files: Files, path: Path, lines: Iterable[str], count: int, *, sync: bool = True) -> None:
+    text = "\n".join([VERSION, str(count), *lines]) + "\n"
+    files.replace_file(path, text.encode(), sync=sync)
+
+
+def _read_lines(files: Files, path: Path) -> list[str]:
+    if not files.exists(path):
+        return []
+    lines = files.read_file(path).decode().splitlines()
+    if len(lines) < 2 or lines[0].strip() != VERSION:
+        raise _corrupt(path, lines[0] if lines else "an empty file")
+    count = _number(path, lines[1])
+    if count != len(lines) - 2:
+        raise _corrupt(path, f"{count} entries announced, {len(lines) - 2} found")
+    return lines[2:]
+
+
+def _number(path: Path, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise _corrupt(path, text) from None
+
+
+def _corrupt(path: Path, what: str) -> CorruptLog:
+    return CorruptLog(str(path), 0, f"not a line of it: {what!r}")

@@ -1,0 +1,97 @@
+"""One log directory: who owns it, how it was left, and the checkpoints in it.
+
+Owns `.lock` (held while a broker runs), `meta.properties` (which cluster, which broker), `.kafka_cleanshutdown` (present only
+between a clean stop and the next start) and the three offset checkpoints.
+
+Rules
+  1. The marker of a clean shutdown is removed before any log is opened: a crash right after the start must not find it.
+  2. A folder of another cluster or broker is refused, as is one that another process has locked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import UUID
+
+from barnabas.errors import LogDirFailed
+from barnabas.storage import checkpoints
+from barnabas.storage.checkpoints import TopicPartition
+from barnabas.storage.files import Files
+
+LOCK_FILE = ".lock"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+PROPERTIES_VERSION = "1"
+NO_BROKER_EPOCH = -1
+
+
+class LogDirectory:
+    """A locked log directory.
+
+    Args:
+        new_id: the `directory.id` it gets if it has none yet.
+
+    Raises:
+        LogDirFailed: it is in use, belongs to another broker, or cannot be written.
+    """
+
+    def __init__(self, path: Path, *, files: Files, broker_id: int, cluster_id: str, new_id: UUID) -> None:
+        self.path = path
+        self._files = files
+        try:
+            files.make_directory(path)
+            self._lock = files.lock(path / LOCK_FILE)
+            if self._lock is None:
+                raise LogDirFailed(str(path), "another broker is using it")
+            self._load_properties(broker_id, cluster_id, new_id)
+            self.was_clean = files.exists(path / CLEAN_SHUTDOWN_FILE)
+            files.unlink(path / CLEAN_SHUTDOWN_FILE)
+            files.sync_directory(path)
+        except OSError as error:
+            raise LogDirFailed(str(path), str(error)) from error
+        except LogDirFailed:
+            self.unlock()
+            raise
+
+    def _load_properties(self, broker_id: int, cluster_id: str, new_id: UUID) -> None:
+        path = self.path / checkpoints.META_PROPERTIES
+        found = checkpoints.read_properties(self._files, path)
+        owner = found.get("node.id", found.get("broker.id"))
+        if owner is not None and owner != str(broker_id):
+            raise LogDirFailed(str(self.path), f"it belongs to broker {owner}, this is broker {broker_id}")
+        if found.get("cluster.id", cluster_id) != cluster_id:
+            raise LogDirFailed(str(self.path), f"it belongs to cluster {found['cluster.id']}, this is cluster {cluster_id}")
+        self.id = checkpoints.decode_uuid(found["directory.id"]) if "directory.id" in found else new_id
+        properties = {
+            "version": PROPERTIES_VERSION,
+            "cluster.id": cluster_id,
+            "node.id": str(broker_id),
+            "directory.id": checkpoints.encode_uuid(self.id),
+        }
+        if not properties.items() <= found.items():
+            checkpoints.write_properties(self._files, path, properties)
+
+    def read(self, name: str) -> dict[TopicPartition, int]:
+        """The offsets of the checkpoint file `name`."""
+        return checkpoints.read_offsets(self._files, self.path / name)
+
+    def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        try:
+            checkpoints.write_offsets(self._files, self.path / name, offsets)
+        except OSError as error:
+            raise LogDirFailed(str(self.path), str(error)) from error
+
+    def mark_clean(self) -> None:
+        text = json.dumps({"version": 0, "brokerEpoch": NO_BROKER_EPOCH}, separators=(",", ":"))
+        self._files.replace_file(self.path / CLEAN_SHUTDOWN_FILE, text.encode())
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._files.close(self._lock)
+            self._lock = None
+
+
+def read_cluster_id(path: Path, files: Files) -> str | None:
+    """The cluster a log directory belongs to, None if it is new."""
+    return checkpoints.read_properties(files, path / checkpoints.META_PROPERTIES).get("cluster.id")

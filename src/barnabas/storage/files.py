@@ -1,0 +1,173 @@
+"""The file operations that the log stands on, so that a faulty disk can stand in for the real one.
+
+Owns the interface `Files` and its implementation over the operating system. Everything in `storage` that touches a file goes
+through it, and nothing else does (fetches send from the descriptors it hands out).
+
+Rules
+  1. Reads and writes name their position: nothing depends on a file's own offset, so that a thread may flush or read while the
+     loop appends, and a write that failed half way is simply written again.
+  2. Every method raises OSError as the system does; the callers say which log directory that concerns.
+  3. A new name (file created, renamed) is durable only after `sync_directory` of its folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+FILE_MODE = 0o644
+TEMPORARY_SUFFIX = ".tmp"
+
+
+class Files(Protocol):
+    """A file system, as much of it as the log needs. Descriptors are the operating system's, for `os.sendfile`."""
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        """A descriptor for reading and writing; the file is made if `create` and it is missing."""
+        ...
+
+    def close(self, fileno: int, /) -> None: ...
+
+    def pwrite(self, fileno: int, data: Buffer, position: int, /) -> int:
+        """Write at `position`; the number of bytes written, which may be fewer than given."""
+        ...
+
+    def pwritev(self, fileno: int, buffers: Sequence[Buffer], position: int, /) -> int:
+        """Write `buffers` one after the other at `position`."""
+        ...
+
+    def pread(self, fileno: int, size: int, position: int, /) -> bytes:
+        """At most `size` bytes from `position`; fewer at the end of the file."""
+        ...
+
+    def size(self, fileno: int, /) -> int: ...
+
+    def truncate(self, fileno: int, size: int, /) -> None: ...
+
+    def sync(self, fileno: int, /) -> None:
+        """Block until what was written to the file is on the disk."""
+        ...
+
+    def sync_directory(self, path: Path, /) -> None:
+        """Block until names created, renamed and removed in the folder are on the disk."""
+        ...
+
+    def exists(self, path: Path, /) -> bool: ...
+
+    def file_size(self, path: Path, /) -> int: ...
+
+    def list_directory(self, path: Path, /) -> list[str]:
+        """Names in the folder, sorted."""
+        ...
+
+    def make_directory(self, path: Path, /) -> None:
+        """Make the folder and those above it, unless they exist."""
+        ...
+
+    def remove_directory(self, path: Path, /) -> None:
+        """Remove an empty folder."""
+        ...
+
+    def rename(self, source: Path, target: Path, /) -> None:
+        """Move a file or folder; a file at `target` is replaced at once."""
+        ...
+
+    def unlink(self, path: Path, /) -> None:
+        """Remove a file; nothing happens if it is missing."""
+        ...
+
+    def read_file(self, path: Path, /) -> bytes: ...
+
+    def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        """Write a small file as a whole: after a crash it holds the old bytes or the new ones, never a part."""
+        ...
+
+    def lock(self, path: Path, /) -> int | None:
+        """A descriptor that holds the file locked against other processes until closed; None if one of them has it."""
+        ...
+
+
+class OsFiles:
+    """The real file system."""
+
+    # Taken over as they are, so that the append path pays for the system call and no Python frame around it.
+    close = staticmethod(os.close)
+    pwrite = staticmethod(os.pwrite)
+    pwritev = staticmethod(os.pwritev)
+    pread = staticmethod(os.pread)
+    truncate = staticmethod(os.ftruncate)
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE)
+
+    def size(self, fileno: int, /) -> int:
+        return os.fstat(fileno).st_size
+
+    def sync(self, fileno: int, /) -> None:
+        os.fdatasync(fileno)
+
+    def sync_directory(self, path: Path, /) -> None:
+        fileno = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fileno)
+        finally:
+            os.close(fileno)
+
+    def exists(self, path: Path, /) -> bool:
+        return path.exists()
+
+    def file_size(self, path: Path, /) -> int:
+        return path.stat().st_size
+
+    def list_directory(self, path: Path, /) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_directory(self, path: Path, /) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+
+    def remove_directory(self, path: Path, /) -> None:
+        path.rmdir()
+
+    def rename(self, source: Path, target: Path, /) -> None:
+        source.replace(target)
+
+    def unlink(self, path: Path, /) -> None:
+        path.unlink(missing_ok=True)
+
+    def read_file(self, path: Path, /) -> bytes:
+        return path.read_bytes()
+
+    def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+        fileno = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+        try:
+            write_all(self, fileno, data, 0)
+            if sync:
+                os.fsync(fileno)
+        finally:
+            os.close(fileno)
+        temporary.replace(path)
+        if sync:
+            self.sync_directory(path.parent)
+
+    def lock(self, path: Path, /) -> int | None:
+        fileno = self.open(path, create=True)
+        try:
+            fcntl.flock(fileno, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fileno)
+            return None
+        return fileno
+
+
+def write_all(files: Files, fileno: int, data: Buffer, position: int) -> None:
+    """Write all of `data` at `position`, in as many calls as it takes."""
+    view = memoryview(data)
+    while view:
+        written = files.pwrite(fileno, view, position)
+        view, position = view[written:], position + written

@@ -1,0 +1,73 @@
+"""At which offset each leader's reign began: what followers truncate by.
+
+Owns the list of (leader epoch, start offset) of a partition, both growing, and its file `leader-epoch-checkpoint`.
+A leader epoch's records lie in [its start offset, the next entry's start offset).
+
+Source: KIP-101, KIP-279.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+
+class LeaderEpochs:
+    """The epochs of one partition; `changed` says that the file is out of date."""
+
+    def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
+        self._entries = sorted(entries)
+        self.changed = False
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        return list(self._entries)
+
+    @property
+    def latest(self) -> int:
+        """The latest epoch, UNDEFINED_EPOCH before the first record."""
+        return self._entries[-1][0] if self._entries else UNDEFINED_EPOCH
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Records of `epoch` begin at `start_offset`; entries that this contradicts are dropped."""
+        if self._entries and self._entries[-1][0] == epoch:
+            return
+        self._entries = [entry for entry in self._entries if entry[0] < epoch and entry[1] < start_offset]
+        self._entries.append((epoch, start_offset))
+        self.changed = True
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The largest epoch at or below `epoch` and the offset its records end before; undefined ones if unknown."""
+        if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self.latest:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == self.latest:
+            return epoch, log_end_offset
+        after = bisect_right(self._entries, epoch, key=lambda entry: entry[0])
+        next_start = self._entries[after][1]
+        return (self._entries[after - 1][0] if after else epoch), next_start
+
+    def epoch_of(self, offset: int) -> int:
+        """The epoch in which the record at `offset` was written."""
+        after = bisect_right(self._entries, offset, key=lambda entry: entry[1])
+        return self._entries[after - 1][0] if after else UNDEFINED_EPOCH
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """The log now ends at `end_offset`."""
+        kept = [entry for entry in self._entries if entry[1] < end_offset]
+        self.changed |= len(kept) != len(self._entries)
+        self._entries = kept
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """The log now starts at `start_offset`: the epoch that holds it begins there."""
+        after = bisect_right(self._entries, start_offset, key=lambda entry: entry[1])
+        if not after or (self._entries[after - 1][1] == start_offset and after == 1):
+            return
+        self._entries = [(self._entries[after - 1][0], start_offset), *self._entries[after:]]
+        self.changed = True
+
+    def clear(self) -> None:
+        self.changed |= bool(self._entries)
+        self._entries = []

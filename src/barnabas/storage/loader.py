@@ -1,0 +1,291 @@
+"""Opening a log: from the files of a folder to the state that `Log` works on.
+
+Owns what is believed of the files and what is checked.
+
+    after a clean shutdown   indexes, snapshot and epochs are taken as they are; only the batches behind the last index entry of
+                             the last segment are looked at (4 kB or one batch), to learn where the log ends
+    after a crash            up to the recovery point everything was on the disk. From the last index entry before it, every
+                             batch is read and its CRC checked; the log ends before the first that is not whole. What follows is
+                             cut off, segments behind it are removed, indexes are written anew, and a warning says how much was
+                             dropped
+    in both cases            a segment without indexes, or with one that points past its end, gets new ones
+
+Rules
+  1. Nothing at or below the recovery point is dropped because of what lies behind it.
+  2. The producers' state is that of the newest good snapshot plus the batches behind it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from crc32c import crc32c
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.header import (
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_ID,
+    BatchHeader,
+)
+from barnabas.protocol.records.record import iterate_records
+from barnabas.storage import checkpoints
+from barnabas.storage.aborted import AbortedTransactions
+from barnabas.storage.files import Files
+from barnabas.storage.leader_epochs import LeaderEpochs
+from barnabas.storage.producer_state import ProducerStates
+from barnabas.storage.segment import (
+    ABORTED_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SUFFIXES,
+    Segment,
+    file_name,
+)
+from barnabas.storage.snapshot import decode_snapshot
+
+log = logging.getLogger(__name__)
+
+SCAN_BYTES = 1024 * 1024  # read at once when checking batches
+LEFTOVERS = (DELETED_SUFFIX, ".cleaned", ".tmp")
+
+
+@dataclass(slots=True)
+class LoadedLog:
+    """What `Log` starts from; the last segment is ready to grow."""
+
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    log_start_offset: int
+
+
+def load_log(
+    directory: Path,
+    *,
+    files: Files,
+    config: TopicConfig,
+    now_ms: int,
+    clean_shutdown: bool,
+    recovery_point: int,
+    log_start_offset: int,
+) -> LoadedLog:
+    """Load the log in `directory`, which exists; an empty one gets its first segment.
+
+    Raises:
+        CorruptLog: a file that is neither right nor what a crash leaves behind.
+        OSError: the disk does not work.
+    """
+    names = _without_leftovers(files, directory)
+    bases = [int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)]
+    epochs = LeaderEpochs(checkpoints.read_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS))
+    segments = [Segment.existing(files, directory, base, now_ms) for base in bases]
+    for segment, following in pairwise(segments):
+        segment.next_offset = following.base_offset
+    if segments:
+        segments = _recover(segments, epochs, config, None if clean_shutdown else recovery_point)
+        if segments[-1].next_offset < log_start_offset:
+            log.warning(
+                "log emptied directory=%s reason=%r",
+                directory,
+                f"it ends at {segments[-1].next_offset}, before its start {log_start_offset}",
+            )
+            for segment in segments:
+                remove_segment_files(files, segment)
+            segments = []
+    if not segments:
+        segments = [Segment.create(files, directory, log_start_offset, now_ms)]
+    log_start_offset = max(log_start_offset, segments[0].base_offset)
+    epochs.truncate_from_end(segments[-1].next_offset)
+    epochs.truncate_from_start(log_start_offset)
+    producers = load_producers(files, directory, segments)
+    return LoadedLog(segments, epochs, producers, log_start_offset)
+
+
+def _without_leftovers(files: Files, directory: Path) -> list[str]:
+    """Names of the folder, rid of what a crash left behind."""
+    names = []
+    for name in files.list_directory(directory):
+        if name.endswith(LEFTOVERS):
+            files.unlink(directory / name)
+        else:
+            names.append(name)
+    return names
+
+
+def _recover(segments: list[Segment], epochs: LeaderEpochs, config: TopicConfig, recovery_point: int | None) -> list[Segment]:
+    """The segments that hold good batches end to end, of which the last is ready to grow.
+
+    Args:
+        recovery_point: records below it are known to be whole, as are index entries for them; None: all are.
+    """
+    last = segments[-1]
+    for number, segment in enumerate(segments):
+        trusted = recovery_point if segment.has_index_files and _is_sane(segment) else segment.base_offset
+        if trusted is None and (segment is not last or _activate(segment)):
+            continue
+        if segment is not last and trusted is not None and segment.next_offset <= trusted:
+            continue
+        following = segment.next_offset
+        dropped = recover_segment(segment, epochs, config, segment.base_offset if trusted is None else trusted)
+        if dropped:
+            later = segments[number + 1 :]
+            _report(segment, dropped, later)
+            for lost in later:
+                remove_segment_files(segment.files, lost)
+            return segments[: number + 1]
+        if segment is not last:
+            segment.seal()
+            segment.next_offset = following
+    return segments
+
+
+def _activate(segment: Segment) -> bool:
+    """Take the last segment as it is; False where its end is not what a clean shutdown leaves."""
+    try:
+        segment.activate()
+    except CorruptLog as error:
+        log.warning("log not as it was closed file=%s position=%d reason=%r", error.path, error.position, error.reason)
+        return False
+    return True
+
+
+def _is_sane(segment: Segment) -> bool:
+    last = segment.index.last()
+    return last is None or last[1] < segment.size
+
+
+def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig, trusted_offset: int) -> int:
+    """Check the batches from `trusted_offset` on, cut the file behind the last good one, make the indexes anew.
+
+    Returns:
+        How many bytes were dropped.
+    """
+    size = segment.size
+    start = _trusted_position(segment, trusted_offset)
+    segment.recount_from(start)
+    for position, header in scan_batches(segment, start, size):
+        segment.appended(header.last_offset, header.size, header.max_timestamp, config.index_interval_bytes)
+        if header.partition_leader_epoch > epochs.latest:
+            epochs.assign(header.partition_leader_epoch, header.base_offset)
+        assert segment.size == position + header.size
+    if segment.size < size:
+        segment.files.truncate(segment.fileno, segment.size)
+    segment.index.write(exact=True)
+    segment.time_index.write(exact=True)
+    return size - segment.size
+
+
+def _trusted_position(segment: Segment, trusted_offset: int) -> int:
+    """Where to begin checking: at the last index entry below `trusted_offset`, if the batch there is the one it names."""
+    relative = trusted_offset - segment.base_offset
+    if relative > 0 and segment.has_index_files:
+        segment.index.load_active()
+        segment.time_index.load_active()
+        segment.index.truncate_below(key=relative)
+        last = segment.index.last()
+        if last is not None:
+            segment.time_index.truncate_below(value=last[0] + 1)
+            first = next(scan_batches(segment, last[1], segment.size), None)
+            if first is not None and first[1].last_offset == segment.base_offset + last[0]:
+                return last[1]
+    segment.index.start_empty()
+    segment.time_index.start_empty()
+    return 0
+
+
+def scan_batches(segment: Segment, start: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of every whole batch between two bytes of a segment, up to the first that is not whole and right."""
+    data, data_start = memoryview(b""), start
+    position, next_offset = start, segment.base_offset
+    while position + HEADER_SIZE <= end:
+        at = position - data_start
+        if at + HEADER_SIZE > len(data):
+            data, data_start, at = memoryview(segment.files.pread(segment.fileno, SCAN_BYTES, position)), position, 0
+            if len(data) < HEADER_SIZE:
+                return
+        header = BatchHeader._make(HEADER.unpack_from(data, at))
+        size = header.batch_length + LENGTH_OVERHEAD
+        if header.magic != MAGIC or size < HEADER_SIZE or position + size > end:
+            return
+        if header.base_offset < next_offset or header.last_offset_delta < 0:
+            return
+        if at + size > len(data):
+            data = memoryview(segment.files.pread(segment.fileno, max(SCAN_BYTES, size), position))
+            data_start, at = position, 0
+        if len(data) < size or crc32c(data[at + CRC_START : at + size]) != header.crc:
+            return
+        yield position, header
+        position, next_offset = position + size, header.next_offset
+
+
+def _report(segment: Segment, dropped: int, later: list[Segment]) -> None:
+    log.warning(
+        "log tail dropped file=%s end_offset=%d position=%d dropped_bytes=%d dropped_segments=%d dropped_segment_bytes=%d",
+        segment.path,
+        segment.next_offset,
+        segment.size,
+        dropped,
+        len(later),
+        sum(lost.size for lost in later),
+    )
+
+
+def remove_segment_files(files: Files, segment: Segment) -> None:
+    """Remove a segment's files at once."""
+    segment.close()
+    for suffix in (*SUFFIXES, SNAPSHOT_SUFFIX):
+        files.unlink(segment.directory / file_name(segment.base_offset, suffix))
+
+
+def snapshot_offsets(files: Files, directory: Path) -> list[int]:
+    """Offsets of the snapshots of a folder, rising."""
+    return [int(name.removesuffix(SNAPSHOT_SUFFIX)) for name in files.list_directory(directory) if name.endswith(SNAPSHOT_SUFFIX)]
+
+
+def load_producers(files: Files, directory: Path, segments: list[Segment]) -> ProducerStates:
+    """The producers at the end of `segments`; snapshots from behind it, and broken ones, are removed."""
+    end_offset = segments[-1].next_offset
+    producers, start = ProducerStates(), segments[0].base_offset
+    for offset in reversed(snapshot_offsets(files, directory)):
+        path = directory / file_name(offset, SNAPSHOT_SUFFIX)
+        if offset <= end_offset:
+            try:
+                producers, start = ProducerStates(decode_snapshot(files.read_file(path), path)), offset
+                break
+            except CorruptLog as error:
+                log.warning("snapshot dropped file=%s reason=%r", path, error.reason)
+        files.unlink(path)
+    for segment in segments:
+        if segment.next_offset > start:
+            _replay(segment, producers, start)
+    return producers
+
+
+def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
+    found = segment.find(max(start, segment.base_offset))
+    if found is None:
+        return
+    for position, header in segment.walk(found.position):
+        if header.producer_id == NO_PRODUCER_ID or header.base_offset < start:
+            continue
+        if header.is_control:
+            marker = next(iterate_records(segment.read_batch(position, header)), None)
+            completed = producers.update_marker(header, marker) if marker is not None else None
+            if completed is not None and completed.aborted:
+                aborted_of(segment).append(completed)
+        else:
+            producers.update(header, header.base_offset)
+
+
+def aborted_of(segment: Segment) -> AbortedTransactions:
+    return AbortedTransactions(segment.files, segment.directory / file_name(segment.base_offset, ABORTED_SUFFIX))

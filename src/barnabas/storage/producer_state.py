@@ -1,0 +1,228 @@
+"""What a partition remembers of its idempotent and transactional producers.
+
+Owns, for each producer id, its epoch and the last five batches, and which transactions are open. From it the leader tells a retry
+from a gap, and readers where the first undecided transaction begins.
+
+Rules
+  1. `check` changes nothing; `update` is called once the batch is in the file. The state is a function of the batches in the log,
+     so it can be rebuilt from a snapshot and the batches behind it.
+  2. A retry of one of the last five batches gets the offset it got the first time; an older one is out of order.
+  3. A producer that is not known may begin at any sequence: its records may have been deleted (KIP-360).
+  4. An entry with an open transaction never expires.
+
+Source: KIP-98 (idempotence and transactions), KIP-360, KIP-447. Ugly: a marker carries its decision in a record, so `update` of a
+control batch gets the batch's records as well.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
+from barnabas.protocol.records.header import (
+    CONTROL_BIT,
+    MAX_SEQUENCE,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+)
+from barnabas.protocol.records.record import Record
+
+KEPT_BATCHES = 5  # what a client may have in flight with idempotence on
+NO_COORDINATOR_EPOCH = -1
+NO_OFFSET = -1
+CONTROL_KEY = struct.Struct(">hh")  # version, kind
+CONTROL_VALUE = struct.Struct(">hi")  # version, coordinator epoch
+ABORT, COMMIT = 0, 1
+
+
+class AppendedBatch(NamedTuple):
+    """One of the last batches of a producer."""
+
+    first_sequence: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+@dataclass(slots=True)
+class ProducerEntry:
+    """One producer; `transaction_first_offset` is NO_OFFSET while no transaction is open."""
+
+    producer_id: int
+    epoch: int = NO_PRODUCER_EPOCH
+    coordinator_epoch: int = NO_COORDINATOR_EPOCH
+    last_timestamp: int = -1
+    transaction_first_offset: int = NO_OFFSET
+    batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=KEPT_BATCHES))
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction that a marker ended: offsets [first_offset, last_offset], the last one being the marker's."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+    last_stable_offset: int  # when it completed
+
+
+class ProducerStates:
+    """The producers of one partition."""
+
+    def __init__(self, entries: Iterable[ProducerEntry] = ()) -> None:
+        self._entries = {entry.producer_id: entry for entry in entries}
+        # First offset -> producer id, of open transactions in the order of their begin.
+        self._open = {
+            entry.transaction_first_offset: entry.producer_id
+            for entry in sorted(self._entries.values(), key=lambda entry: entry.transaction_first_offset)
+            if entry.transaction_first_offset != NO_OFFSET
+        }
+        self._unreplicated: dict[int, int] = {}  # first -> last offset, of ended ones that the high watermark has not passed
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[ProducerEntry]:
+        return iter(self._entries.values())
+
+    def get(self, producer_id: int) -> ProducerEntry | None:
+        return self._entries.get(producer_id)
+
+    def check(self, header: BatchHeader, *, from_client: bool) -> AppendedBatch | None:
+        """Whether the batch may be appended: None if so, or the batch that it repeats.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, TRANSACTION_COORDINATOR_FENCED.
+        """
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            return None
+        if header.producer_epoch == entry.epoch:
+            if not from_client or header.attributes & CONTROL_BIT:
+                return None
+            first = header.base_sequence
+            if entry.batches and first == (entry.batches[-1].last_sequence + 1) & MAX_SEQUENCE:
+                return None
+            last = header.last_sequence
+            for batch in entry.batches:
+                if batch.first_sequence == first and batch.last_sequence == last:
+                    return batch
+            if not entry.batches and first == 0:
+                return None
+            raise _out_of_order(header, entry)
+        if header.producer_epoch < entry.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {header.producer_id} is {header.producer_epoch}, "
+                f"which is smaller than the last seen epoch {entry.epoch}",
+            )
+        if from_client and not header.attributes & CONTROL_BIT and header.base_sequence != 0 and entry.epoch != NO_PRODUCER_EPOCH:
+            raise _out_of_order(header, entry)
+        return None
+
+    def check_marker(self, header: BatchHeader, coordinator_epoch: int) -> None:
+        """Refuse the marker of a transaction coordinator that was replaced."""
+        entry = self._entries.get(header.producer_id)
+        if entry is not None and coordinator_epoch < entry.coordinator_epoch:
+            raise KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, f"Coordinator epoch {coordinator_epoch} is out of date")
+
+    def update(self, header: BatchHeader, base_offset: int) -> None:
+        """A data batch of a producer was appended at `base_offset`."""
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            entry = self._entries[header.producer_id] = ProducerEntry(header.producer_id)
+        if entry.epoch != header.producer_epoch:
+            entry.epoch = header.producer_epoch
+            entry.batches.clear()
+        last_offset = base_offset + header.last_offset_delta
+        entry.batches.append(
+            AppendedBatch(header.base_sequence, header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp)
+        )
+        entry.last_timestamp = header.max_timestamp
+        if header.attributes & TRANSACTIONAL_BIT and entry.transaction_first_offset == NO_OFFSET:
+            entry.transaction_first_offset = base_offset
+            self._open[base_offset] = header.producer_id
+
+    def update_marker(self, header: BatchHeader, marker: Record) -> CompletedTransaction | None:
+        """A control batch was appended; the transaction it ended, if one was open. Other control records change nothing."""
+        decision = parse_marker(marker)
+        if decision is None:
+            return None
+        aborted, coordinator_epoch = decision
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            entry = self._entries[header.producer_id] = ProducerEntry(header.producer_id)
+        if entry.epoch != header.producer_epoch:
+            entry.epoch = header.producer_epoch
+            entry.batches.clear()
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_timestamp = marker.timestamp
+        first_offset = entry.transaction_first_offset
+        if first_offset == NO_OFFSET:
+            return None
+        entry.transaction_first_offset = NO_OFFSET
+        del self._open[first_offset]
+        self._unreplicated[first_offset] = marker.offset
+        stable = next(iter(self._open), marker.offset + 1)
+        return CompletedTransaction(header.producer_id, first_offset, marker.offset, aborted, stable)
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the first transaction begins that is open or whose end is not below `high_watermark`; None without one."""
+        for first, last in list(self._unreplicated.items()):
+            if last < high_watermark:
+                del self._unreplicated[first]
+        first_open = next(iter(self._open), None)
+        if not self._unreplicated:
+            return first_open
+        first_ended = min(self._unreplicated)
+        return first_ended if first_open is None else min(first_open, first_ended)
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that wrote nothing for `expiration_ms`; how many."""
+        expired = [
+            entry.producer_id
+            for entry in self._entries.values()
+            if entry.transaction_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self._entries[producer_id]
+        return len(expired)
+
+
+def parse_marker(record: Record) -> tuple[bool, int] | None:
+    """Whether a control record aborts, and its coordinator's epoch; None if it ends no transaction."""
+    if record.key is None or len(record.key) < CONTROL_KEY.size or record.value is None or len(record.value) < CONTROL_VALUE.size:
+        return None
+    _, kind = CONTROL_KEY.unpack_from(record.key)
+    if kind not in (ABORT, COMMIT):
+        return None
+    _, coordinator_epoch = CONTROL_VALUE.unpack_from(record.value)
+    return kind == ABORT, coordinator_epoch
+
+
+def _out_of_order(header: BatchHeader, entry: ProducerEntry) -> KafkaError:
+    return KafkaError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"Out of order sequence number for producer {header.producer_id}: {header.base_sequence} (incoming seq. number), "
+        f"{entry.last_sequence} (current end sequence number)",
+    )

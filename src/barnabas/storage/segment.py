@@ -1,0 +1,280 @@
+"""A segment: a stretch of the log in one file, with its two indexes.
+
+Owns `<base offset>.log`, where batches lie end to end, `.index` and `.timeindex`; finds the batch that holds an offset or a time.
+
+Rules
+  1. Only the last segment of a log (the active one) grows; the others are sealed and change only by being removed.
+  2. `size` is where the next batch goes. Bytes behind it (of a write that failed) do not exist.
+  3. A lookup of an offset finds the first batch whose last offset is at or past it, so a gap left by compaction is stepped over.
+  4. A sealed segment's file is opened at the first read, so a log of a thousand segments opens in no time.
+
+How it works: the sparse index has an entry for every `index.interval.bytes`. For the end of the active segment, which nearly
+every reader is at, the last batches' positions are kept besides (`_recent_*`): there a lookup is one bisection and no read.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.header import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
+from barnabas.storage.files import Files
+from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+ABORTED_SUFFIX = ".txnindex"
+DELETED_SUFFIX = ".deleted"
+SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX)
+
+RECENT_BATCHES = 256  # positions kept for the end of the active segment: 4 kB
+WALK_BYTES = 8 * 1024  # read at once when walking over headers: two index intervals
+NO_TIMESTAMP = -1
+
+
+class Position(NamedTuple):
+    """Where a batch begins, and a bound on its base offset from below."""
+
+    position: int
+    base_offset: int
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    return f"{base_offset:020d}{suffix}"
+
+
+class Segment:
+    """One segment; made by `Segment.create` or `Segment.existing`."""
+
+    __slots__ = (
+        "_fileno",
+        "_recent_last",
+        "_recent_positions",
+        "base_offset",
+        "bytes_since_index_entry",
+        "created_ms",
+        "directory",
+        "files",
+        "first_timestamp",
+        "index",
+        "max_timestamp",
+        "next_offset",
+        "offset_of_max_timestamp",
+        "path",
+        "size",
+        "synced",
+        "time_index",
+    )
+
+    def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int) -> None:
+        self.files = files
+        self.directory = directory
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.path = directory / file_name(base_offset, LOG_SUFFIX)
+        self.index = SparseIndex(files, directory / file_name(base_offset, INDEX_SUFFIX), OFFSET_ENTRY)
+        self.time_index = SparseIndex(files, directory / file_name(base_offset, TIME_INDEX_SUFFIX), TIME_ENTRY)
+        self.size = 0
+        self.next_offset = base_offset
+        self.max_timestamp = NO_TIMESTAMP
+        self.offset_of_max_timestamp = base_offset  # last offset of the batch that has it
+        self.first_timestamp: int | None = None  # of the first batch, once known; time to roll counts from it
+        self.bytes_since_index_entry = 0
+        self.synced = False  # whether its name is known to be durable
+        self._fileno: int | None = None
+        self._recent_last: array[int] = array("q")  # last offsets of the last batches
+        self._recent_positions: array[int] = array("q")
+
+    @classmethod
+    def create(cls, files: Files, directory: Path, base_offset: int, now_ms: int) -> Segment:
+        """A new, empty segment, ready to grow. Files left under its name are emptied."""
+        segment = cls(files, directory, base_offset, now_ms)
+        segment._fileno = files.open(segment.path, create=True)
+        files.truncate(segment._fileno, 0)
+        for index in (segment.index, segment.time_index):
+            index.start_empty()
+            index.write(exact=True)
+        return segment
+
+    @classmethod
+    def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int) -> Segment:
+        """A sealed segment on disk, nothing of it read but the sizes of its files."""
+        segment = cls(files, directory, base_offset, now_ms)
+        segment.size = files.file_size(segment.path)
+        segment.synced = True
+        if segment.has_index_files:
+            segment.index.load_sealed()
+            segment.time_index.load_sealed()
+            last = segment.time_index.last()
+            if last is not None:
+                segment.max_timestamp, segment.offset_of_max_timestamp = last[0], base_offset + last[1]
+        return segment
+
+    @property
+    def has_index_files(self) -> bool:
+        return self.files.exists(self.index.path) and self.files.exists(self.time_index.path)
+
+    @property
+    def fileno(self) -> int:
+        if self._fileno is None:
+            self._fileno = self.files.open(self.path)
+        return self._fileno
+
+    def appended(self, last_offset: int, size: int, max_timestamp: int, interval: int) -> None:
+        """A batch of `size` bytes was written at `self.size`. `interval`: `index.interval.bytes`."""
+        position = self.size
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.offset_of_max_timestamp = last_offset
+        if self.bytes_since_index_entry > interval:
+            self.index.append(last_offset - self.base_offset, position)
+            self.add_time_entry()
+            self.bytes_since_index_entry = 0
+        if len(self._recent_last) >= 2 * RECENT_BATCHES:
+            del self._recent_last[:RECENT_BATCHES], self._recent_positions[:RECENT_BATCHES]
+        self._recent_last.append(last_offset)
+        self._recent_positions.append(position)
+        self.bytes_since_index_entry += size
+        self.size = position + size
+        self.next_offset = last_offset + 1
+
+    def add_time_entry(self) -> None:
+        """Note the largest timestamp so far, if it grew since the last entry."""
+        last = self.time_index.last()
+        if self.max_timestamp > (NO_TIMESTAMP if last is None else last[0]):
+            self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
+
+    def find(self, offset: int) -> Position | None:
+        """The first batch whose last offset is at or past `offset`; None if there is none in this segment."""
+        recent = self._recent_last
+        slot = bisect_left(recent, offset)
+        if slot:  # an older batch is known, so none before is meant
+            if slot == len(recent):
+                return None
+            return Position(self._recent_positions[slot], recent[slot - 1] + 1)
+        if recent and not self._recent_positions[0]:
+            return Position(0, self.base_offset)
+        entry = self.index.floor(offset - self.base_offset)
+        for position, header in self.walk(entry[1] if entry else 0):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return Position(position, header.base_offset)
+        return None
+
+    def whole_batches_end(self, start: int, limit: int) -> int:
+        """The end of the last batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none."""
+        if limit >= self.size:
+            return self.size
+        recent = self._recent_positions
+        if recent and recent[0] <= limit:
+            return max(start, recent[bisect_right(recent, limit) - 1])
+        entry = self.index.floor_by_value(limit)
+        end = max(start, entry[1] if entry else 0)
+        for position, header in self.walk(end):
+            if position + header.batch_length + LENGTH_OVERHEAD > limit:
+                return position
+        return end
+
+    def batch_size(self, position: int) -> int:
+        """Bytes of the batch at `position`."""
+        data = self.files.pread(self.fileno, LENGTH_OVERHEAD, position)
+        return int.from_bytes(data[8:12], "big", signed=True) + LENGTH_OVERHEAD
+
+    def walk(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Positions and headers from the batch at `position` on.
+
+        Raises:
+            CorruptLog: what lies there is not a batch.
+        """
+        data, start = b"", position
+        while position < self.size:
+            if position + HEADER_SIZE > start + len(data):
+                data, start = self.files.pread(self.fileno, min(WALK_BYTES, self.size - position), position), position
+                if len(data) < HEADER_SIZE:
+                    raise CorruptLog(str(self.path), position, "a header is cut off")
+            header = BatchHeader._make(HEADER.unpack_from(data, position - start))
+            end = position + header.batch_length + LENGTH_OVERHEAD
+            if header.magic != MAGIC or header.batch_length < HEADER_SIZE - LENGTH_OVERHEAD or end > self.size:
+                raise CorruptLog(str(self.path), position, "no batch header")
+            yield position, header
+            position = end
+
+    def read_batch(self, position: int, header: BatchHeader) -> bytes:
+        return self.files.pread(self.fileno, header.size, position)
+
+    def find_time(self, timestamp: int) -> int:
+        """A position at or before the first batch that holds a record at or after `timestamp`."""
+        entry = self.time_index.floor(timestamp - 1)
+        if entry is None:
+            return 0
+        index_entry = self.index.floor(entry[1])
+        return index_entry[1] if index_entry else 0
+
+    def activate(self) -> None:
+        """Make the last segment of a log ready to grow again; what follows its last index entry is read."""
+        self.index.load_active()
+        self.time_index.load_active()
+        self.recount(self.index.last())
+
+    def recount(self, entry: tuple[int, int] | None) -> None:
+        """Learn from the batches behind the index entry `entry` what only memory knows."""
+        start = entry[1] if entry else 0
+        batches = list(self.walk(start))
+        interval = self.size
+        self.recount_from(start)
+        for _, header in batches:
+            self.appended(header.last_offset, header.size, header.max_timestamp, interval)
+
+    def recount_from(self, position: int) -> None:
+        """Go back to where the indexes end, at `position`; the batches behind it are to be `appended` again."""
+        del self._recent_last[:], self._recent_positions[:]
+        newest = self.time_index.last()
+        self.max_timestamp = newest[0] if newest else NO_TIMESTAMP
+        self.offset_of_max_timestamp = self.base_offset + (newest[1] if newest else 0)
+        self.size, self.next_offset, self.bytes_since_index_entry = position, self.base_offset, 0
+
+    def truncate(self, position: int) -> None:
+        """Cut the active segment at `position`, where a batch begins or the segment ends."""
+        self.files.truncate(self.fileno, position)
+        self.size = position
+        self.index.truncate_below(value=position)
+        last = self.index.last()
+        self.time_index.truncate_below(value=last[0] + 1 if last else 0)
+        for index in (self.index, self.time_index):
+            index.write(exact=True)
+        self.recount(last)
+        if not position:
+            self.first_timestamp = None
+
+    def load_first_timestamp(self) -> int | None:
+        """Time of the first batch; None while the segment is empty."""
+        if self.first_timestamp is None and self.size:
+            _, header = next(self.walk())
+            self.first_timestamp = header.max_timestamp
+        return self.first_timestamp
+
+    def seal(self) -> None:
+        """The segment no longer grows."""
+        self.add_time_entry()
+        self.index.seal()
+        self.time_index.seal()
+        self._recent_last, self._recent_positions = array("q"), array("q")
+
+    def sync(self) -> None:
+        """Block until everything written so far is on the disk; runs in a thread while the loop appends."""
+        self.files.sync(self.fileno)
+        self.index.sync()
+        self.time_index.sync()
+        if not self.synced:
+            self.files.sync_directory(self.directory)
+            self.synced = True
+
+    def close(self) -> None:
+        if self._fileno is not None:
+            self.files.close(self._fileno)
+            self._fileno = None
