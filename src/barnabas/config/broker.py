@@ -24,7 +24,7 @@ from barnabas.config.listeners import Endpoint, parse_listeners, parse_protocol_
 from barnabas.config.topic import TopicConfig, check_together
 from barnabas.errors import ConfigError
 
-LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.(.+)")
+LISTENER_KEY = r"listener\.name\.[^.]*\.(.+)"
 DEFAULTS: dict[str, Value] = {key.attribute: key.default for key in definitions.BROKER.values()}
 
 
@@ -169,7 +169,7 @@ class BrokerConfig(BrokerAttributes):
 def known_key(name: str) -> ConfigKey | None:
     """The key of a name, which may be prefixed with a listener's; None for an unknown one."""
     key = definitions.BROKER.get(name)
-    if key is None and (match := LISTENER_KEY.fullmatch(name)):
+    if key is None and (match := re.fullmatch(LISTENER_KEY, name)):
         key = definitions.BROKER.get(match[1])
     return key
 

@@ -51,6 +51,7 @@ class BrokerAttributes:
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
     num_io_threads: int
+    min_incremental_fetch_session_eviction_ms: int
     num_network_threads: int
     queued_max_request_bytes: int
     queued_max_requests: int

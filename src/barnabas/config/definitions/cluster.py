@@ -77,7 +77,7 @@ KEYS = (
               "How long metadata log and snapshots are kept."),
     ConfigKey("node.id", INT, 1, at_least(0), HIGH, READ_ONLY, HONOURED,
               "The number of this broker in its cluster."),
-    ConfigKey("process.roles", LIST, (), one_of("broker", "controller"), HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("process.roles", LIST, ("broker", "controller"), one_of("broker", "controller"), HIGH, READ_ONLY, NO_EFFECT,
               "Whether the node is broker, controller or both; here it is always both."),
 )
 # fmt: on

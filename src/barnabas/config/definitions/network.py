@@ -53,6 +53,8 @@ KEYS = (
               "Most partitions that one page of DescribeTopicPartitions holds."),
     ConfigKey("num.io.threads", INT, 8, at_least(1), HIGH, CLUSTER_WIDE, NO_EFFECT,
               "Threads that work on requests; here one event loop does."),
+    ConfigKey("min.incremental.fetch.session.eviction.ms", LONG, 120_000, at_least(0), LOW, READ_ONLY, HONOURED,
+              "How long an idle fetch session is safe from a smaller one that wants its place; fixed in Kafka.", hidden=True),
     ConfigKey("num.network.threads", INT, 3, at_least(1), HIGH, CLUSTER_WIDE, NO_EFFECT,
               "Threads that read and write sockets; here one event loop does."),
     ConfigKey("queued.max.request.bytes", LONG, -1, None, MEDIUM, READ_ONLY, HONOURED,
