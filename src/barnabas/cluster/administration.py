@@ -68,6 +68,7 @@ class Administration:
         self._running: set[asyncio.Task[object]] = set()
         self._stale = False
         self._producer_ids = range(0)
+        self._producer_id_turn = asyncio.Lock()
         self._closed = False
 
     @property
@@ -111,10 +112,11 @@ class Administration:
             return self._core.create_topics(requests)[0]
         return await self._run(lambda: self._core.create_topics(requests))
 
-    async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
+    async def auto_create(self, names: Iterable[str]) -> dict[str, ErrorCode]:
         """Make the topics that are missing, with the broker's defaults or as the internal topics they are.
 
-        Racing calls all succeed. Does not look at auto.create.topics.enable: that is the caller's to ask.
+        Returns the code of each topic that cannot be made. Racing calls all succeed. Does not look at auto.create.topics.enable:
+        that is the caller's to ask.
         """
         wanted = tuple(names)
         return await self._run(lambda: self._core.auto_create(wanted))
@@ -137,13 +139,11 @@ class Administration:
 
     async def next_producer_id(self) -> int:
         """A producer id that nobody was given before, across restarts and brokers."""
-        while not self._producer_ids:
-            await self._run(self._take_producer_ids)
-        first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
-        return first
-
-    def _take_producer_ids(self) -> tuple[range, Plan]:
-        return self._core.take_producer_ids() if not self._producer_ids else (self._producer_ids, Plan())
+        async with self._producer_id_turn:
+            if not self._producer_ids:
+                self._producer_ids = await self._run(self._core.take_producer_ids)
+            first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
+            return first
 
     async def _run(self, command: Command[R]) -> R:
         """Carry out a command in its turn, to the end."""
@@ -166,8 +166,6 @@ class Administration:
                     logger.info("event=metadata-conflict detail=%r", str(conflict))
                     self._stale = True
                     continue
-                if isinstance(answer, range):
-                    self._producer_ids = answer
                 await self._apply(self._core.committed(plan))
                 return answer
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the metadata changed too often meanwhile")

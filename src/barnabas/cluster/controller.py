@@ -135,16 +135,12 @@ class Controller:
         plan = PlanBuilder(self.versions)
         return self._topics(plan).create(requests), plan.build()
 
-    def auto_create(self, names: Iterable[str]) -> tuple[dict[str, KafkaError | None], Plan]:
-        """Make the topics that are missing; None for each that then exists."""
-        wanted = dict.fromkeys(names)
-        outcomes: dict[str, KafkaError | None] = {name: None for name in wanted if name in self.image.topics}
-        requests = [
-            internal_topic(name, self.config, alone=self._alone) or NewTopic(name) for name in wanted if name not in outcomes
-        ]
-        made, plan = self.create_topics(requests)
-        outcomes.update((outcome.name, outcome.error) for outcome in made)
-        return outcomes, plan
+    def auto_create(self, names: Iterable[str]) -> tuple[dict[str, ErrorCode], Plan]:
+        """Make the topics that are missing; the code of each that cannot be made."""
+        missing = [name for name in dict.fromkeys(names) if name not in self.image.topics]
+        requests = [internal_topic(name, self.config, alone=self._alone) or NewTopic(name) for name in missing]
+        outcomes, plan = self.create_topics(requests)
+        return {outcome.name: outcome.error.code for outcome in outcomes if outcome.error is not None}, plan
 
     def delete_topics(self, requests: Sequence[tuple[str | None, UUID]]) -> tuple[list[DeleteOutcome], Plan]:
         """Delete topics, each named or with its id."""

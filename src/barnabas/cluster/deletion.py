@@ -26,7 +26,7 @@ class DeleteOutcome(NamedTuple):
 def resolve_deletions(image: MetadataImage, requests: Sequence[tuple[str | None, UUID]]) -> list[DeleteOutcome]:
     """One outcome for each topic that is meant; one that is meant twice is refused once."""
     times = Counter(requests)
-    by_name = {name for name, topic_id in requests if topic_id == ZERO_UUID}
+    by_name = {name for name, topic_id in requests if name is not None and topic_id == ZERO_UUID}
     outcomes: dict[tuple[str | None, UUID], DeleteOutcome] = {}
     for request, count in times.items():
         outcome = _resolve(image, *request, count)

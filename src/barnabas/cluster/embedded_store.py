@@ -44,9 +44,16 @@ class EmbeddedStore:
             self._database = sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_S, cached_statements=32
             )
-            self._prepare()
         except sqlite3.Error as error:
             raise StoreUnavailable(f"{self.path}: {error}") from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self._database.close()
+            raise StoreUnavailable(f"{self.path}: {error}") from error
+        except StoreUnavailable:
+            self._database.close()
+            raise
 
     def _prepare(self) -> None:
         self._database.execute("PRAGMA journal_mode = WAL")

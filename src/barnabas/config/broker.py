@@ -24,7 +24,7 @@ from barnabas.config.listeners import Endpoint, parse_listeners, parse_protocol_
 from barnabas.config.topic import TopicConfig, check_together
 from barnabas.errors import ConfigError
 
-LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.(.+)")
+LISTENER_KEY = r"listener\.name\.[^.]*\.(.+)"
 DEFAULTS: dict[str, Value] = {key.attribute: key.default for key in definitions.BROKER.values()}
 
 
@@ -70,6 +70,9 @@ class BrokerConfig(BrokerAttributes):
                 values[key.attribute] = value
             if key.effect is Effect.NONE:
                 warnings.append(f"configuration key {name} is accepted and has no effect")
+        for one, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
+            if one in given and other not in given:
+                given[other] = given[one]
         config = cls(values, given)
         config.validate()
         return config, tuple(warnings)
@@ -95,8 +98,8 @@ class BrokerConfig(BrokerAttributes):
                 raise ConfigError("advertised.listeners", endpoint.host, "an address that clients can reach")
         if not names:
             raise ConfigError("listeners", ",".join(self.listeners), "at least one listener for clients")
-        if {"broker.id", "node.id"} <= self.given.keys() and self.broker_id != self.node_id:
-            raise ConfigError("broker.id", str(self.broker_id), f"the same as node.id ({self.node_id})")
+        if self.given.get("broker.id", "").strip() != self.given.get("node.id", "").strip():
+            raise ConfigError("broker.id", self.given["broker.id"], f"the same as node.id ({self.node_id})")
         for low, high in (("group.min.session.timeout.ms", "group.max.session.timeout.ms"),):
             minimum, maximum = getattr(self, low.replace(".", "_")), getattr(self, high.replace(".", "_"))
             if minimum > maximum:
@@ -166,7 +169,7 @@ class BrokerConfig(BrokerAttributes):
 def known_key(name: str) -> ConfigKey | None:
     """The key of a name, which may be prefixed with a listener's; None for an unknown one."""
     key = definitions.BROKER.get(name)
-    if key is None and (match := LISTENER_KEY.fullmatch(name)):
+    if key is None and (match := re.fullmatch(LISTENER_KEY, name)):
         key = definitions.BROKER.get(match[1])
     return key
 
@@ -183,13 +186,12 @@ def _first(preferred: int | None, otherwise: int) -> int:
 def _resolved(config: BrokerConfig) -> dict[str, Value]:
     """The keys that take another key's value when unset."""
     given = config.given
-    node_id = config.broker_id if "broker.id" in given and "node.id" not in given else config.node_id
-    broker_id = config.broker_id if "broker.id" in given else node_id
+    node_id = int(given.get("node.id", config.node_id))
     unset: tuple[str, ...] | None = None
     dirs, advertised = config.__dict__.get("log_dirs", unset), config.__dict__.get("advertised_listeners", unset)
     return {
         "node_id": node_id,
-        "broker_id": broker_id,
+        "broker_id": node_id,
         "log_dirs": config.log_dir if dirs is None else dirs,
         "advertised_listeners": config.listeners if advertised is None else advertised,
     }

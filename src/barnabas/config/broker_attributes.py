@@ -51,6 +51,7 @@ class BrokerAttributes:
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
     num_io_threads: int
+    min_incremental_fetch_session_eviction_ms: int
     num_network_threads: int
     queued_max_request_bytes: int
     queued_max_requests: int
@@ -117,11 +118,14 @@ class BrokerAttributes:
     auto_leader_rebalance_enable: bool
     controlled_shutdown_enable: bool
     delete_records_purgatory_purge_interval_requests: int
+    follower_replication_throttled_rate: int
     inter_broker_listener_name: str | None
     leader_imbalance_check_interval_seconds: int
+    leader_replication_throttled_rate: int
     num_replica_alter_log_dirs_threads: int | None
     num_replica_fetchers: int
     producer_purgatory_purge_interval_requests: int
+    replica_alter_log_dirs_io_max_bytes_per_second: int
     replica_fetch_backoff_ms: int
     replica_fetch_max_bytes: int
     replica_fetch_min_bytes: int

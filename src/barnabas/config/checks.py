@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from barnabas.config.definition import Value
 from barnabas.errors import ConfigError
 
-REPLICA = re.compile(r"\d+:\d+")
+REPLICA = r"\d+:\d+"
 REPLICAS_ALLOWED = (
     "must be the literal '*' or a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
 )
 RESET_ALLOWED = "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
-DURATION = re.compile(r"by_duration:[pP](?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
+DURATION = r"by_duration:[pP](?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?"
 
 
-@dataclass(frozen=True, slots=True)
 class Replicas:
     """`*`, or a list of partition:broker."""
 
     def __call__(self, key: str, value: Value) -> None:
         assert isinstance(value, tuple)
-        if value not in {(), ("*",)} and not all(REPLICA.fullmatch(word) for word in value):
+        if value not in {(), ("*",)} and not all(re.fullmatch(REPLICA, word) for word in value):
             raise ConfigError(key, f"[{', '.join(value)}]", f"{key} {REPLICAS_ALLOWED}")
 
     def __str__(self) -> str:
         return "*, or partition:broker, ..."
 
 
-@dataclass(frozen=True, slots=True)
 class OffsetReset:
     """Where a share group starts: a word, or a duration before now (ISO 8601)."""
 
     def __call__(self, key: str, value: Value) -> None:
         text = str(value)
-        if text not in {"latest", "earliest"} and not DURATION.fullmatch(text):
+        if text not in {"latest", "earliest"} and not re.fullmatch(DURATION, text, re.IGNORECASE):
             raise ConfigError(key, text, f"Invalid value `{text}` for configuration {key}. {RESET_ALLOWED}")
 
     def __str__(self) -> str:

@@ -12,9 +12,8 @@ Source of names, types, defaults and ranges: Apache Kafka 4.3, asked with Descri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from barnabas.errors import ConfigError
 
@@ -62,8 +61,7 @@ class Check(Protocol):
     def __call__(self, key: str, value: Value) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class InRange:
+class InRange(NamedTuple):
     low: float | None = None
     high: float | None = None
     also: float | None = None  # one value outside of the range that is allowed
@@ -84,8 +82,7 @@ class InRange:
         return text if self.also is None else f"{text} or {self.also}"
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(NamedTuple):
     """One word, or for a list every word, out of `words`."""
 
     words: tuple[str, ...]
@@ -112,7 +109,6 @@ class OneOf:
         return ", ".join(self.words)
 
 
-@dataclass(frozen=True, slots=True)
 class NotEmpty:
     def __call__(self, key: str, value: Value) -> None:
         if value == "":
@@ -122,8 +118,7 @@ class NotEmpty:
         return "not empty"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
+class ConfigKey(NamedTuple):
     """One key.
 
     Args:

@@ -23,6 +23,7 @@ from barnabas.config.synonyms import BROKER_KEY_OF_TOPIC, broker_key_of_group, b
 from barnabas.config.topic import TopicConfig
 
 UNKNOWN_TYPE = 0
+NO_DEFAULT = frozenset({"controller.listener.names", "node.id", "process.roles"})  # Kafka does not start without them
 
 
 class Source(IntEnum):
@@ -165,7 +166,7 @@ def _synonyms(name: str, layers: Layers) -> tuple[Synonym, ...]:
     ]
     for synonym in names:
         key = definitions.BROKER.get(synonym)
-        if key is not None and key.default is not None and not secret and synonym != "node.id":
+        if key is not None and key.default is not None and not secret and synonym not in NO_DEFAULT:
             found.append(Synonym(synonym, key.default_text(), Source.DEFAULT))
     start = next((i for i, synonym in enumerate(found) if synonym.name == name), len(found))
     return tuple(found[start:])
@@ -197,7 +198,8 @@ def _named_entry(name: str, key: ConfigKey | None, value: str | None, synonyms: 
     source = synonyms[0].source if synonyms else Source.DEFAULT
     if key is None:
         return ConfigEntry(name, value, source, True, True, UNKNOWN_TYPE, synonyms, "")
-    return ConfigEntry(name, value, source, key.scope is Scope.READ_ONLY, key.is_sensitive, key.type, synonyms, key.doc)
+    is_read_only = key.scope is Scope.READ_ONLY or name != key.name
+    return ConfigEntry(name, value, source, is_read_only, key.is_sensitive, key.type, synonyms, key.doc)
 
 
 def _entry(key: ConfigKey, value: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:

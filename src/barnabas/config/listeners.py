@@ -13,7 +13,7 @@ from typing import NamedTuple
 from barnabas.errors import ConfigError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-ADDRESS = re.compile(r"(?P<name>[^:/]+)://(?:\[(?P<v6>[0-9a-fA-F:.%]*)\]|(?P<host>[-\w.%]*)):(?P<port>-?\d+)")
+ADDRESS = r"(?P<name>[^:/]+)://(?:\[(?P<v6>[0-9a-fA-F:.%]*)\]|(?P<host>[-\w.%]*)):(?P<port>-?\d+)"
 
 
 class Endpoint(NamedTuple):
@@ -36,7 +36,7 @@ def parse_listeners(key: str, addresses: Sequence[str], protocols: dict[str, str
 
 
 def _parse_address(key: str, address: str, protocols: dict[str, str]) -> Endpoint:
-    match = ADDRESS.fullmatch(address)
+    match = re.fullmatch(ADDRESS, address)
     if match is None:
         raise ConfigError(key, address, "NAME://host:port, several separated by commas")
     port = int(match["port"])

@@ -1,0 +1,152 @@
+"""The cluster described, topics described a page at a time, and producer ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.metadata import MetadataImage, PartitionState, Topic
+from barnabas.cluster.topics import check_name
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from barnabas.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    ResponseCursor,
+)
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+BROKER_ENDPOINT, CONTROLLER_ENDPOINT = 1, 2
+NO_PRODUCER_ID, NO_EPOCH = -1, -1
+
+
+def handle_describe_cluster(broker: Broker, context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """DescribeCluster (api 60)."""
+    if request.endpoint_type == CONTROLLER_ENDPOINT:
+        reason = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        return DescribeClusterResponse(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message=reason)
+    if request.endpoint_type != BROKER_ENDPOINT:
+        reason = f"Unsupported endpoint type {request.endpoint_type}"
+        return DescribeClusterResponse(error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=reason)
+    metadata = broker.metadata
+    brokers = []
+    for registration in metadata.brokers.values():
+        endpoint = registration.endpoint(context.listener)
+        if endpoint is not None:
+            brokers.append(
+                DescribeClusterBroker(
+                    broker_id=registration.broker_id, host=endpoint.host, port=endpoint.port, rack=registration.rack
+                )
+            )
+    return DescribeClusterResponse(
+        error_message=None,
+        cluster_id=metadata.cluster_id,
+        controller_id=metadata.controller_id,
+        brokers=brokers,
+        cluster_authorized_operations=ALL_ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED,
+    )
+
+
+def handle_describe_topic_partitions(
+    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    """DescribeTopicPartitions (api 75, KIP-966): topics in the order of their names, from the cursor on, as many as fit."""
+    names = sorted({topic.name for topic in request.topics})
+    cursor = request.cursor
+    if cursor is not None and (cursor.partition_index < 0 or not any(name >= cursor.topic_name for name in names)):
+        return DescribeTopicPartitionsResponse(topics=[_refused(name, ErrorCode.INVALID_REQUEST) for name in names])
+    most = broker.config.max_request_partition_size_limit
+    left = min(max(request.response_partition_limit, 1), most)
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        if cursor is not None and name < cursor.topic_name:
+            continue
+        if left == 0:
+            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=ResponseCursor(topic_name=name, partition_index=0))
+        first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+        answer, count = _topic(broker.metadata, name, first, left)
+        topics.append(answer)
+        left -= len(answer.partitions)
+        if first + len(answer.partitions) < count:
+            next_cursor = ResponseCursor(topic_name=name, partition_index=first + len(answer.partitions))
+            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
+    return DescribeTopicPartitionsResponse(topics=topics, next_cursor=None)
+
+
+def _topic(metadata: MetadataImage, name: str, first: int, limit: int) -> tuple[DescribeTopicPartitionsResponseTopic, int]:
+    try:
+        check_name(name)
+    except KafkaError as error:
+        return _refused(name, error.code), 0
+    topic = metadata.topic(name)
+    if topic is None:
+        return _refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0
+    return _described(topic, metadata, first, limit), len(topic.partitions)
+
+
+def _described(topic: Topic, metadata: MetadataImage, first: int, limit: int) -> DescribeTopicPartitionsResponseTopic:
+    states = topic.partitions[first : first + limit]
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[_partition(first + place, state, metadata) for place, state in enumerate(states)],
+        topic_authorized_operations=ALL_ON_TOPIC,
+    )
+
+
+def _partition(index: int, state: PartitionState, metadata: MetadataImage) -> DescribeTopicPartitionsResponsePartition:
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE if state.leader in metadata.brokers else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=index,
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=state.replicas,
+        isr_nodes=state.isr,
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=[replica for replica in state.replicas if replica not in metadata.brokers],
+    )
+
+
+def _refused(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+
+
+async def handle_init_producer_id(
+    broker: Broker, context: RequestContext, request: InitProducerIdRequest
+) -> InitProducerIdResponse:
+    """InitProducerId (api 22) for idempotent producers.
+
+    An idempotent producer gets a new id whatever it had before. Transactions are not served: a transactional id is answered
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which clients report at once, where COORDINATOR_NOT_AVAILABLE would have them try
+    for ever.
+    """
+    code = _refusal(request)
+    if code is not ErrorCode.NONE:
+        return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
+    try:
+        producer_id = await broker.controller.next_producer_id()
+    except KafkaError as error:
+        return InitProducerIdResponse(error_code=error.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+def _refusal(request: InitProducerIdRequest) -> ErrorCode:
+    has_id, has_epoch = request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_EPOCH
+    if request.transactional_id == "" or has_id != has_epoch:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE if request.transactional_id is None else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+HANDLERS = {22: handle_init_producer_id, 60: handle_describe_cluster, 75: handle_describe_topic_partitions}

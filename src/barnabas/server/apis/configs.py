@@ -1,0 +1,210 @@
+"""Settings of topics, brokers, loggers, groups and client metrics: described, changed, listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.configs import ALL_BROKERS, AlterOperation, Change, ResourceChange
+from barnabas.cluster.metadata import ResourceType
+from barnabas.cluster.topics import check_name
+from barnabas.config.describe import (
+    ConfigEntry,
+    Source,
+    all_brokers_entries,
+    broker_entries,
+    client_metrics_entries,
+    group_entries,
+    topic_entries,
+)
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages import alter_configs as legacy
+from barnabas.protocol.messages import incremental_alter_configs as incremental
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from barnabas.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from barnabas.server.apis.loggers import alter_loggers, check_logger_resource, logger_entries
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+FIRST_LIST_VERSION_WITH_TYPES = 1
+
+
+def handle_describe_configs(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """DescribeConfigs (api 32)."""
+    results = []
+    for resource in request.resources:
+        result = DescribeConfigsResult(
+            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
+        )
+        try:
+            entries = _describe(broker, resource.resource_type, resource.resource_name, resource.configuration_keys)
+            result.configs = [_shown(entry, request) for entry in entries]
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, error.message or ""
+        results.append(result)
+    return DescribeConfigsResponse(results=results)
+
+
+def _describe(broker: Broker, kind: int, name: str, keys: Sequence[str] | None) -> list[ConfigEntry]:
+    metadata, controller = broker.metadata, broker.controller
+    if kind == ResourceType.TOPIC:
+        check_name(name)
+        if metadata.topic(name) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topic_entries(metadata.topic_config(name), controller.layers, keys)
+    if kind == ResourceType.BROKER:
+        if name == ALL_BROKERS:
+            return all_brokers_entries(metadata.config(ResourceType.BROKER, name), keys)
+        _check_broker_id(name, broker.config.node_id, "or empty string, but ")
+        return broker_entries(controller.layers, keys)
+    if kind == ResourceType.BROKER_LOGGER:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+        _check_broker_id(name, broker.config.node_id)
+        return logger_entries(keys)
+    if kind == ResourceType.GROUP:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        return group_entries(metadata.config(ResourceType.GROUP, name), controller.layers, keys)
+    if kind == ResourceType.CLIENT_METRICS:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        return client_metrics_entries(metadata.config(ResourceType.CLIENT_METRICS, name), keys)
+    raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
+
+
+def _check_broker_id(name: str, node_id: int, otherwise: str = "but ") -> None:
+    digits = name.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != node_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id} {otherwise}received {name}")
+
+
+def _shown(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.is_read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in synonyms],
+        config_type=entry.config_type,
+        documentation=entry.documentation if request.include_documentation or entry.source is Source.BROKER_LOGGER else None,
+    )
+
+
+async def handle_alter_configs(
+    broker: Broker, context: RequestContext, request: legacy.AlterConfigsRequest
+) -> legacy.AlterConfigsResponse:
+    """AlterConfigs (api 33): the settings given are all that a resource has afterwards."""
+    changes = [
+        ResourceChange(r.resource_type, r.resource_name, [(c.name, AlterOperation.SET, c.value) for c in r.configs], True)
+        for r in request.resources
+    ]
+    outcomes = await _alter(broker, changes, validate_only=request.validate_only)
+    return legacy.AlterConfigsResponse(
+        responses=[
+            legacy.AlterConfigsResourceResponse(
+                error_code=code, error_message=message, resource_type=change.kind, resource_name=change.name
+            )
+            for change, (code, message) in zip(changes, outcomes, strict=True)
+        ]
+    )
+
+
+async def handle_incremental_alter_configs(
+    broker: Broker, context: RequestContext, request: incremental.IncrementalAlterConfigsRequest
+) -> incremental.IncrementalAlterConfigsResponse:
+    """IncrementalAlterConfigs (api 44)."""
+    changes = [
+        ResourceChange(r.resource_type, r.resource_name, [(c.name, c.config_operation, c.value) for c in r.configs])
+        for r in request.resources
+    ]
+    loggers = [change for change in changes if change.kind == ResourceType.BROKER_LOGGER]
+    others = [change for change in changes if change.kind != ResourceType.BROKER_LOGGER]
+    outcomes = iter(await _alter(broker, others, validate_only=request.validate_only))
+    told = {id(change): _alter_loggers(broker, change, loggers, validate_only=request.validate_only) for change in loggers}
+    responses = []
+    for change in changes:
+        code, message = told[id(change)] if id(change) in told else next(outcomes)
+        responses.append(
+            incremental.AlterConfigsResourceResponse(
+                error_code=code, error_message=message, resource_type=change.kind, resource_name=change.name
+            )
+        )
+    return incremental.IncrementalAlterConfigsResponse(responses=responses)
+
+
+async def _alter(broker: Broker, changes: Sequence[ResourceChange], *, validate_only: bool) -> list[tuple[ErrorCode, str | None]]:
+    try:
+        outcomes = await broker.controller.alter_configs(changes, validate_only=validate_only)
+    except KafkaError as error:
+        outcomes = [error] * len(changes)
+    return [(ErrorCode.NONE, None) if error is None else (error.code, error.message) for error in outcomes]
+
+
+def _alter_loggers(
+    broker: Broker, change: ResourceChange, loggers: Sequence[ResourceChange], *, validate_only: bool
+) -> tuple[ErrorCode, str | None]:
+    changes: Sequence[Change] = change.changes
+    try:
+        if sum(other.name == change.name for other in loggers) > 1:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        if len({name for name, _, _ in changes}) < len(changes):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        check_logger_resource(change.name, broker.config.node_id)
+        alter_loggers(changes, validate_only=validate_only)
+    except KafkaError as error:
+        return error.code, error.message
+    return ErrorCode.NONE, None
+
+
+def handle_list_config_resources(
+    broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
+) -> ListConfigResourcesResponse:
+    """ListConfigResources (api 74): what has, or may have, settings (KIP-1142); version 0 lists client metrics only."""
+    if context.api_version < FIRST_LIST_VERSION_WITH_TYPES:
+        wanted = {int(ResourceType.CLIENT_METRICS)}
+    else:
+        wanted = set(request.resource_types) or {int(kind) for kind in ResourceType}
+    if not wanted <= {int(kind) for kind in ResourceType}:
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    metadata = broker.metadata
+    brokers = [str(broker_id) for broker_id in metadata.brokers]
+    names = {
+        ResourceType.TOPIC: list(metadata.topics),
+        ResourceType.BROKER: brokers,
+        ResourceType.BROKER_LOGGER: brokers,
+        ResourceType.GROUP: [name for kind, name in metadata.configs if kind is ResourceType.GROUP],
+        ResourceType.CLIENT_METRICS: [name for kind, name in metadata.configs if kind is ResourceType.CLIENT_METRICS],
+    }
+    resources = [
+        ConfigResource(resource_name=name, resource_type=kind) for kind in ResourceType if kind in wanted for name in names[kind]
+    ]
+    return ListConfigResourcesResponse(config_resources=resources)
+
+
+HANDLERS = {
+    32: handle_describe_configs,
+    33: handle_alter_configs,
+    44: handle_incremental_alter_configs,
+    74: handle_list_config_resources,
+}

@@ -1,0 +1,63 @@
+"""How much each partition takes on disk, by log directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.errors import ErrorCode
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+
+def handle_describe_log_dirs(broker: Broker, context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """DescribeLogDirs (api 35); partitions that are not on this broker are left out, as in Kafka."""
+    found = _sizes(broker, request)
+    directories = dict.fromkeys(os.path.abspath(directory) for directory in broker.config.log_dirs)
+    return DescribeLogDirsResponse(results=[_directory(path, found.get(path, {})) for path in directories])
+
+
+def _sizes(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, dict[str, list[DescribeLogDirsPartition]]]:
+    """Partitions by topic by directory."""
+    result: dict[str, dict[str, list[DescribeLogDirsPartition]]] = {}
+    for name, partitions in _asked(broker, request):
+        for partition in dict.fromkeys(partitions):
+            log = broker.logs.get(name, partition)
+            if log is not None:
+                directory = os.path.abspath(Path(log.directory).parent)
+                size = DescribeLogDirsPartition(partition_index=partition, partition_size=log.size_bytes)
+                result.setdefault(directory, {}).setdefault(name, []).append(size)
+    return result
+
+
+def _asked(broker: Broker, request: DescribeLogDirsRequest) -> Iterable[tuple[str, Iterable[int]]]:
+    if request.topics is not None:
+        return [(wanted.topic, wanted.partitions) for wanted in request.topics]
+    return [(topic.name, range(len(topic.partitions))) for topic in broker.metadata.topics.values()]
+
+
+def _directory(path: str, topics: dict[str, list[DescribeLogDirsPartition]]) -> DescribeLogDirsResult:
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
+    return DescribeLogDirsResult(
+        log_dir=path,
+        topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        total_bytes=disk.f_blocks * disk.f_frsize,
+        usable_bytes=disk.f_bavail * disk.f_frsize,
+    )
+
+
+HANDLERS = {35: handle_describe_log_dirs}

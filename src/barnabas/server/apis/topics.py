@@ -1,0 +1,126 @@
+"""Topics made, deleted and given more partitions. Thin: what is asked goes to the controller, what it says goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.deletion import DeleteOutcome
+from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome
+from barnabas.config.describe import Layers, topic_entries
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+FIRST_DELETE_VERSION_WITH_IDS = 6
+FIRST_DELETE_VERSION_WITH_DISABLED_CODE = 3
+
+
+async def handle_create_topics(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    """CreateTopics (api 19)."""
+    wanted = [
+        NewTopic(
+            topic.name,
+            topic.num_partitions,
+            topic.replication_factor,
+            [(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments],
+            [(config.name, config.value) for config in topic.configs],
+        )
+        for topic in request.topics
+    ]
+    try:
+        outcomes = await broker.controller.create_topics(wanted, validate_only=request.validate_only)
+    except KafkaError as error:
+        outcomes = [TopicOutcome(name, error) for name in dict.fromkeys(topic.name for topic in wanted)]
+    layers = broker.controller.layers
+    return CreateTopicsResponse(topics=[_created(outcome, layers, validated=request.validate_only) for outcome in outcomes])
+
+
+def _created(outcome: TopicOutcome, layers: Layers, *, validated: bool) -> CreatableTopicResult:
+    topic = outcome.topic
+    if outcome.error is not None or topic is None:
+        code, message = _told(outcome.error)
+        return CreatableTopicResult(
+            name=outcome.name, error_code=code, error_message=message, num_partitions=-1, replication_factor=-1, configs=[]
+        )
+    configs = [
+        CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.is_read_only,
+            config_source=entry.source,
+            is_sensitive=entry.is_sensitive,
+        )
+        for entry in topic_entries(outcome.settings or {}, layers)
+    ]
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=ZERO_UUID if validated else topic.topic_id,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        error_message=None,
+        configs=configs,
+    )
+
+
+async def handle_delete_topics(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    """DeleteTopics (api 20)."""
+    version = context.api_version
+    if version >= FIRST_DELETE_VERSION_WITH_IDS:
+        wanted = [(topic.name, topic.topic_id) for topic in request.topics]
+    else:
+        wanted = [(name, ZERO_UUID) for name in request.topic_names]
+    try:
+        outcomes = await broker.controller.delete_topics(wanted)
+    except KafkaError as error:
+        outcomes = [DeleteOutcome(name, topic_id, error) for name, topic_id in dict.fromkeys(wanted)]
+    return DeleteTopicsResponse(responses=[_deleted(outcome, version) for outcome in outcomes])
+
+
+def _deleted(outcome: DeleteOutcome, version: int) -> DeletableTopicResult:
+    code, message = _told(outcome.error)
+    if code == ErrorCode.TOPIC_DELETION_DISABLED and version < FIRST_DELETE_VERSION_WITH_DISABLED_CODE:
+        code = ErrorCode.INVALID_REQUEST
+    return DeletableTopicResult(name=outcome.name, topic_id=outcome.topic_id, error_code=code, error_message=message)
+
+
+async def handle_create_partitions(
+    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
+    """CreatePartitions (api 37)."""
+    wanted = [MorePartitions(topic.name, topic.count, _assignments(topic.assignments)) for topic in request.topics]
+    try:
+        outcomes = await broker.controller.create_partitions(wanted, validate_only=request.validate_only)
+    except KafkaError as error:
+        outcomes = [TopicOutcome(name, error) for name in dict.fromkeys(topic.name for topic in wanted)]
+    results = []
+    for outcome in outcomes:
+        code, message = _told(outcome.error)
+        results.append(CreatePartitionsTopicResult(name=outcome.name, error_code=code, error_message=message))
+    return CreatePartitionsResponse(results=results)
+
+
+def _assignments(assignments: Sequence[object] | None) -> list[Sequence[int]] | None:
+    return None if assignments is None else [assignment.broker_ids for assignment in assignments]  # type: ignore[attr-defined]
+
+
+def _told(error: KafkaError | None) -> tuple[ErrorCode, str | None]:
+    return (ErrorCode.NONE, None) if error is None else (error.code, error.message)
+
+
+HANDLERS = {19: handle_create_topics, 20: handle_delete_topics, 37: handle_create_partitions}

@@ -1,0 +1,111 @@
+"""A broker with everything that the administrative handlers ask for, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from barnabas.cluster.administration import Administration
+from barnabas.cluster.instructions import CreateLog, DeleteLog, Instruction
+from barnabas.cluster.memory_store import MemoryStore
+from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
+from barnabas.cluster.store import MetadataStore
+from barnabas.config.broker import BrokerConfig
+from barnabas.config.listeners import Endpoint
+from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages import APIS
+from barnabas.server.apis import cluster, configs, log_dirs, metadata, topics
+
+HANDLERS = {**topics.HANDLERS, **configs.HANDLERS, **cluster.HANDLERS, **log_dirs.HANDLERS, **metadata.HANDLERS}
+
+
+class Context(NamedTuple):
+    api_version: int
+    listener: str = "PLAINTEXT"
+    client_id: str | None = "test"
+    client_host: str = "127.0.0.1"
+    principal: str = "User:ANONYMOUS"
+
+
+class FakeLog(NamedTuple):
+    directory: Path
+    size_bytes: int = 0
+
+
+class FakeLogs:
+    """Logs as far as DescribeLogDirs looks: where they are and how long."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.logs: dict[tuple[str, int], FakeLog] = {}
+
+    def get(self, topic: str, partition: int) -> FakeLog | None:
+        return self.logs.get((topic, partition))
+
+
+def counting_ids() -> Any:
+    """Topic ids 1, 2, 3, ..."""
+    numbers = iter(range(1, 1_000_000))
+    return lambda: UUID(int=next(numbers))
+
+
+class FakeBroker:
+    """What handlers see of a broker; instructions are kept and, for logs, done."""
+
+    def __init__(
+        self,
+        properties: Mapping[str, str] | None = None,
+        *,
+        store: MetadataStore | None = None,
+        brokers: Sequence[int] = (1,),
+        directory: Path = Path("/"),
+    ) -> None:
+        config, _ = BrokerConfig.from_properties({"node.id": "1", "log.dirs": str(directory), **(properties or {})})
+        self.config = config
+        self.controller = Administration(store or MemoryStore(), config, new_id=counting_ids(), cluster_id="test-cluster")
+        self.logs = FakeLogs(directory)
+        self.instructions: list[Instruction] = []
+        for broker_id in brokers:
+            endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 29091 + broker_id, "PLAINTEXT")
+            self.controller.start(BrokerRegistration(broker_id, (endpoint,)), self._apply)
+
+    @property
+    def metadata(self) -> MetadataImage:
+        return self.controller.image
+
+    async def _apply(self, instructions: Sequence[Instruction]) -> None:
+        self.instructions += instructions
+        for instruction in instructions:
+            match instruction:
+                case CreateLog(topic, partition):
+                    self.logs.logs[topic, partition] = FakeLog(self.logs.directory / f"{topic}-{partition}")
+                case DeleteLog(topic, partition):
+                    del self.logs.logs[topic, partition]
+                case _:
+                    pass
+
+    async def ask(self, request: Message, version: int) -> Any:
+        """The answer to a request, both sent through the codec."""
+        prefix = type(request).__name__.removesuffix("Request")
+        api_key = next(key for key, api in APIS.items() if api[1] == prefix)
+        arrived = decode(type(request), version, bytes(encode(request, version)))
+        answer = HANDLERS[api_key](self, Context(version), arrived)  # type: ignore[operator]
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return decode(type(answer), version, bytes(encode(answer, version)))
+
+    async def __aenter__(self) -> FakeBroker:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.controller.close()
+
+
+def run_once(broker: FakeBroker, request: Message, version: int) -> Any:
+    """For scripts without a loop."""
+    return asyncio.run(broker.ask(request, version))
