@@ -33,15 +33,19 @@ _writers: dict[tuple[type[Message], int], Writer[Any]] = {}
 NULLABLE_STRUCT = -1  # the byte that stands for an absent struct
 
 
-def decode(cls: type[M], version: int, data: Buffer, position: int = 0) -> M:
-    """The message that fills `data` from `position` on.
+def decode(cls: type[M], version: int, data: Buffer, position: int = 0, *, exact: bool = True) -> M:
+    """The message in `data` from `position` on.
+
+    Args:
+        exact: whether bytes behind the message are refused. A server lets them pass, as Kafka does: librdkafka (2.16) leaves three of
+            them behind the flexible Metadata request for all topics.
 
     Raises:
         MalformedMessage: the bytes are not such a message, or bytes are left over.
     """
     view = data if isinstance(data, memoryview) else memoryview(data)
     message, end = reader_of(cls, version)(view, position)
-    if end != len(view):
+    if exact and end != len(view):
         raise MalformedMessage(cls.__name__, version, f"{len(view) - end} bytes left over")
     return message
 

@@ -51,13 +51,11 @@ class PartitionAnswer(NamedTuple):
 
 
 def read_produce(view: memoryview, position: int, version: int) -> ProduceHead:
-    """The request whose body begins at `position`; the record views point into `view`."""
+    """The request whose body begins at `position`; the record views point into `view`. Bytes behind it are let pass, as Kafka does."""
     try:
-        head, end = (_read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain)(view, position, version)
+        head, _ = (_read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain)(view, position, version)
     except (StructError, IndexError, ValueError) as error:
         raise MalformedMessage("ProduceRequest", version, str(error)) from error
-    if end != len(view):
-        raise MalformedMessage("ProduceRequest", version, f"{len(view) - end} bytes left over")
     return head
 
 

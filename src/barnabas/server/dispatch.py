@@ -75,7 +75,7 @@ class RequestDispatcher:
             hot(self._broker, connection, frame, header.body, version, header.correlation_id)
             self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
             return
-        request = decode(self._request_class(api_key), version, frame, header.body)
+        request = decode(self._request_class(api_key), version, frame, header.body, exact=False)
         context = self._context(connection, header)
         try:
             result = HANDLERS[api_key](self._broker, context, request)

@@ -57,6 +57,9 @@ class Hosting:
                 created = []
                 await self._apply_one(instruction)
         await self._create(created)
+        deleted = {i.topic for i in instructions if isinstance(i, DeleteLog)}
+        if deleted:
+            await self._broker.groups.delete_topics(sorted(deleted))
 
     async def _apply_one(self, instruction: Instruction) -> None:
         broker = self._broker

@@ -31,7 +31,7 @@ Found = tuple[FetchedPartition, FetchedData]
 
 def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int) -> None:
     """Answer at once, or when `min_bytes` are there or `max_wait_ms` have passed."""
-    request = decode(FetchRequest, version, frame, body)
+    request = decode(FetchRequest, version, frame, body, exact=False)
     context = broker.fetch_sessions.open(request, version, broker.clock.now_ms())
     fetch = _Fetch(broker, connection, request, context, version, correlation_id)
     if context.error:
