@@ -44,7 +44,7 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRes
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-RECORDS_BETWEEN_BREATHS = 2_000  # replayed while loading before others get their turn: about 10 ms
+RECORDS_BETWEEN_BREATHS = 2_000  # replayed while loading before others get their turn: about 7 ms
 
 
 class CoordinatorLog(Protocol):
