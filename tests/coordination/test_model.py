@@ -54,14 +54,19 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(client=CLIENTS, topic=st.sampled_from(["t", "u"]), version=st.sampled_from([3, 5, 9]), fresh=st.booleans())
     def join(self, client: str, topic: str, version: int, *, fresh: bool) -> None:
+        """As clients do: with the id they know or without, and again at once when they are told one."""
         self.collect()
         if client in self.waiting:
             return
-        member_id = "" if fresh else self.ids.get(client, "")
+        known = self.ids.get(client)
+        self.send_join(client, "" if fresh else known or "", topic, version)
+        if client not in self.waiting and self.ids.get(client) not in {None, known}:
+            self.send_join(client, self.ids[client], topic, version)
+
+    def send_join(self, client: str, member_id: str, topic: str, version: int) -> None:
         self.waiting.add(client)
-        self.driver.send_join(
-            client, member_id, instance_id=STATIC.get(client), protocols={"range": subscription([topic])}, version=version
-        )
+        protocols = {"range": subscription([topic])}
+        self.driver.send_join(client, member_id, instance_id=STATIC.get(client), protocols=protocols, version=version)
         self.collect()
 
     @rule(client=CLIENTS)
@@ -198,5 +203,5 @@ class GroupMachine(RuleBasedStateMachine):
         assert not self.syncing
 
 
-GroupMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+GroupMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=60, deadline=None)
 TestGroups = GroupMachine.TestCase
