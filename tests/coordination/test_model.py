@@ -1,7 +1,6 @@
 """A group under random clients, against what must hold whatever they do.
 
-The model knows only what clients were told. Members are named by the test; each is somewhere between unknown and assigned. The log
-refuses writes and the coordinator restarts now and then.
+The model knows only what clients were told. The log refuses writes and the coordinator restarts now and then.
 """
 
 from __future__ import annotations

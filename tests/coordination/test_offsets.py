@@ -177,6 +177,15 @@ def test_a_simple_consumer_s_offsets_expire_after_their_commit() -> None:
     assert not driver.restarted().shard.groups
 
 
+def test_a_group_that_somebody_is_about_to_join_stays() -> None:
+    driver = Driver()
+    member_id = driver.new_id("a", session_timeout_ms=1_800_000)
+    driver.advance(700_000)
+    driver.send_join("a", member_id, session_timeout_ms=1_800_000)
+    driver.settle()
+    assert driver.joined("a").generation_id == 1
+
+
 def test_a_group_s_offsets_expire_after_its_last_member_left() -> None:
     driver = Driver()
     (a,) = driver.stable("a", session_timeout_ms=1_800_000)

@@ -279,6 +279,23 @@ async def test_taken_away_while_loading() -> None:
     world.groups.close()
 
 
+async def test_a_partition_that_cannot_be_read_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+
+    def fails(_: int) -> list[tuple[bytes, bytes | None]]:
+        raise OSError("no such disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.log, "read_all", fails)
+        with pytest.raises(OSError, match="no such disk"):
+            await world.groups.load(partition_of(GROUP, PARTITIONS))
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        await world.fetch()
+    await world.load()
+    assert await world.commit(5) is ErrorCode.NONE
+    world.groups.close()
+
+
 async def test_a_record_that_cannot_be_read_does_not_hide_the_others() -> None:
     world = World()
     await world.load()
