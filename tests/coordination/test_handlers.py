@@ -102,8 +102,8 @@ async def test_every_version_says_that_the_coordinator_is_elsewhere(key: int, ve
 def errors_of(message: object) -> set[int]:
     """Every error code anywhere in `message`."""
     if isinstance(message, Message):
-        fields = {name: getattr(message, name) for name in message.__slots__}
-        return {fields.get("error_code", 0)}.union(*(errors_of(value) for value in fields.values()))
+        values = {field[0]: getattr(message, field[0]) for field in message.FIELDS}
+        return {values.get("error_code", 0)}.union(*(errors_of(value) for value in values.values()))
     return set().union(*(errors_of(item) for item in message)) if isinstance(message, list | tuple) else set()
 
 
@@ -251,7 +251,7 @@ async def test_groups_are_filtered_whatever_the_case(broker: Broker) -> None:
     await ask(broker, COMMIT, 9, commit_of("t", broker, [0]))
 
     async def listed(**filters: list[str]) -> list[str]:
-        return [g.group_id for g in (await ask(broker, LIST, 5, ListGroupsRequest(**filters))).groups]  # type: ignore[arg-type]
+        return [g.group_id for g in (await ask(broker, LIST, 5, ListGroupsRequest(**filters))).groups]
 
     assert await listed() == await listed(states_filter=["EMPTY"]) == await listed(types_filter=["bogus", "Classic"]) == ["g"]
     assert await listed(states_filter=["stable"]) == await listed(types_filter=["consumer"]) == []

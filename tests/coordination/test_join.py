@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from barnabas.coordination.classic.group import GroupState
@@ -61,7 +63,7 @@ def test_without_company_the_delay_runs_once() -> None:
 
 def test_members_that_do_not_come_back_are_out_when_time_is_up() -> None:
     driver = Driver()
-    patient = {"session_timeout_ms": 100_000, "rebalance_timeout_ms": 5_000}
+    patient: dict[str, Any] = {"session_timeout_ms": 100_000, "rebalance_timeout_ms": 5_000}
     a, b = driver.stable("a", "b", **patient)
     driver.send_join("c", driver.new_id("c", **patient), **patient)
     driver.send_join("b", b, **patient)

@@ -5,6 +5,8 @@ The model knows only what clients were told. The log refuses writes and the coor
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -21,7 +23,7 @@ STATIC = {"c": "ic", "d": "id"}  # these have names
 PARTITIONS = range(4)
 
 
-def durable(shard: GroupShard) -> object:
+def durable(shard: GroupShard) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a restart must not change: settled groups and all offsets."""
     groups = {}
     for group_id, group in shard.groups.items():
@@ -187,8 +189,8 @@ class GroupMachine(RuleBasedStateMachine):
         for record in self.driver.log:
             loaded.replay(record)
         loaded.validate()
-        here_groups, here_offsets = durable(self.driver.shard)  # type: ignore[misc]
-        log_groups, log_offsets = durable(loaded)  # type: ignore[misc]
+        here_groups, here_offsets = durable(self.driver.shard)
+        log_groups, log_offsets = durable(loaded)
         assert here_offsets == log_offsets
         assert here_groups.keys() <= log_groups.keys()
         for group_id, state in here_groups.items():
