@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from barnabas.coordination.classic.group import GroupState
+from barnabas.coordination.classic.join import MAX_PENDING_JOINS
 from barnabas.errors import ErrorCode
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.coordination.driver import GROUP, Driver
-from tests.coordination.support import Config, subscription
+from tests.coordination.support import Config, caller, subscription
 
 
 def test_a_new_member_is_told_its_id_first() -> None:
@@ -162,6 +164,10 @@ def test_a_group_is_written_down_when_it_is_made() -> None:
         ({"session_timeout_ms": 5_999}, ErrorCode.INVALID_SESSION_TIMEOUT),
         ({"session_timeout_ms": 1_800_001}, ErrorCode.INVALID_SESSION_TIMEOUT),
         ({"member_id": "ghost"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"group_id": "é" * 16_001}, ErrorCode.INVALID_GROUP_ID),
+        ({"instance_id": "i" * 32_001}, ErrorCode.INVALID_REQUEST),
+        ({"protocols": ("p" * 32_001,)}, ErrorCode.INVALID_REQUEST),
+        ({"protocol_type": "p" * 32_001}, ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_requests_that_cannot_be_right_are_refused(how: dict[str, object], code: ErrorCode) -> None:
@@ -169,6 +175,32 @@ def test_requests_that_cannot_be_right_are_refused(how: dict[str, object], code:
     driver.send_join("a", **how)  # type: ignore[arg-type]
     assert driver.join_error("a") is code
     assert not driver.shard.groups
+
+
+def test_names_that_just_fit_are_written() -> None:
+    driver = Driver()
+    longest = "é" * 16_000
+    driver.send_join("a", instance_id=longest, protocols=(longest,), protocol_type=longest)
+    driver.settle()
+    member_id = driver.joined("a").member_id
+    driver.send_sync("a", member_id, 1, {member_id: b"A"}, instance_id=longest, protocol_type=longest)
+    assert driver.synced("a").assignment == b"A"
+    assert list(driver.restarted().group().static_members) == [longest]
+
+
+def test_ids_are_not_given_out_without_end() -> None:
+    driver = Driver()
+    for number in range(MAX_PENDING_JOINS):
+        driver.carry_out(driver.shard.join(new_member(), caller(9, str(number)), str(number), driver.clock.now()))
+    driver.send_join("one more")
+    assert driver.join_error("one more") is ErrorCode.GROUP_MAX_SIZE_REACHED
+    driver.advance(10_000)
+    driver.stable("a")
+
+
+def new_member() -> JoinGroupRequest:
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
+    return JoinGroupRequest(group_id=GROUP, session_timeout_ms=10_000, protocol_type="consumer", protocols=protocols)
 
 
 def test_a_full_group_takes_no_more() -> None:

@@ -55,6 +55,13 @@ def test_a_generation_of_no_group_is_refused(version: int, code: ErrorCode) -> N
         Driver().commit(5, "m", 3, version=version)
 
 
+def test_a_group_whose_name_fits_into_no_record_is_refused() -> None:
+    driver = Driver()
+    assert driver.commit(5, group_id="é" * 16_000) is ErrorCode.NONE
+    with pytest.raises(KafkaError, match="INVALID_GROUP_ID"):
+        driver.commit(5, group_id="é" * 16_001)
+
+
 def test_a_commit_is_as_good_as_a_heartbeat() -> None:
     driver = Driver()
     (a,) = driver.stable("a")
