@@ -38,7 +38,12 @@ class Group(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """No member, and none on its way in."""
+        """No members: it may be deleted."""
+        ...
+
+    @property
+    def is_abandoned(self) -> bool:
+        """No members, and nobody on the way in: it may go by itself."""
         ...
 
     def check_offset_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:

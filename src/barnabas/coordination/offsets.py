@@ -16,7 +16,7 @@ from uuid import UUID
 
 from barnabas.coordination.group import Group
 from barnabas.coordination.outcome import GroupConfig, Now, Outcome
-from barnabas.coordination.records import NO_TIMESTAMP, OffsetCommitValue, Record, offset_record
+from barnabas.coordination.records import NO_TIMESTAMP, OffsetCommitValue, Record, is_too_long, offset_record
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.messages.offset_commit import (
@@ -183,6 +183,8 @@ class Offsets:
 
 def check_commit(group: Group | None, request: OffsetCommitRequest, api_version: int) -> None:
     """Refuse a commit to a group that does not exist but has a generation; let the group itself judge all others."""
+    if is_too_long(request.group_id):
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     if group is not None:
         group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
     elif request.generation_id_or_member_epoch >= 0:

@@ -29,6 +29,7 @@ OFFSET_COMMIT_LEGACY, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2  # record types
 OFFSET_VALUE_VERSION, OFFSET_VALUE_VERSION_WITH_EXPIRY = 4, 1
 GROUP_VALUE_VERSION = 3
 NO_TIMESTAMP = -1
+MAX_NAME_BYTES = 32_000  # lengths of names are 16-bit; this leaves room for what is added to a name to make a member id
 
 _NEVER = 32767
 _short = struct.Struct(">h")
@@ -225,6 +226,11 @@ def read_offset_value(data: Buffer) -> OffsetCommitValue:
 def read_group_value(data: Buffer) -> GroupMetadataValue:
     """The value of a group record; raises MalformedMessage for bytes or a version that Kafka never wrote."""
     return decode(GroupMetadataValue, _value_version(data, GroupMetadataValue), data, 2)
+
+
+def is_too_long(name: str) -> bool:
+    """Whether a name of a request does not fit into a record. Newer versions of requests can carry names that do not."""
+    return len(name) > MAX_NAME_BYTES // 4 and len(name.encode()) > MAX_NAME_BYTES
 
 
 def _versioned(message: Message, version: int) -> bytes:

@@ -6,7 +6,7 @@ classic groups, see `outcome.py`).
 
 Rules
   1. A group that has an offset is in the table; the first commit or the first record of one makes it.
-  2. A group goes with its offsets: when it is deleted, and when it is empty and its last offset has expired.
+  2. A group goes with its offsets: when it is deleted, and when it is abandoned and its last offset has expired.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class GroupShard:
         for group in self._groups.values():
             records, nothing_left = self._offsets.forget_expired(group, now.wall_ms)
             out.records += records
-            if nothing_left and group.is_empty:
+            if nothing_left and group.is_abandoned:
                 out.records += group.tombstones()
         return out
 

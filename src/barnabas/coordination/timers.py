@@ -58,7 +58,7 @@ class Timers(Generic[K]):
             deadline = self._deadlines.get(key)
             if deadline is None:
                 continue
-            if deadline > now_ms:
+            if deadline > entry:
                 self._push(key, deadline)
                 continue
             del self._deadlines[key]

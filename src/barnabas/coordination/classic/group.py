@@ -91,6 +91,10 @@ class ClassicGroup:
         return self.state is GroupState.EMPTY
 
     @property
+    def is_abandoned(self) -> bool:
+        return self.is_empty and not self.pending_joins
+
+    @property
     def uses_consumer_protocol(self) -> bool:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 

@@ -21,10 +21,13 @@ from barnabas.coordination.classic.member import ClassicMember
 from barnabas.coordination.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalance, join_error, join_response
 from barnabas.coordination.group import Group
 from barnabas.coordination.outcome import Caller, GroupConfig, Now, Outcome, Token, Written, response_error_of
+from barnabas.coordination.records import is_too_long
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 
 KNOWN_ID_FROM_VERSION = 4  # KIP-394
+MAX_PENDING_JOINS = 10_000  # ids given out in one group and not yet used: whoever asks for more than that will not use them
+MAX_CLIENT_ID_IN_MEMBER_ID = 1_000  # characters; the rest is noise, and a member id has to fit into a record
 SKIP_ASSIGNMENT_FROM_VERSION = 9  # KIP-814
 
 
@@ -80,8 +83,11 @@ class Joining:
         return out
 
     def _check(self, request: JoinGroupRequest) -> ErrorCode | None:
-        if not request.group_id:
+        if not request.group_id or is_too_long(request.group_id):
             return ErrorCode.INVALID_GROUP_ID
+        names = [request.group_instance_id or "", request.protocol_type, *(p.name for p in request.protocols)]
+        if any(is_too_long(name) for name in names):
+            return ErrorCode.INVALID_REQUEST
         shortest, longest = self._config.group_min_session_timeout_ms, self._config.group_max_session_timeout_ms
         return None if shortest <= request.session_timeout_ms <= longest else ErrorCode.INVALID_SESSION_TIMEOUT
 
@@ -130,9 +136,11 @@ class Joining:
             else:
                 self._replace(join, former_id, member_id, now, out)
             return
-        member_id = f"{join.caller.client_id}-{join.caller.fresh_id}"
+        member_id = f"{join.caller.client_id[:MAX_CLIENT_ID_IN_MEMBER_ID]}-{join.caller.fresh_id}"
         if join.caller.api_version < KNOWN_ID_FROM_VERSION:
             self._add(join, member_id, now, out)
+        elif len(group.pending_joins) >= MAX_PENDING_JOINS:
+            out.reply(join.token, join_error(ErrorCode.GROUP_MAX_SIZE_REACHED))
         else:
             group.pending_joins.add(member_id)
             self._rebalance.expect_join(group, member_id, join.request.session_timeout_ms, now)

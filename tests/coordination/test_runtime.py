@@ -1,0 +1,376 @@
+"""The asyncio shell: what is written when, and who is answered when. The clock stands still unless a test moves it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from barnabas.coordination.partitioner import partition_of
+from barnabas.coordination.runtime import GroupCoordinator
+from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.coordination.support import Config, ManualClock, MemoryLog, caller
+
+PARTITIONS = 4
+GROUP = "g"
+
+
+class World:
+    """A coordinator with a log and a clock of its own."""
+
+    def __init__(self) -> None:
+        self.log, self.config, self.clock = MemoryLog(PARTITIONS), Config(), ManualClock()
+        self.groups = self.another()
+
+    def another(self) -> GroupCoordinator:
+        return GroupCoordinator(self.log, self.config, self.clock)
+
+    async def load(self) -> None:
+        for partition in range(PARTITIONS):
+            await self.groups.load(partition)
+
+    async def commit(self, offset: int, member_id: str = "", generation: int = -1) -> ErrorCode:
+        committed = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        request = OffsetCommitRequest(
+            group_id=GROUP,
+            member_id=member_id,
+            generation_id_or_member_epoch=generation,
+            topics=[OffsetCommitRequestTopic(name="t", partitions=[committed])],
+        )
+        response = await self.groups.commit_offsets(request, 9)
+        return ErrorCode(response.topics[0].partitions[0].error_code)
+
+    async def fetch(self) -> int:
+        topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+        response = await self.groups.fetch_offsets(OffsetFetchRequestGroup(group_id=GROUP, topics=topics))
+        return int(response.topics[0].partitions[0].committed_offset)
+
+    async def join(self, fresh_id: str, instance_id: str | None = None) -> JoinGroupResponse:
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            group_instance_id=instance_id,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+        )
+        return await self.groups.join(request, caller(3, fresh_id))
+
+
+async def turns(count: int = 5) -> None:
+    """Let the loop run what is ready."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    world = World()
+    await world.load()
+    yield world
+    for shard in world.groups.shards.values():
+        shard.validate()
+    world.groups.close()
+    await turns()
+
+
+async def test_a_group_lives_in_the_partition_of_its_name(world: World) -> None:
+    await world.commit(5)
+    assert list(world.log.partitions) == [partition_of(GROUP, PARTITIONS)]
+    assert await world.fetch() == 5
+
+
+async def test_what_was_acknowledged_is_there_after_a_restart(world: World) -> None:
+    await world.commit(5)
+    world.groups.close()
+    world.groups = world.another()
+    await world.load()
+    assert await world.fetch() == 5
+
+
+async def test_a_partition_that_is_not_here_is_somewhere_else() -> None:
+    world = World()
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        await world.commit(5)
+
+
+async def test_nobody_is_answered_before_the_commit(world: World) -> None:
+    world.log.hold = True
+    commit = asyncio.ensure_future(world.commit(5))
+    fetch = asyncio.ensure_future(world.fetch())
+    await turns()
+    fetch_again = asyncio.ensure_future(world.fetch())
+    await turns()
+    assert not commit.done()
+    assert not fetch_again.done()
+    world.log.commit_held()
+    assert await commit is ErrorCode.NONE
+    assert await fetch_again == 5
+    await fetch
+
+
+async def test_a_reader_does_not_wait_for_others_without_need(world: World) -> None:
+    await world.commit(5)
+    assert await asyncio.wait_for(world.fetch(), 1) == 5
+
+
+async def test_a_refused_commit_changes_nothing(world: World) -> None:
+    await world.commit(5)
+    world.log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+    with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
+        await world.commit(6)
+    world.log.refusal = None
+    assert await world.fetch() == 5
+
+
+async def test_a_refusal_in_a_future_is_one_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> asyncio.Future[None]:
+        refused: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        refused.set_exception(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
+        return refused
+
+    await world.commit(5)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.log, "append", refuse)
+        with pytest.raises(KafkaError, match="UNKNOWN_SERVER_ERROR"):
+            await world.commit(6)
+    assert await world.fetch() == 5
+
+
+async def test_a_lost_commit_makes_the_shard_read_again(world: World) -> None:
+    await world.commit(5)
+    world.log.hold = True
+    lost = asyncio.ensure_future(world.commit(6))
+    await turns()
+    world.log.lose_held(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        await lost
+    await turns()
+    assert await world.fetch() == 5
+
+
+async def test_a_reader_of_what_is_lost_is_sent_away(world: World) -> None:
+    world.log.hold = True
+    lost = asyncio.ensure_future(world.commit(6))
+    await turns()
+    read = asyncio.ensure_future(world.fetch())
+    await turns()
+    world.log.lose_held(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    for waiting in (lost, read):
+        with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+            await waiting
+
+
+async def test_a_rebalance_over_the_loop(world: World) -> None:
+    first = asyncio.ensure_future(world.join("1"))
+    second = asyncio.ensure_future(world.join("2"))
+    a, b = await first, await second
+    assert a.generation_id == b.generation_id == 1
+    leader, follower = (a, b) if a.leader == a.member_id else (b, a)
+    waits = asyncio.ensure_future(
+        world.groups.sync(SyncGroupRequest(group_id=GROUP, generation_id=1, member_id=follower.member_id))
+    )
+    await turns()
+    assert not waits.done()
+    shares = [SyncGroupRequestAssignment(member_id=m.member_id, assignment=m.member_id.encode()) for m in leader.members]
+    request = SyncGroupRequest(group_id=GROUP, generation_id=1, member_id=leader.member_id, assignments=shares)
+    assert (await world.groups.sync(request)).assignment == leader.member_id.encode()
+    assert (await waits).assignment == follower.member_id.encode()
+    alive = HeartbeatRequest(group_id=GROUP, generation_id=1, member_id=leader.member_id)
+    assert (await world.groups.heartbeat(alive)).error_code == ErrorCode.NONE
+    assert await world.commit(7, follower.member_id, 1) is ErrorCode.NONE
+    gone = [MemberIdentity(member_id=m.member_id) for m in leader.members]
+    response = await world.groups.leave(LeaveGroupRequest(group_id=GROUP, members=gone))
+    assert [m.error_code for m in response.members] == [0, 0]
+    assert (await world.groups.describe(GROUP)).group_state == "Empty"
+
+
+async def test_the_assignment_is_given_out_only_once_it_is_committed(world: World) -> None:
+    joined = await world.join("1")
+    world.log.hold = True
+    shares = [SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"A")]
+    request = SyncGroupRequest(group_id=GROUP, generation_id=1, member_id=joined.member_id, assignments=shares)
+    waits = asyncio.ensure_future(world.groups.sync(request))
+    await turns()
+    assert not waits.done()
+    world.log.commit_held()
+    assert (await waits).assignment == b"A"
+
+
+async def test_a_static_member_that_cannot_be_written_is_told(world: World) -> None:
+    joined = await world.join("1", "i")
+    shares = [SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"A")]
+    request = SyncGroupRequest(
+        group_id=GROUP, generation_id=1, member_id=joined.member_id, group_instance_id="i", assignments=shares
+    )
+    await world.groups.sync(request)
+    world.log.refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert (await world.join("2", "i")).error_code == ErrorCode.NOT_COORDINATOR
+    world.log.refusal = None
+    alive = HeartbeatRequest(group_id=GROUP, generation_id=1, member_id=joined.member_id, group_instance_id="i")
+    assert (await world.groups.heartbeat(alive)).error_code == ErrorCode.NONE
+
+
+async def test_a_closed_connection_does_no_harm(world: World) -> None:
+    world.config.group_initial_rebalance_delay_ms = 3_600_000
+    waits = asyncio.ensure_future(world.join("1"))
+    await turns()
+    waits.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waits
+    world.groups.unload(partition_of(GROUP, PARTITIONS))
+
+
+async def test_unloading_and_closing_send_those_who_wait_away(world: World) -> None:
+    world.config.group_initial_rebalance_delay_ms = 3_600_000
+    first = asyncio.ensure_future(world.join("1"))
+    await turns()
+    world.groups.unload(partition_of(GROUP, PARTITIONS))
+    assert (await first).error_code == ErrorCode.NOT_COORDINATOR
+    await world.load()
+    second = asyncio.ensure_future(world.join("2"))
+    await turns()
+    world.groups.close()
+    assert (await second).error_code == ErrorCode.NOT_COORDINATOR
+    with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
+        await world.commit(5)
+
+
+async def test_nothing_is_served_while_loading() -> None:
+    world = World()
+    await world.load()
+    partition = partition_of(GROUP, PARTITIONS)
+    for offset in range(3_000):
+        await world.commit(offset)
+    world.groups.close()
+    world.groups = world.another()
+    loading = asyncio.ensure_future(world.groups.load(partition))
+    await turns(1)
+    with pytest.raises(KafkaError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+        await world.fetch()
+    with pytest.raises(KafkaError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+        await world.groups.list_groups()
+    await loading
+    assert await world.fetch() == 2_999
+    world.groups.close()
+
+
+async def test_taken_away_while_loading() -> None:
+    world = World()
+    await world.load()
+    for offset in range(3_000):
+        await world.commit(offset)
+    world.groups.close()
+    world.groups = world.another()
+    loading = asyncio.ensure_future(world.groups.load(partition_of(GROUP, PARTITIONS)))
+    await turns(1)
+    world.groups.unload(partition_of(GROUP, PARTITIONS))
+    await loading
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        await world.fetch()
+    world.groups.close()
+
+
+async def test_a_partition_that_cannot_be_read_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+
+    def fails(_: int) -> list[tuple[bytes, bytes | None]]:
+        raise OSError("no such disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.log, "read_all", fails)
+        with pytest.raises(OSError, match="no such disk"):
+            await world.groups.load(partition_of(GROUP, PARTITIONS))
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        await world.fetch()
+    await world.load()
+    assert await world.commit(5) is ErrorCode.NONE
+    world.groups.close()
+
+
+async def test_a_record_that_cannot_be_read_does_not_hide_the_others() -> None:
+    world = World()
+    await world.load()
+    await world.commit(5)
+    partition = partition_of(GROUP, PARTITIONS)
+    world.log.partitions[partition][:0] = [
+        (b"\x00\x01\x00", b""),
+        (b"\x00\x09\x00", b""),
+        (b"\x00\x01\x00\x00\x00\x00\x00\x00", b""),
+    ]
+    world.groups.close()
+    world.groups = world.another()
+    await world.load()
+    assert await world.fetch() == 5
+    world.groups.close()
+
+
+async def test_the_topic_is_prepared_once_by_whoever_comes_first() -> None:
+    world = World()
+    calls = []
+
+    async def prepare() -> None:
+        calls.append(1)
+        await asyncio.sleep(0)
+        await world.load()
+
+    world.groups = GroupCoordinator(world.log, world.config, world.clock, prepare)
+    await asyncio.gather(world.commit(1), world.commit(2), world.groups.prepare())
+    assert len(calls) == 1
+    assert await world.fetch() == 2
+    world.groups.close()
+
+
+async def test_a_preparation_that_fails_is_tried_again() -> None:
+    world = World()
+    calls = []
+
+    async def prepare() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        await world.load()
+
+    world.groups = GroupCoordinator(world.log, world.config, world.clock, prepare)
+    with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
+        await world.commit(1)
+    assert await world.commit(1) is ErrorCode.NONE
+    world.groups.close()
+
+
+async def test_a_broken_invariant_stops_the_shard_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.commit(5)
+    shard = world.groups.shards[partition_of(GROUP, PARTITIONS)]
+
+    def breaks(*_: object) -> None:
+        raise InvariantViolated("on purpose")
+
+    monkeypatch.setattr(shard, "leave", breaks)
+    with pytest.raises(InvariantViolated):
+        await world.groups.leave(LeaveGroupRequest(group_id=GROUP))
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        await world.fetch()
+    assert len(world.groups.shards) == PARTITIONS - 1
+
+
+async def test_offsets_go_with_their_topics_and_are_counted(world: World) -> None:
+    await world.commit(5)
+    assert list(world.groups.committed_offsets()) == [(GROUP, "t", 0, 5)]
+    assert world.groups.group_count == 1
+    await world.groups.delete_topics(["t"])
+    assert await world.fetch() == -1
+
+
+async def test_groups_are_listed_and_deleted(world: World) -> None:
+    await world.commit(5)
+    assert [(g.group_id, g.group_state, g.group_type) for g in await world.groups.list_groups()] == [(GROUP, "Empty", "classic")]
+    await world.groups.delete_group(GROUP)
+    assert await world.groups.list_groups() == []
