@@ -20,13 +20,14 @@ from barnabas.errors import BarnabasError, ConfigError
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+COMPLETION_VARIABLE = "_BARNABAS_COMPLETE"  # what the scripts of `completion` set when they ask
 
 COMMANDS = {
     "start": Entry("start", "start", "Run a broker with friendly defaults."),
     "broker": Entry("broker", "broker", "Run a broker."),
     "topic": Entry("topic", "topic", "Create, list, describe, alter and delete topics."),
-    "produce": Entry("produce", "produce", "Write records to a topic from standard input or files."),
-    "consume": Entry("consume", "consume", "Read records of topics."),
+    "produce": Entry("produce", "produce", "Write records to TOPIC, one for each line of standard input or of the FILEs."),
+    "consume": Entry("consume", "consume", "Print the records of TOPICs, from the beginning to the end that they have now."),
     "group": Entry("group", "group", "Show consumer groups and their lag, reset and delete offsets."),
     "config": Entry("config", "config", "Show and change settings of topics, brokers and groups."),
     "cluster": Entry("cluster", "cluster", "Show the brokers and what they speak."),
@@ -62,12 +63,12 @@ def cli() -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. Errors are printed, never raised."""
     try:
-        result = cli.main(args=arguments, prog_name="barnabas", standalone_mode=False)
+        result = _invoke(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as end:
         return end.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt, EOFError):
         return _fail("interrupted", EXIT_FAILED)
     except click.ClickException as error:
         return _fail(_one_line(error), error.exit_code)
@@ -78,6 +79,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), EXIT_USAGE)
     except (BarnabasError, OSError) as error:
         return _fail(str(error), EXIT_FAILED)
+
+
+def _invoke(arguments: list[str]) -> object:
+    # Not cli.main(): it takes a broken pipe for a failure.
+    instruction = os.environ.get(COMPLETION_VARIABLE)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, "barnabas", COMPLETION_VARIABLE, instruction)
+    with cli.make_context("barnabas", arguments) as context:
+        return cli.invoke(context)
 
 
 def _one_line(error: click.ClickException) -> str:

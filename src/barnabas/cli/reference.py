@@ -1,4 +1,7 @@
-"""The page docs/reference/cli.md, written from the commands themselves: `python -m barnabas.cli.reference > docs/reference/cli.md`."""
+"""The page docs/reference/cli.md, written from the commands themselves.
+
+python -m barnabas.cli.reference > docs/reference/cli.md
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from collections.abc import Iterator
 
 import click
 
+from barnabas.cli.connection import connection_options
 from barnabas.cli.main import cli
+from barnabas.cli.output import output_option
 
 INTRODUCTION = """\
 # The command line
@@ -17,8 +22,9 @@ Written from the commands by `python -m barnabas.cli.reference`; a test holds it
 Exit codes: 0 done, 1 the operation failed, 2 the input was wrong and nothing was done. Errors are one line on standard error,
 results go to standard output: as tables on a terminal, as plain columns into a pipe or file, as JSON with `--json`.
 
-Every command that talks to a cluster takes `--bootstrap-server`, `--command-config`, `-X`, `--timeout`; they work with any cluster that
-speaks the Kafka protocol. Settings are those of librdkafka; a file that was written for Kafka's own tools is understood too.
+Commands that talk to a cluster work with any that speaks the Kafka protocol. Settings are those of librdkafka; a file that was
+written for Kafka's own tools is understood too. These options are common to all of them:
+
 """
 
 
@@ -35,22 +41,43 @@ def walk(command: click.Command, name: str) -> Iterator[tuple[str, click.Command
 
 def reference() -> str:
     """The whole page."""
-    parts = [INTRODUCTION]
+    common = _options_of(_common_options())
+    parts = [INTRODUCTION + "\n".join(_table(common)) + "\n"]
     for name, command in walk(cli, "barnabas"):
         if not isinstance(command, click.Group):
-            parts.append(_page_of(name, command))
+            parts.append(_page_of(name, command, common))
     return "\n".join(parts)
 
 
-def _page_of(name: str, command: click.Command) -> str:
-    context = click.Context(command, info_name=name)
-    usage = " ".join([name, *command.collect_usage_pieces(context)])
-    lines = [f"## {name}", "", "```", usage, "```", ""]
-    lines += _paragraphs(inspect.cleandoc(command.help or ""))
-    options = [record for parameter in command.get_params(context) if (record := parameter.get_help_record(context)) is not None]
-    lines += ["| option | |", "|---|---|"]
-    lines += [f"| `{_cell(option)}` | {_cell(text)} |" for option, text in options if option != "-h, --help"]
-    return "\n".join(lines) + "\n"
+def _common_options() -> click.Command:
+    @click.command()
+    @connection_options
+    @output_option
+    def command() -> None:
+        """Has nothing but the options that commands share."""
+
+    return command
+
+
+def _page_of(name: str, command: click.Command, common: dict[str, str]) -> str:
+    usage = " ".join([name, *command.collect_usage_pieces(click.Context(command, info_name=name))])
+    own = {option: text for option, text in _options_of(command).items() if common.get(option) != text}
+    lines = [f"## {name}", "", "```", usage, "```", "", *_paragraphs(inspect.cleandoc(command.help or ""))]
+    shared = [option.split()[-2 if " " in option else 0].strip("`,") for option in common if option in _options_of(command)]
+    if shared:
+        lines += [f"Also {', '.join(f'`{flag}`' for flag in shared)}.", ""]
+    return "\n".join(lines + (_table(own) if own else [])) + "\n"
+
+
+def _options_of(command: click.Command) -> dict[str, str]:
+    """The option as it is typed -> what it does; arguments and --help need no explanation."""
+    context = click.Context(command)
+    records = [p.get_help_record(context) for p in command.params if isinstance(p, click.Option)]
+    return dict(filter(None, records))
+
+
+def _table(options: dict[str, str]) -> list[str]:
+    return ["| option | |", "|---|---|", *(f"| `{_cell(option)}` | {_cell(text)} |" for option, text in options.items())]
 
 
 def _paragraphs(text: str) -> list[str]:

@@ -1,0 +1,100 @@
+"""`barnabas broker start` and `barnabas start` as processes, and what they make of their options."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.broker import collect_properties
+from barnabas.cli.errors import BadInput
+from barnabas.testing.broker import ADDRESS
+from tests.cli.conftest import Command
+
+NOTHING = {"data_dir": None, "listeners": None, "pairs": (), "config_file": None, "broker_id": None}
+
+
+def run_to_end(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "barnabas.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@contextmanager
+def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process and its first line."""
+    command = [sys.executable, "-m", "barnabas.cli", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, process.stdout.readline()
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("how_to_stop", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how_to_start", [["broker", "start"], ["start"]])
+def test_it_names_its_address_serves_and_stops(
+    command: Command, tmp_path: Path, how_to_start: list[str], how_to_stop: signal.Signals
+) -> None:
+    options = ["--data-dir", tmp_path / "data", "--listeners", "PLAINTEXT://127.0.0.1:0", "--log-level", "warning"]
+    with running(*how_to_start, *options) as (process, line):
+        ((name, host, port),) = ADDRESS.findall(line)
+        assert (name, host) == ("PLAINTEXT", "127.0.0.1")
+        assert command("topic", "create", "t", "-b", f"{host}:{port}").code == 0
+        process.send_signal(how_to_stop)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert (tmp_path / "data").is_dir()
+
+
+def test_a_second_broker_on_the_folder_is_refused(tmp_path: Path) -> None:
+    options = ["broker", "start", "--data-dir", tmp_path / "data", "--listeners", "PLAINTEXT://127.0.0.1:0"]
+    with running(*options):
+        second = run_to_end(*options)
+    assert second.returncode == 1
+    assert str(tmp_path / "data") in second.stderr.splitlines()[-1]
+
+
+def test_a_bad_value_is_exit_code_2_with_what_is_allowed(tmp_path: Path) -> None:
+    ended = run_to_end("broker", "start", "--data-dir", tmp_path, "--config", "num.partitions=many")
+    assert ended.returncode == 2
+    assert "num.partitions" in ended.stderr
+    assert "many" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_an_unknown_key_is_a_warning(tmp_path: Path) -> None:
+    options = ["--data-dir", tmp_path, "--listeners", "PLAINTEXT://127.0.0.1:0", "--config", "no.such.key=1"]
+    with running("broker", "start", *options) as (process, line):
+        assert ADDRESS.findall(line)
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "no.such.key" in err
+
+
+def test_no_data_folder_is_bad_input(command: Command) -> None:
+    assert command("broker", "start").code == 2
+
+
+def test_what_is_said_later_wins(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("log.dirs=/from/file\nnum.partitions=1\nlisteners=PLAINTEXT://file:1\n")
+    options = {**NOTHING, "config_file": str(file), "pairs": ("num.partitions=2", "listeners=PLAINTEXT://pair:1"), "broker_id": 7}
+    assert collect_properties(**options) == {  # type: ignore[arg-type]
+        "log.dirs": "/from/file",
+        "num.partitions": "2",
+        "listeners": "PLAINTEXT://pair:1",
+        "node.id": "7",
+    }
+    assert collect_properties(**{**options, "listeners": "PLAINTEXT://option:1"})["listeners"] == "PLAINTEXT://option:1"  # type: ignore[arg-type]
+
+
+def test_a_missing_settings_file_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot read"):
+        collect_properties(**{**NOTHING, "config_file": str(tmp_path / "missing")})  # type: ignore[arg-type]

@@ -1,0 +1,103 @@
+"""Addresses, client settings, and which of them win."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.connection import Connection, parse_address, translate_client_properties
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.properties import parse_pairs
+from tests.cli.conftest import UNUSED, Command
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("localhost:9093", ("localhost", 9093)),
+        ("localhost", ("localhost", 9092)),
+        ("[::1]:1234", ("::1", 1234)),
+        ("[::1]", ("::1", 9092)),
+        ("PLAINTEXT://host:1", ("host", 1)),
+    ],
+)
+def test_addresses(text: str, address: tuple[str, int]) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize("text", [":9092", "host:port", "host:70000"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="is not host:port"):
+        parse_address(text)
+
+
+def test_settings_of_the_java_tools_are_translated() -> None:
+    java = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": 'org.apache.kafka.PlainLoginModule required username="ann" password="a\\"b";',
+        "ssl.truststore.location": "ca.pem",
+        "ssl.truststore.type": "PEM",
+        "key.deserializer": "X",
+    }
+    assert translate_client_properties(java) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "ann",
+        "sasl.password": 'a"b',
+        "ssl.ca.location": "ca.pem",
+    }
+
+
+def test_the_user_s_settings_win_over_those_of_a_command() -> None:
+    settings = Connection("h:1", {"acks": "0"}).settings({"acks": "all", "linger.ms": 3})
+    assert (settings["acks"], settings["linger.ms"], settings["bootstrap.servers"]) == ("0", 3, "h:1")
+
+
+def test_pairs_keep_further_equal_signs() -> None:
+    assert parse_pairs(["a=b=c", "d="], "-X") == {"a": "b=c", "d": ""}
+    with pytest.raises(BadInput, match="-X 'a' is not key=value"):
+        parse_pairs(["a"], "-X")
+
+
+def test_every_bootstrap_server_is_tried() -> None:
+    with pytest.raises(Failure, match=r"cannot reach 127\.0\.0\.1:1 .*, 127\.0\.0\.1:2 "):
+        Connection("127.0.0.1:1,127.0.0.1:2").require_broker()
+
+
+def test_the_address_may_come_from_the_file(
+    kafka_command: Command, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BARNABAS_BOOTSTRAP_SERVERS")
+    (tmp_path / "client.properties").write_text(f"# where\nbootstrap.servers={bootstrap}\n")
+    assert kafka_command("topic", "list", "--command-config", tmp_path / "client.properties").code == 0
+    assert kafka_command("topic", "list", "-b", UNUSED, "--command-config", tmp_path / "client.properties").code == 1
+
+
+def test_bad_settings_are_exit_code_2(kafka_command: Command, tmp_path: Path) -> None:
+    assert kafka_command("topic", "list", "-X", "nonsense").code == 2
+    assert kafka_command("topic", "list", "--command-config", tmp_path / "missing").code == 2
+    ended = kafka_command("topic", "list", "-X", "no.such.setting=1")
+    assert ended.code == 2
+    assert 'No such configuration property: "no.such.setting"' in ended.err
+
+
+def test_something_else_than_kafka_is_told(command: Command) -> None:
+    import socket
+    import threading
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.recv(1)
+                peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        ended = command("cluster", "api-versions", "-b", f"127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert ended.code == 1
+    assert "does not speak the Kafka protocol" in ended.err

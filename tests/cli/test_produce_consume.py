@@ -1,0 +1,193 @@
+"""`barnabas produce` and `barnabas consume`, against each other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.cli.produce import pace, split
+from barnabas.cli.records import Record
+from tests.cli.conftest import Command
+
+
+def test_lines_come_back(kafka_command: Command, topic: str) -> None:
+    assert kafka_command("produce", topic, "-p", 1, stdin=b"one\ntwo\nthree").code == 0
+    assert kafka_command("consume", topic).lines == ["one", "two", "three"]
+
+
+def test_an_empty_topic_ends_at_once(kafka_command: Command, topic: str) -> None:
+    ended = kafka_command("consume", topic)
+    assert (ended.code, ended.out, ended.err) == (0, b"", "")
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_every_codec(kafka_command: Command, topic: str, codec: str) -> None:
+    lines = [f"{n} " + "x" * 50 for n in range(200)]
+    assert kafka_command("produce", topic, "-p", 0, "-z", codec, stdin="\n".join(lines).encode()).code == 0
+    assert kafka_command("consume", topic, "-p", 0).lines == lines
+
+
+def test_json_carries_everything_to_another_topic(kafka_command: Command, topic: str) -> None:
+    records = (
+        b'{"key": "k", "value": "v", "headers": [{"key": "h", "value": "1"}, {"key": "n"}], "timestamp": 1700000000000}\n'
+        b'{"key": null, "value_base64": "/w==", "timestamp": 1700000000001}\n'
+        b'{"key": "gone", "value": null, "timestamp": 1700000000002}\n'
+    )
+    assert kafka_command("produce", topic, "-f", "json", "-p", 0, stdin=records).code == 0
+    first = kafka_command("consume", topic, "--json")
+    assert kafka_command("produce", topic, "-f", "json", "-p", 1, stdin=first.out).code == 0
+    template = r"%T %k %S %h\n"
+    copies = [kafka_command("consume", topic, "-p", p, "-f", template).lines for p in (0, 1)]
+    assert copies[0] == ["1700000000000 k 1 h=1,n=", "1700000000001  1 ", "1700000000002 gone -1 "]
+    assert copies[0] == copies[1]
+
+
+def test_partitions_are_kept_when_asked(kafka_command: Command, topic: str) -> None:
+    assert kafka_command("produce", topic, "-f", "json", "--keep-partitions", stdin=b'{"value": "x", "partition": 1}').code == 0
+    assert kafka_command("consume", topic, "-p", 1).lines == ["x"]
+
+
+def test_keys_headers_and_tombstones(kafka_command: Command, topic: str) -> None:
+    assert kafka_command("produce", topic, "-K", ":", "-H", "a=1", "-H", "b=2", "-p", 0, stdin=b"k1:v1\nk2:v:2\n").code == 0
+    assert kafka_command("produce", topic, "-k", "k1", "--tombstone", "-p", 0).code == 0
+    ended = kafka_command("consume", topic, "-f", r"%k=%v %S %h\n")
+    assert ended.lines == ["k1=v1 2 a=1,b=2", "k2=v:2 3 a=1,b=2", "k1= -1 "]
+    assert kafka_command("consume", topic, "-K", "|", "--null", "NULL").lines == ["k1|v1", "k2|v:2", "k1|NULL"]
+
+
+def test_files_and_whole_files(kafka_command: Command, topic: str, tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"a;b;")
+    (tmp_path / "two").write_bytes(b"c")
+    assert kafka_command("produce", topic, tmp_path / "one", tmp_path / "two", "-D", ";", "-p", 0).code == 0
+    assert kafka_command("produce", topic, tmp_path / "one", "--whole-files", "-p", 0).code == 0
+    assert kafka_command("consume", topic).lines == ["a", "b", "c", "a;b;"]
+    assert kafka_command("produce", topic, tmp_path / "missing").code == 2
+
+
+def test_json_tells_what_was_written(kafka_command: Command, topic: str) -> None:
+    ended = kafka_command("produce", topic, "-p", 1, "--json", stdin=b"a\nb\n")
+    assert ended.json == {"topic": topic, "records": 2, "partitions": [{"partition": 1, "first_offset": 0, "last_offset": 1}]}
+
+
+def test_a_bad_line_ends_it_and_what_came_before_is_written(kafka_command: Command, topic: str) -> None:
+    ended = kafka_command("produce", topic, "-f", "json", "-p", 0, stdin=b'{"value": "good"}\nbad\n{"value": "late"}\n')
+    assert ended.code == 2
+    assert ended.err.startswith("barnabas: record 2: not JSON")
+    assert kafka_command("consume", topic).lines == ["good"]
+
+
+def test_records_that_are_not_written_are_counted(kafka_command: Command, topic: str) -> None:
+    ended = kafka_command("produce", topic, "-p", 77, stdin=b"a\n")
+    assert ended.code == 1
+    assert "UNKNOWN_PARTITION" in ended.err
+    assert kafka_command("topic", "alter", topic, "--set", "max.message.bytes=100").code == 0
+    ended = kafka_command("produce", topic, "-p", 0, stdin=b"x" * 1_000 + b"\n")
+    assert ended.code == 1
+    assert "1 of 1 records were not written" in ended.err
+
+
+def test_contradictions_are_bad_input(kafka_command: Command, topic: str) -> None:
+    assert kafka_command("produce", topic, "-k", "a", "-K", ":").code == 2
+    assert kafka_command("produce", topic, "--tombstone").code == 2
+    assert kafka_command("produce", topic, "-f", "xml").code == 2
+    assert kafka_command("consume", topic, "--follow", "--to", "latest").code == 2
+    assert kafka_command("consume", topic, "-g", "g", "-p", 0).code == 2
+    assert kafka_command("consume", topic, "-g", "g", "--from", "5").code == 2
+    assert kafka_command("consume", topic, "-p", 9).code == 1
+
+
+def test_positions(kafka_command: Command, topic: str) -> None:
+    lines = b"".join(b'{"value": "%d", "timestamp": %d}\n' % (n, 1_700_000_000_000 + n * 1_000) for n in range(10))
+    assert kafka_command("produce", topic, "-f", "json", "-p", 0, stdin=lines).code == 0
+
+    def values(*options: object) -> list[int]:
+        return [int(line) for line in kafka_command("consume", topic, *options).lines]
+
+    assert values("--from", "earliest") == list(range(10))
+    assert values("--from", "latest") == []
+    assert values("--from", 7) == [7, 8, 9]
+    assert values("--from", -2, "-p", 0) == [8, 9]
+    assert values("--from", "@1700000004500") == [5, 6, 7, 8, 9]
+    assert values("--from", "2023-11-14T22:13:22+00:00", "-p", 0) == [2, 3, 4, 5, 6, 7, 8, 9]
+    assert values("--from", "-5m") == []
+    assert values("--from", 2, "--to", 4) == [2, 3]
+    assert values("-n", 3) == [0, 1, 2]
+    assert values("--from", 1_000) == []
+
+
+def test_a_group_goes_on_where_it_stopped(kafka_command: Command, topic: str) -> None:
+    assert kafka_command("produce", topic, "-p", 0, stdin=b"1\n2\n3\n").code == 0
+    group = f"group-{topic}"
+    assert kafka_command("consume", topic, "-g", group, "--no-commit").lines == ["1", "2", "3"]
+    assert kafka_command("consume", topic, "-g", group, "-n", 2).lines == ["1", "2"]
+    assert kafka_command("consume", topic, "-g", group).lines == ["3"]
+    assert kafka_command("consume", topic, "-g", group).lines == []
+
+
+def test_follow_prints_what_comes_and_ctrl_c_ends_it(kafka_command: Command, topic: str, bootstrap: str) -> None:
+    arguments = [sys.executable, "-m", "barnabas.cli", "consume", topic, "-b", bootstrap, "--follow", "-f", r"%v\n"]
+    assert kafka_command("produce", topic, "-p", 0, stdin=b"before\n").code == 0
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "before\n"
+            assert kafka_command("produce", topic, "-p", 1, stdin=b"after\n").code == 0
+            assert process.stdout.readline() == "after\n"
+            os.kill(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_a_reader_that_goes_away_ends_it(kafka_command: Command, topic: str, bootstrap: str) -> None:
+    assert kafka_command("produce", topic, "-p", 0, stdin=b"line\n" * 50_000).code == 0
+    arguments = [sys.executable, "-m", "barnabas.cli", "consume", topic, "-b", bootstrap]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"line\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_idempotence_and_acks(kafka_command: Command, topic: str) -> None:
+    assert kafka_command("produce", topic, "-p", 0, "--idempotence", stdin=b"a\n").code == 0
+    assert kafka_command("produce", topic, "-p", 0, "--acks", 1, stdin=b"b\n").code == 0
+    assert kafka_command("produce", topic, "-p", 0, "--acks", 0, stdin=b"c\n").code == 0
+    assert kafka_command("consume", topic, "-n", 3, "--follow").lines == ["a", "b", "c"]
+
+
+def test_a_missing_topic_fails(kafka_command: Command, name: str) -> None:
+    ended = kafka_command("consume", name)
+    assert ended.code == 1
+    assert ended.err.startswith(f"barnabas: topic {name}: ")
+
+
+def test_pace_holds_records_back() -> None:
+    began = time.monotonic()
+    assert len(list(pace(iter([Record(None, b"x", [])] * 11), rate=100))) == 11
+    assert time.monotonic() - began >= 0.1
+
+
+@given(st.lists(st.binary(max_size=6).filter(lambda piece: b"<>" not in piece and not piece.endswith(b"<"))), st.booleans())
+def test_split_gives_what_stands_between_delimiters(pieces: list[bytes], closed: bool) -> None:
+    text = b"<>".join(pieces) + (b"<>" if closed and pieces else b"")
+    expected = pieces if closed or (pieces and pieces[-1]) else pieces[:-1]
+    assert list(split(BytesIO(text), b"<>")) == expected
+
+
+def test_lines_keep_carriage_returns_and_empty_lines() -> None:
+    assert list(split(BytesIO(b"a\r\n\nb"), b"\n")) == [b"a\r", b"", b"b"]
