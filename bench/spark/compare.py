@@ -81,7 +81,12 @@ def fill(bootstrap: str, topic: str, arguments: argparse.Namespace) -> None:
             client.delete_topics([topic])
         client.create_topics([NewTopic(topic, arguments.partitions, 1)])
     print(f"filling {topic} ...", file=sys.stderr, flush=True)
-    settings = {"bootstrap.servers": bootstrap, "linger.ms": 50, "batch.size": 1_000_000, "queue.buffering.max.messages": 2_000_000}
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "linger.ms": 50,
+        "batch.size": 1_000_000,
+        "queue.buffering.max.messages": 2_000_000,
+    }
     producer = Producer({**settings, "delivery.report.only.error": True})
     for i in range(arguments.records):
         value = b"%0*d" % (arguments.size, i)

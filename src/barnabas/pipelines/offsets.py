@@ -130,9 +130,7 @@ def limit_rows(limit: int, start: Mapping[TopicPartition, int], end: Mapping[Top
     return result
 
 
-def split_ranges(
-    ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None = None
-) -> list[OffsetRange]:
+def split_ranges(ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None = None) -> list[OffsetRange]:
     """Drop empty ranges and cut large ones, until there are about `min_partitions` and none is over `max_records`."""
     kept = [r for r in ranges if r.size > 0]
     if max_records is not None:

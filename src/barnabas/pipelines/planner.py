@@ -253,7 +253,9 @@ class Planner:
         offsets = {tp: listed[tp].offset for tp in timestamps}
         for tp, offset in offsets.items():
             if offset == LATEST and not position.latest_on_no_match:
-                raise OptionError(f"No offset matched from request of topic-partition {names([tp])} and timestamp {timestamps[tp]}.")
+                raise OptionError(
+                    f"No offset matched from request of topic-partition {names([tp])} and timestamp {timestamps[tp]}."
+                )
         return self._settle(offsets)
 
     def _check_all_named(self, given: Offsets, partitions: list[TopicPartition], kind: str) -> None:
