@@ -72,7 +72,7 @@ def test_positions_by_timestamp(load: Callable[..., DataFrame], topic: MakeTopic
         endingOffsetsByTimestamp=json.dumps({name: {"0": 9_999_000, "1": 9_999_000}}),
     )
     assert sorted((r.partition, r.offset) for r in by_partition.collect()) == [(0, 8), (0, 9), (1, 9)]
-    with pytest.raises(Exception, match="No offset matched from request of topic-partition .* and timestamp 9999000"):
+    with pytest.raises(Exception, match=r"No offset matched from request of topic-partition .* and timestamp 9999000"):
         load(subscribe=name, startingTimestamp="9999000").collect()
     assert load(subscribe=name, startingTimestamp="9999000", startingOffsetsByTimestampStrategy="latest").collect() == []
 

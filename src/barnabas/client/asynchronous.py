@@ -181,7 +181,8 @@ class AsyncClient:
                 if isinstance(instruction, Now):
                     outcome = time.monotonic() * 1000
                 elif isinstance(instruction, Pause):
-                    outcome = await asyncio.sleep(instruction.milliseconds / 1000)
+                    await asyncio.sleep(instruction.milliseconds / 1000)
+                    outcome = None
                 else:
                     outcome = await asyncio.gather(*(self._carry_out(call) for call in instruction))
         except StopIteration as end:

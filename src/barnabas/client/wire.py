@@ -47,15 +47,17 @@ class Api:
     response: type[Message]
 
 
-@cache
 def api_of(request: type[Message]) -> Api:
     """The API that `request` belongs to, found by the module that holds both of its classes."""
-    module = request.__module__.rpartition(".")[2]
+    return _api_of_module(request.__module__)
+
+
+@cache
+def _api_of_module(module: str) -> Api:
     for key, (name, prefix, first, last, flexible) in APIS.items():
-        if name == module:
-            response = getattr(import_module(request.__module__), f"{prefix}Response")
-            return Api(key, prefix, first, last, flexible, response)
-    raise TypeError(f"{request.__name__} is no request")
+        if name == module.rpartition(".")[2]:
+            return Api(key, prefix, first, last, flexible, getattr(import_module(module), f"{prefix}Response"))
+    raise TypeError(f"{module} holds no request")
 
 
 @dataclass(slots=True)

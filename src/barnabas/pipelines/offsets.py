@@ -6,6 +6,7 @@ Offsets of a stream are `{"topic": {"partition": next offset}}`, topics and part
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -153,5 +154,5 @@ def _parts(size: int, total: int, partitions: int) -> int:
 
 def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
     bounds = [whole.start + whole.size * i // parts for i in range(parts + 1)]
-    cut = [OffsetRange(whole.topic, whole.partition, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    cut = [OffsetRange(whole.topic, whole.partition, a, b) for a, b in itertools.pairwise(bounds)]
     return [r for r in cut if r.size > 0]

@@ -26,8 +26,8 @@ from barnabas.errors import BarnabasError
 from barnabas.pipelines.offsets import (
     EARLIEST,
     LATEST,
-    Offsets,
     OffsetRange,
+    Offsets,
     OptionError,
     Position,
     TopicPartition,
