@@ -100,7 +100,7 @@ def test_a_lost_connection_is_tried_again_until_time_is_up() -> None:
         raise ConnectionFailed("127.0.0.1:9001", "refused")
 
     shell = FakeShell(answer)
-    with pytest.raises(TimedOut, match="no records of t-0 within 5000 ms; last error: no connection to 127.0.0.1:9001: refused"):
+    with pytest.raises(TimedOut, match=r"no records of t-0 within 5000 ms; last error: no connection to 127.0.0.1:9001: refused"):
         shell.run(operations.fetch(CONFIG, Cluster(), "t", 0, 0))
     assert shell.pauses == [100, 200, 400, 800, 1000, 1000, 1000]
 

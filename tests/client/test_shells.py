@@ -58,8 +58,8 @@ class Server:
         assert isinstance(request, FetchRequest)
         offset = request.topics[0].partitions[0].fetch_offset
         records = batch(offset - offset % 10, [(None, b"%d" % i) for i in range(10)]) if offset < 100 else b""
-        item = PartitionData(partition_index=0, high_watermark=100, records=records)
-        return FetchResponse(responses=[FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[item])])
+        data = PartitionData(partition_index=0, high_watermark=100, records=records)
+        return FetchResponse(responses=[FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[data])])
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -124,8 +124,7 @@ def server() -> Iterator[Server]:
         listening.close()
         for writer in it._writers:
             writer.transport.abort()
-        while len(asyncio.all_tasks()) > 1:
-            await asyncio.sleep(0)
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
     thread.start()
@@ -185,7 +184,7 @@ def test_nobody_there(ask: Callable[..., int]) -> None:
 @both
 def test_a_broker_that_never_answers(server: Server, ask: Callable[..., int]) -> None:
     server.behave = lambda _: HANG
-    with pytest.raises(TimedOut, match="no metadata within 50 ms; last error: no answer of 127.0.0.1:"):
+    with pytest.raises(TimedOut, match=r"no metadata within 50 ms; last error: no answer of 127.0.0.1:"):
         ask(server, request_timeout_ms=20, default_api_timeout_ms=50)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +37,8 @@ def offsets(data: bytes, *arguments: Any) -> list[int]:
 
 
 def milliseconds(row: dict[str, Any]) -> int:
-    return round(row["timestamp"].timestamp() * 1000)
+    at: datetime = row["timestamp"]
+    return round(at.timestamp() * 1000)
 
 
 @settings(max_examples=60, deadline=None)

@@ -207,8 +207,8 @@ class Planner:
         options = self._options
         if options.pattern is not None:
             pattern = re.compile(options.pattern)
-            found = {name: topic for name, topic in self._client.topics().items() if pattern.fullmatch(name)}
-            return _partitions_of(found)
+            topics = self._client.topics().items()
+            return _partitions_of({name: topic for name, topic in topics if pattern.fullmatch(name) and not topic.is_internal})
         wanted = options.subscribe or tuple(dict.fromkeys(topic for topic, _ in options.assign or ()))
         found = self._find(wanted, known)
         there = _partitions_of(found)
