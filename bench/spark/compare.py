@@ -81,7 +81,12 @@ def fill(bootstrap: str, topic: str, arguments: argparse.Namespace) -> None:
             client.delete_topics([topic])
         client.create_topics([NewTopic(topic, arguments.partitions, 1)])
     print(f"filling {topic} ...", file=sys.stderr, flush=True)
-    settings = {"bootstrap.servers": bootstrap, "linger.ms": 50, "batch.size": 1_000_000, "queue.buffering.max.messages": 2_000_000}
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "linger.ms": 50,
+        "batch.size": 1_000_000,
+        "queue.buffering.max.messages": 2_000_000,
+    }
     producer = Producer({**settings, "delivery.report.only.error": True})
     for i in range(arguments.records):
         value = b"%0*d" % (arguments.size, i)
@@ -100,7 +105,7 @@ def measure(name: str, common: list[str]) -> dict[str, list[float]]:
     environment = dict(os.environ)
     environment["PYTHONPATH"] = str(ROOT / "src") if name == "barnabas" else ""
     began = time.perf_counter()
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-4000:]}")
     print(f"  took {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
@@ -128,7 +133,8 @@ def connector_jars() -> Path:
     parts = ""
     for part, version in PARTS.items():
         group, artifact = part.split(":")
-        parts += f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>{exclude}</dependency>"
+        name = f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+        parts += f"<dependency>{name}{exclude}</dependency>"
     pom = CACHE / "pom.xml"
     pom.write_text(
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>bench</groupId>'

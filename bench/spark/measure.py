@@ -44,7 +44,9 @@ def session(arguments: argparse.Namespace) -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.memory", "2g").config("spark.log.level", "ERROR")
+    builder = (
+        builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.memory", "2g").config("spark.log.level", "ERROR")
+    )
     if arguments.jars:
         builder = builder.config("spark.jars", ",".join(str(path) for path in sorted(Path(arguments.jars).glob("*.jar"))))
     else:

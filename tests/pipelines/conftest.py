@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
+from barnabas.testing import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,10 +34,7 @@ def kafka_server() -> Iterator[str]:
     if given:
         yield given
         return
-    testing = pytest.importorskip("barnabas.testing")
-    if not hasattr(testing, "Broker"):
-        pytest.skip("no broker to test against")
-    with testing.Broker() as broker:
+    with Broker() as broker:
         yield broker.bootstrap_servers
 
 

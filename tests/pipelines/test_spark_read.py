@@ -19,9 +19,7 @@ Produce = Callable[..., None]
 MakeTopic = Callable[..., str]
 
 
-def test_the_columns_are_those_of_sparks_kafka_source(
-    load: Callable[..., DataFrame], topic: MakeTopic, produce: Produce
-) -> None:
+def test_the_columns_are_those_of_sparks_kafka_source(load: Callable[..., DataFrame], topic: MakeTopic, produce: Produce) -> None:
     name = topic(2)
     produce(name, [(0, b"k", b"v", {"timestamp": 1_700_000_000_123}), (1, None, None, {"timestamp": 1_700_000_000_456})])
     frame = load(subscribe=name)
@@ -58,7 +56,9 @@ def test_offsets_given_by_hand(load: Callable[..., DataFrame], topic: MakeTopic,
         startingOffsets=json.dumps({name: {"0": 3, "1": -2}}),
         endingOffsets=json.dumps({name: {"0": 7, "1": -1}}),
     )
-    assert sorted((row.partition, row.offset) for row in frame.collect()) == [(0, i) for i in range(3, 7)] + [(1, i) for i in range(10)]
+    assert sorted((row.partition, row.offset) for row in frame.collect()) == [(0, i) for i in range(3, 7)] + [
+        (1, i) for i in range(10)
+    ]
 
 
 def test_positions_by_timestamp(load: Callable[..., DataFrame], topic: MakeTopic, produce: Produce) -> None:
@@ -72,7 +72,7 @@ def test_positions_by_timestamp(load: Callable[..., DataFrame], topic: MakeTopic
         endingOffsetsByTimestamp=json.dumps({name: {"0": 9_999_000, "1": 9_999_000}}),
     )
     assert sorted((r.partition, r.offset) for r in by_partition.collect()) == [(0, 8), (0, 9), (1, 9)]
-    with pytest.raises(Exception, match="No offset matched from request of topic-partition .* and timestamp 9999000"):
+    with pytest.raises(Exception, match=r"No offset matched from request of topic-partition .* and timestamp 9999000"):
         load(subscribe=name, startingTimestamp="9999000").collect()
     assert load(subscribe=name, startingTimestamp="9999000", startingOffsetsByTimestampStrategy="latest").collect() == []
 

@@ -14,7 +14,7 @@ from barnabas.client.results import NewTopic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 pytestmark = pytest.mark.spark
 Produce = Callable[..., None]
@@ -128,7 +128,9 @@ def test_a_running_query_sees_new_records_and_tells_its_group(
 ) -> None:
     name = topic()
     produce(name, records(3))
-    query = run.start(stream(subscribe=name, startingOffsets="earliest", kafka__group__id=f"group-of-{name}"), processingTime="0 seconds")
+    query = run.start(
+        stream(subscribe=name, startingOffsets="earliest", kafka__group__id=f"group-of-{name}"), processingTime="0 seconds"
+    )
     try:
         query.processAllAvailable()
         produce(name, records(4))

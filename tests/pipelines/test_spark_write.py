@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 MakeTopic = Callable[..., str]
 Load = Callable[..., "DataFrame"]
-JAVA_PLACES = {"a": 0, "k1": 1, "foobar": 2, "k6": 1}  # of four partitions: toPositive(murmur2(key)) % 4, asked of Kafka 4.3's own classes
+JAVA_PLACES = {
+    "a": 0,
+    "k1": 1,
+    "foobar": 2,
+    "k6": 1,
+}  # of four partitions: toPositive(murmur2(key)) % 4, asked of Kafka 4.3's own classes
 
 
 def write(frame: DataFrame, server: str, **options: str) -> None:

@@ -26,11 +26,7 @@ def whole_batches(records: Buffer) -> Iterator[tuple[int, int, int]]:
 
 def next_offset(records: Buffer, default: int) -> int:
     """The offset after the last whole batch; `default` where there is none."""
-    last = None
-    for last in whole_batches(records):
-        pass
-    if last is None:
-        return default
-    position, _, base_offset = last
-    delta: int = _LAST_OFFSET_DELTA.unpack_from(records, position + 23)[0]
-    return int(base_offset + delta + 1)
+    result = default
+    for position, _, base_offset in whole_batches(records):
+        result = base_offset + _LAST_OFFSET_DELTA.unpack_from(records, position + 23)[0] + 1
+    return result

@@ -159,7 +159,8 @@ class BlockingClient:
                 if isinstance(instruction, Now):
                     outcome = time.monotonic() * 1000
                 elif isinstance(instruction, Pause):
-                    outcome = time.sleep(instruction.milliseconds / 1000)
+                    time.sleep(instruction.milliseconds / 1000)
+                    outcome = None
                 else:
                     outcome = self._carry_out(instruction)
         except StopIteration as end:

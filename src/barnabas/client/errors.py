@@ -1,13 +1,13 @@
 """What goes wrong in a client: a partition refused, a broker out of reach, a limit of time passed.
 
-    BarnabasError
-    ├── KafkaError
-    │   ├── PartitionError      an error code for one topic-partition (or one topic)
-    │   └── ResourceError       an error code for anything else that was asked for: a group, a topic to create
-    └── ClientError
-        ├── ConnectionFailed    no connection, or it went away
-        ├── TimedOut            nothing came in time; says what was waited for and what failed last
-        └── UnsupportedRequest  the broker speaks no version of this request that we do
+BarnabasError
+├── KafkaError
+│   ├── PartitionError      an error code for one topic-partition (or one topic)
+│   └── ResourceError       an error code for anything else that was asked for: a group, a topic to create
+└── ClientError
+    ├── ConnectionFailed    no connection, or it went away
+    ├── TimedOut            nothing came in time; says what was waited for and what failed last
+    └── UnsupportedRequest  the broker speaks no version of this request that we do
 """
 
 from __future__ import annotations

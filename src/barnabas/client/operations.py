@@ -107,9 +107,7 @@ def _list_offsets_calls(config: ClientConfig, cluster: Cluster, timestamps: Mapp
     by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
     for (topic, partition), timestamp in timestamps.items():
         _, leader = leading(cluster, topic, partition)
-        item = ListOffsetsPartition(
-            partition_index=partition, current_leader_epoch=leader.leader_epoch, timestamp=timestamp
-        )
+        item = ListOffsetsPartition(partition_index=partition, current_leader_epoch=leader.leader_epoch, timestamp=timestamp)
         by_leader.setdefault(leader.leader, {}).setdefault(topic, []).append(item)
     return [
         Call(

@@ -23,8 +23,8 @@ from typing import Any
 from barnabas.client.config import MAX_RESPONSE_BYTES
 from barnabas.client.errors import UnsupportedRequest
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import FrameTooLarge, KafkaError, ProtocolError
-from barnabas.protocol.codec import decode, encode, read_varint
+from barnabas.errors import FrameTooLarge, KafkaError, MalformedMessage, ProtocolError
+from barnabas.protocol.codec import decode, encode, skip_tagged_fields
 from barnabas.protocol.message import Buffer, Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -33,6 +33,7 @@ SOFTWARE_NAME, SOFTWARE_VERSION = "barnabas", "0.1.0"
 API_VERSIONS_KEY = 18
 _HEADER = struct.Struct(">ihhih")  # size, api key, version, correlation id, length of the client id
 _SIZE = struct.Struct(">i")
+_ERROR_CODE = struct.Struct(">h")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +48,17 @@ class Api:
     response: type[Message]
 
 
-@cache
 def api_of(request: type[Message]) -> Api:
     """The API that `request` belongs to, found by the module that holds both of its classes."""
-    module = request.__module__.rpartition(".")[2]
+    return _api_of_module(request.__module__)
+
+
+@cache
+def _api_of_module(module: str) -> Api:
     for key, (name, prefix, first, last, flexible) in APIS.items():
-        if name == module:
-            response = getattr(import_module(request.__module__), f"{prefix}Response")
-            return Api(key, prefix, first, last, flexible, response)
-    raise TypeError(f"{request.__name__} is no request")
+        if name == module.rpartition(".")[2]:
+            return Api(key, prefix, first, last, flexible, getattr(import_module(module), f"{prefix}Response"))
+    raise TypeError(f"{module} holds no request")
 
 
 @dataclass(slots=True)
@@ -108,7 +111,7 @@ class Wire:
     def receive_hello(self, body: Buffer) -> bytes | None:
         """Take the answer to `send_hello`; a frame to send when it has to be asked again in an older version."""
         entry = self._take(body)
-        error = _SIZE_OF_ERROR.unpack_from(body, 4)[0]
+        error = _ERROR_CODE.unpack_from(body, 4)[0]
         version = 0 if error == ErrorCode.UNSUPPORTED_VERSION else entry.version
         answer = decode(ApiVersionsResponse, version, memoryview(body), 4)
         spoken = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
@@ -125,11 +128,7 @@ class Wire:
         view = memoryview(body)
         position = 4
         if entry.version >= entry.api.first_flexible_version:
-            count, position = read_varint(view, position)
-            for _ in range(count):
-                _, position = read_varint(view, position)
-                size, position = read_varint(view, position)
-                position += size
+            position = _after_tags(view, position, entry.api)
         return decode(entry.api.response, entry.version, view, position)
 
     def _take(self, body: Buffer) -> _InFlight:
@@ -153,7 +152,12 @@ class Wire:
         return b"".join((header, self._client_id, tags, body))
 
 
-_SIZE_OF_ERROR = struct.Struct(">h")
+def _after_tags(view: memoryview, position: int, api: Api) -> int:
+    """The end of the tagged fields of a response header; there are none that we know."""
+    try:
+        return skip_tagged_fields(view, position, {}, None)
+    except (IndexError, ValueError) as error:
+        raise MalformedMessage(f"{api.name}Response", 1, f"its header: {error}") from error
 
 
 def size_of_frame(header: Buffer) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from typing import Any
 
 import cramjam
 
@@ -29,7 +30,7 @@ def decompress(codec: int, data: Buffer) -> Buffer:
         raise ValueError(f"{NAMES[codec]}: {error}") from error
 
 
-def _snappy(data: Buffer) -> Buffer:
+def _snappy(data: Buffer) -> Any:
     if bytes(data[:8]) != _JAVA_SNAPPY_MAGIC:
         return cramjam.snappy.decompress_raw(data)
     pieces, position = [], 16
@@ -43,7 +44,7 @@ def _snappy(data: Buffer) -> Buffer:
     return b"".join(bytes(piece) for piece in pieces)
 
 
-_CODECS: dict[int, Callable[[Buffer], Buffer]] = {
+_CODECS: dict[int, Callable[[Buffer], Any]] = {  # to whatever has the buffer of the result
     GZIP: lambda data: cramjam.gzip.decompress(data),
     SNAPPY: _snappy,
     LZ4: lambda data: cramjam.lz4.decompress(data),

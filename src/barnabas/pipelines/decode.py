@@ -35,20 +35,21 @@ ABORT_MARKER = 0
 
 HEADER_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("timestampType", pa.int32()),
+    [  # type: ignore[arg-type]  # the stubs know no lists of different fields
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("timestampType", pa.int32()),
     ]
 )
 SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", HEADER_TYPE))
 
 Longs = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
+Array = Any  # pyarrow.Array, of whatever kind
 
 
 class CorruptBatch(BarnabasError):
@@ -91,8 +92,8 @@ class RecordDecoder:
         self._include_headers = include_headers
         self._check_crc = check_crc
         self._piece_bytes = piece_bytes
-        self._topics = pa.array([], pa.string())
-        self._partitions = pa.array([], pa.int32())
+        self._topics: Array = pa.array([], pa.string())
+        self._partitions: Array = pa.array([], pa.int32())
 
     def decode(
         self, records: Buffer, start: int = 0, end: int = 2**63 - 1, aborted: Sequence[tuple[int, int]] = ()
@@ -213,7 +214,7 @@ class RecordDecoder:
             columns.append(self._headers(data, sections, start, end, n))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _headers(self, data: Bytes, sections: Longs, start: int, end: int, rows: int) -> pa.Array:
+    def _headers(self, data: Bytes, sections: Longs, start: int, end: int, rows: int) -> Array:
         room = int((sections[:, k.END] - sections[:, k.BEGIN]).sum())
         most = room // 2  # a header takes two bytes at least
         list_ends, list_valid = np.empty(rows + 1, np.int32), np.zeros(rows // 8 + 1, np.uint8)
@@ -230,15 +231,15 @@ class RecordDecoder:
             _binary(n, value_ends, values, value_valid, int(state[k.HEADER_VALUE_BYTES]), -1),
         ]
         items = pa.Array.from_buffers(HEADER_TYPE.value_type, n, [None], children=parts)
-        ends = pa.py_buffer(list_ends[: rows + 1])
-        return pa.Array.from_buffers(HEADER_TYPE, rows, [pa.py_buffer(list_valid), ends], children=[items])
+        ends = _buffer(list_ends[: rows + 1])
+        return pa.Array.from_buffers(HEADER_TYPE, rows, [_buffer(list_valid), ends], children=[items])
 
     def _raise_error(self, sections: Longs, state: Longs) -> None:
         if state[k.ERROR] != k.OK:
             base_offset = int(sections[state[k.ERROR_SECTION], k.FIRST_OFFSET])
             raise CorruptBatch(self.topic, self.partition, base_offset, k.REASONS[int(state[k.ERROR])])
 
-    def _constants(self, rows: int) -> tuple[pa.Array, pa.Array]:
+    def _constants(self, rows: int) -> tuple[Array, Array]:
         """The topic and partition columns, cut from ones that were made before."""
         if len(self._topics) < rows:
             room = max(1 << (rows - 1).bit_length(), 1024)
@@ -252,14 +253,18 @@ class RecordDecoder:
 
 def _binary(
     rows: int, ends: npt.NDArray[np.int32], data: Bytes, valid: Bytes | None, size: int, nulls: int, kind: Any = None
-) -> pa.Array:
-    validity = None if valid is None or nulls == 0 else pa.py_buffer(valid)
-    buffers = [validity, pa.py_buffer(ends[: rows + 1]), pa.py_buffer(data[:size])]
+) -> Array:
+    validity = None if valid is None or nulls == 0 else _buffer(valid)
+    buffers = [validity, _buffer(ends[: rows + 1]), _buffer(data[:size])]
     return pa.Array.from_buffers(kind or pa.binary(), rows, buffers, 0 if validity is None else nulls)
 
 
-def _fixed(kind: Any, rows: int, values: npt.NDArray[Any]) -> pa.Array:
-    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(values[:rows])], 0)
+def _buffer(values: npt.NDArray[Any]) -> pa.Buffer:
+    return pa.py_buffer(values)  # type: ignore[arg-type]  # numpy arrays are buffers, which the stubs do not know
+
+
+def _fixed(kind: Any, rows: int, values: npt.NDArray[Any]) -> Array:
+    return pa.Array.from_buffers(kind, rows, [None, _buffer(values[:rows])], 0)
 
 
 def _visible(records: Buffer, table: Longs, aborted: Sequence[tuple[int, int]]) -> Longs:

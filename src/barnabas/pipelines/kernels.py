@@ -29,7 +29,9 @@ BEGIN, END, RECORDS, FIRST_OFFSET, FIRST_TIME, APPEND_TIME, IS_APPEND_TIME = ran
 SECTION_COLUMNS = 7
 
 # What `decode_records` leaves in `state`.
-ROWS, KEY_BYTES, VALUE_BYTES, NULL_KEYS, NULL_VALUES, HEADERS, HEADER_KEY_BYTES, HEADER_VALUE_BYTES, ERROR, ERROR_SECTION = range(10)
+ROWS, KEY_BYTES, VALUE_BYTES, NULL_KEYS, NULL_VALUES, HEADERS, HEADER_KEY_BYTES, HEADER_VALUE_BYTES, ERROR, ERROR_SECTION = range(
+    10
+)
 STATE_SIZE = 10
 OK, BAD_VARINT, BAD_LENGTH, BAD_KEY, BAD_VALUE, BAD_HEADER, TOO_MANY = range(7)
 REASONS = {
@@ -59,7 +61,7 @@ def _big_endian(data, position, width):  # type: ignore[no-untyped-def]
 @njit(types.int64(_bytes_in), cache=True)
 def count_batches(data):  # type: ignore[no-untyped-def]
     """How many whole batches lie in `data`."""
-    position, count = 0, 0
+    position, count = np.int64(0), 0
     end = data.shape[0]
     while end - position >= HEADER_BYTES:
         length = np.int64(np.int32(_big_endian(data, position + 8, 4)))
@@ -93,7 +95,10 @@ def scan_batches(data, table):  # type: ignore[no-untyped-def]
         position += size
 
 
-@njit(types.UniTuple(types.int64, 2)(_bytes_in, types.int64, types.int64), cache=True)
+_pair = types.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
+
+
+@njit(_pair(_bytes_in, types.int64, types.int64), cache=True)
 def _varint(data, position, end):  # type: ignore[no-untyped-def]
     """A zigzag varint of up to 64 bits and the position after it, -1 where it runs over `end` or is too long."""
     if position >= end:
@@ -120,7 +125,7 @@ def _varint(data, position, end):  # type: ignore[no-untyped-def]
     ),
     cache=True, nogil=True,
 )  # fmt: skip
-def decode_records(  # type: ignore[no-untyped-def]
+def decode_records(  # type: ignore[no-untyped-def]  # noqa: C901 - one loop over bytes; a call for each step costs more than the step
     data, sections, start, end_offset, key_ends, keys, key_valid, value_ends, values, value_valid, offsets, times, kinds, state
 ):
     """Records of `sections` with start <= offset < end_offset into columns; their headers are passed over."""

@@ -6,6 +6,7 @@ Offsets of a stream are `{"topic": {"partition": next offset}}`, topics and part
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -130,9 +131,7 @@ def limit_rows(limit: int, start: Mapping[TopicPartition, int], end: Mapping[Top
     return result
 
 
-def split_ranges(
-    ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None = None
-) -> list[OffsetRange]:
+def split_ranges(ranges: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None = None) -> list[OffsetRange]:
     """Drop empty ranges and cut large ones, until there are about `min_partitions` and none is over `max_records`."""
     kept = [r for r in ranges if r.size > 0]
     if max_records is not None:
@@ -155,5 +154,5 @@ def _parts(size: int, total: int, partitions: int) -> int:
 
 def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
     bounds = [whole.start + whole.size * i // parts for i in range(parts + 1)]
-    cut = [OffsetRange(whole.topic, whole.partition, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    cut = [OffsetRange(whole.topic, whole.partition, a, b) for a, b in itertools.pairwise(bounds)]
     return [r for r in cut if r.size > 0]

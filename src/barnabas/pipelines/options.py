@@ -130,7 +130,9 @@ def _strategy(given: Mapping[str, str]) -> tuple[tuple[str, ...] | None, str | N
     chosen = [key for key in STRATEGIES if key in given]
     listing = ", ".join(STRATEGIES)
     if not chosen:
-        raise OptionError(f"One of the following options must be specified for Kafka source: {listing}. See the docs for more details.")
+        raise OptionError(
+            f"One of the following options must be specified for Kafka source: {listing}. See the docs for more details."
+        )
     if len(chosen) > 1:
         raise OptionError(
             f"Only one of the following options can be specified for Kafka source: {listing}. See the docs for more details."

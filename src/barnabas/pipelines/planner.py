@@ -26,8 +26,8 @@ from barnabas.errors import BarnabasError
 from barnabas.pipelines.offsets import (
     EARLIEST,
     LATEST,
-    Offsets,
     OffsetRange,
+    Offsets,
     OptionError,
     Position,
     TopicPartition,
@@ -207,8 +207,8 @@ class Planner:
         options = self._options
         if options.pattern is not None:
             pattern = re.compile(options.pattern)
-            found = {name: topic for name, topic in self._client.topics().items() if pattern.fullmatch(name)}
-            return _partitions_of(found)
+            topics = self._client.topics().items()
+            return _partitions_of({name: topic for name, topic in topics if pattern.fullmatch(name) and not topic.is_internal})
         wanted = options.subscribe or tuple(dict.fromkeys(topic for topic, _ in options.assign or ()))
         found = self._find(wanted, known)
         there = _partitions_of(found)
@@ -253,7 +253,9 @@ class Planner:
         offsets = {tp: listed[tp].offset for tp in timestamps}
         for tp, offset in offsets.items():
             if offset == LATEST and not position.latest_on_no_match:
-                raise OptionError(f"No offset matched from request of topic-partition {names([tp])} and timestamp {timestamps[tp]}.")
+                raise OptionError(
+                    f"No offset matched from request of topic-partition {names([tp])} and timestamp {timestamps[tp]}."
+                )
         return self._settle(offsets)
 
     def _check_all_named(self, given: Offsets, partitions: list[TopicPartition], kind: str) -> None:

@@ -29,7 +29,9 @@ from barnabas.pipelines.planner import report_data_loss
 
 logger = logging.getLogger(__name__)
 
-MAX_ROWS = 1 << 17  # rows of one Arrow batch: the JVM takes 50,000 and more at its best speed, and small records would make millions
+MAX_ROWS = (
+    1 << 17
+)  # rows of one Arrow batch: the JVM takes 50,000 and more at its best speed, and small records would make millions
 GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 _idle_clients: dict[ClientConfig, list[BlockingClient]] = {}
 
@@ -91,7 +93,9 @@ def _resume_after(error: PartitionError, task: ReadTask, client: BlockingClient,
     """Whether to go on, from the earliest offset there is, after records turned out to be gone."""
     wanted = task.range
     if error.code in GONE:
-        report_data_loss(f"Could not read records in offset [{reader.offset}, {wanted.end}): {error}.", fail=task.fail_on_data_loss)
+        report_data_loss(
+            f"Could not read records in offset [{reader.offset}, {wanted.end}): {error}.", fail=task.fail_on_data_loss
+        )
         return False
     if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
         raise error

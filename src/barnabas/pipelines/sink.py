@@ -36,7 +36,7 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._task = write_task(options, _columns(schema))
 
-    def write(self, iterator: Iterator[RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]
         return Written(write_batches(self._task, iterator))
 
 
@@ -46,7 +46,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._task = write_task(options, _columns(schema))
 
-    def write(self, iterator: Iterator[RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]
         return Written(write_batches(self._task, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

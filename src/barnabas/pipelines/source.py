@@ -56,7 +56,9 @@ class BarnabasDataSource(DataSource):
         from barnabas.pipelines.sink import BatchWriter
 
         if overwrite:
-            raise OptionError("Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and ErrorIfExists (default).")
+            raise OptionError(
+                "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and ErrorIfExists (default)."
+            )
         return BatchWriter(self.options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:

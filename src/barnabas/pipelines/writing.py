@@ -76,9 +76,7 @@ def write_task(options: Mapping[str, str], columns: Mapping[str, str]) -> WriteT
     if "bootstrap.servers" not in kafka:
         raise OptionError("Option 'kafka.bootstrap.servers' must be specified for configuring Kafka producer")
     if topic is None and "topic" not in columns:
-        raise OptionError(
-            "topic option required when no 'topic' attribute is present. Use the topic option for setting a topic."
-        )
+        raise OptionError("topic option required when no 'topic' attribute is present. Use the topic option for setting a topic.")
     if "value" not in columns:
         raise OptionError("Required attribute 'value' not found")
     text = ("string", "binary")
@@ -157,9 +155,7 @@ def _produce(task: WriteTask, producer: Producer, batch: pa.RecordBatch, failure
     return len(values)
 
 
-def _send(
-    producer: Producer, topic: str, value: bytes | None, key: bytes | None, partition: int, extra: dict[str, Any]
-) -> None:
+def _send(producer: Producer, topic: str, value: bytes | None, key: bytes | None, partition: int, extra: dict[str, Any]) -> None:
     while True:
         try:
             producer.produce(topic, value, key, partition, **extra)

@@ -7,7 +7,7 @@ log does on storing the batch. Malformed bytes raise the same `MalformedMessage`
 from __future__ import annotations
 
 from struct import Struct
-from struct import error as StructError  # noqa: N812  # the module's own name says nothing here
+from struct import error as StructError  # the module's own name says nothing here
 from typing import NamedTuple
 
 from barnabas import limits

@@ -26,11 +26,11 @@ class AddPartitionsToTxnTopic(Message):
 
 class AddPartitionsToTxnTransaction(Message):
     __slots__ = (
-        "transactional_id",
-        "producer_id",
         "producer_epoch",
-        "verify_only",
+        "producer_id",
         "topics",
+        "transactional_id",
+        "verify_only",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -59,11 +59,11 @@ class AddPartitionsToTxnTransaction(Message):
 
 class AddPartitionsToTxnRequest(Message):
     __slots__ = (
-        "v3_and_below_transactional_id",
         "transactions",
-        "v3_and_below_producer_id",
         "v3_and_below_producer_epoch",
+        "v3_and_below_producer_id",
         "v3_and_below_topics",
+        "v3_and_below_transactional_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -92,8 +92,8 @@ class AddPartitionsToTxnRequest(Message):
 
 class AddPartitionsToTxnPartitionResult(Message):
     __slots__ = (
-        "partition_index",
         "partition_error_code",
+        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -124,8 +124,8 @@ class AddPartitionsToTxnTopicResult(Message):
 
 class AddPartitionsToTxnResult(Message):
     __slots__ = (
-        "transactional_id",
         "topic_results",
+        "transactional_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -140,10 +140,10 @@ class AddPartitionsToTxnResult(Message):
 
 class AddPartitionsToTxnResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
-        "results_by_topic_v3_and_below",
         "error_code",
+        "results_by_topic_v3_and_below",
         "results_by_transaction",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class Listener(Message):
     __slots__ = (
-        "name",
         "host",
+        "name",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
@@ -30,12 +30,12 @@ class Listener(Message):
 
 class AddRaftVoterRequest(Message):
     __slots__ = (
-        "cluster_id",
-        "timeout_ms",
-        "voter_id",
-        "voter_directory_id",
-        "listeners",
         "ack_when_committed",
+        "cluster_id",
+        "listeners",
+        "timeout_ms",
+        "voter_directory_id",
+        "voter_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -67,9 +67,9 @@ class AddRaftVoterRequest(Message):
 
 class AddRaftVoterResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
         "error_code",
         "error_message",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class RequestEntityData(Message):
     __slots__ = (
-        "entity_type",
         "entity_name",
+        "entity_type",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,8 +27,8 @@ class RequestEntityData(Message):
 class OpData(Message):
     __slots__ = (
         "key",
-        "value",
         "remove",
+        "value",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -77,8 +77,8 @@ class AlterClientQuotasRequest(Message):
 
 class ResponseEntityData(Message):
     __slots__ = (
-        "entity_type",
         "entity_name",
+        "entity_type",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -93,9 +93,9 @@ class ResponseEntityData(Message):
 
 class ResponseEntryData(Message):
     __slots__ = (
+        "entity",
         "error_code",
         "error_message",
-        "entity",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -112,8 +112,8 @@ class ResponseEntryData(Message):
 
 class AlterClientQuotasResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
         "entries",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class ScramCredentialDeletion(Message):
     __slots__ = (
-        "name",
         "mechanism",
+        "name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -26,9 +26,9 @@ class ScramCredentialDeletion(Message):
 
 class ScramCredentialUpsertion(Message):
     __slots__ = (
-        "name",
-        "mechanism",
         "iterations",
+        "mechanism",
+        "name",
         "salt",
         "salted_password",
     )
@@ -71,9 +71,9 @@ class AlterUserScramCredentialsRequest(Message):
 
 class AlterUserScramCredentialsResult(Message):
     __slots__ = (
-        "user",
         "error_code",
         "error_message",
+        "user",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -90,8 +90,8 @@ class AlterUserScramCredentialsResult(Message):
 
 class AlterUserScramCredentialsResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
         "results",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -26,9 +26,9 @@ class ApiVersionsRequest(Message):
 
 class FinalizedFeatureKey(Message):
     __slots__ = (
-        "name",
         "max_version_level",
         "min_version_level",
+        "name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -46,8 +46,8 @@ class FinalizedFeatureKey(Message):
 class ApiVersion(Message):
     __slots__ = (
         "api_key",
-        "min_version",
         "max_version",
+        "min_version",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -64,9 +64,9 @@ class ApiVersion(Message):
 
 class SupportedFeatureKey(Message):
     __slots__ = (
-        "name",
-        "min_version",
         "max_version",
+        "min_version",
+        "name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -83,12 +83,12 @@ class SupportedFeatureKey(Message):
 
 class ApiVersionsResponse(Message):
     __slots__ = (
-        "error_code",
         "api_keys",
-        "throttle_time_ms",
-        "supported_features",
-        "finalized_features_epoch",
+        "error_code",
         "finalized_features",
+        "finalized_features_epoch",
+        "supported_features",
+        "throttle_time_ms",
         "zk_migration_ready",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class LeaderEndpoint(Message):
     __slots__ = (
-        "name",
         "host",
+        "name",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
@@ -30,10 +30,10 @@ class LeaderEndpoint(Message):
 
 class RequestPartitionData(Message):
     __slots__ = (
+        "leader_epoch",
+        "leader_id",
         "partition_index",
         "voter_directory_id",
-        "leader_id",
-        "leader_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -54,8 +54,8 @@ class RequestPartitionData(Message):
 
 class RequestTopicData(Message):
     __slots__ = (
-        "topic_name",
         "partitions",
+        "topic_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -71,9 +71,9 @@ class RequestTopicData(Message):
 class BeginQuorumEpochRequest(Message):
     __slots__ = (
         "cluster_id",
-        "voter_id",
-        "topics",
         "leader_endpoints",
+        "topics",
+        "voter_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -99,8 +99,8 @@ class BeginQuorumEpochRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "node_id",
         "host",
+        "node_id",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
@@ -118,10 +118,10 @@ class NodeEndpoint(Message):
 
 class ResponsePartitionData(Message):
     __slots__ = (
-        "partition_index",
         "error_code",
-        "leader_id",
         "leader_epoch",
+        "leader_id",
+        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -140,8 +140,8 @@ class ResponsePartitionData(Message):
 
 class ResponseTopicData(Message):
     __slots__ = (
-        "topic_name",
         "partitions",
+        "topic_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -157,8 +157,8 @@ class ResponseTopicData(Message):
 class BeginQuorumEpochResponse(Message):
     __slots__ = (
         "error_code",
-        "topics",
         "node_endpoints",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,13 +11,13 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class BrokerHeartbeatRequest(Message):
     __slots__ = (
-        "broker_id",
         "broker_epoch",
+        "broker_id",
+        "cordoned_log_dirs",
         "current_metadata_offset",
+        "offline_log_dirs",
         "want_fence",
         "want_shut_down",
-        "offline_log_dirs",
-        "cordoned_log_dirs",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -52,11 +52,11 @@ class BrokerHeartbeatRequest(Message):
 
 class BrokerHeartbeatResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
         "error_code",
         "is_caught_up",
         "is_fenced",
         "should_shut_down",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class CreatableReplicaAssignment(Message):
     __slots__ = (
-        "partition_index",
         "broker_ids",
+        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -43,11 +43,11 @@ class CreatableTopicConfig(Message):
 
 class CreatableTopic(Message):
     __slots__ = (
+        "assignments",
+        "configs",
         "name",
         "num_partitions",
         "replication_factor",
-        "assignments",
-        "configs",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -76,8 +76,8 @@ class CreatableTopic(Message):
 
 class CreateTopicsRequest(Message):
     __slots__ = (
-        "topics",
         "timeout_ms",
+        "topics",
         "validate_only",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
@@ -95,11 +95,11 @@ class CreateTopicsRequest(Message):
 
 class CreatableTopicConfigs(Message):
     __slots__ = (
-        "name",
-        "value",
-        "read_only",
         "config_source",
         "is_sensitive",
+        "name",
+        "read_only",
+        "value",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 5, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -128,14 +128,14 @@ class CreatableTopicConfigs(Message):
 
 class CreatableTopicResult(Message):
     __slots__ = (
-        "name",
-        "topic_id",
+        "configs",
         "error_code",
         "error_message",
-        "topic_config_error_code",
+        "name",
         "num_partitions",
         "replication_factor",
-        "configs",
+        "topic_config_error_code",
+        "topic_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import FieldSpec, Message
 class ComponentData(Message):
     __slots__ = (
         "entity_type",
-        "match_type",
         "match",
+        "match_type",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -45,8 +45,8 @@ class DescribeClientQuotasRequest(Message):
 
 class EntityData(Message):
     __slots__ = (
-        "entity_type",
         "entity_name",
+        "entity_type",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -93,10 +93,10 @@ class EntryData(Message):
 
 class DescribeClientQuotasResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
+        "entries",
         "error_code",
         "error_message",
-        "entries",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -35,12 +35,12 @@ class DescribeProducersRequest(Message):
 
 class ProducerState(Message):
     __slots__ = (
-        "producer_id",
-        "producer_epoch",
-        "last_sequence",
-        "last_timestamp",
         "coordinator_epoch",
         "current_txn_start_offset",
+        "last_sequence",
+        "last_timestamp",
+        "producer_epoch",
+        "producer_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -72,10 +72,10 @@ class ProducerState(Message):
 
 class PartitionResponse(Message):
     __slots__ = (
-        "partition_index",
+        "active_producers",
         "error_code",
         "error_message",
-        "active_producers",
+        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

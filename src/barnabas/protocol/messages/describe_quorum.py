@@ -20,8 +20,8 @@ class RequestPartitionData(Message):
 
 class RequestTopicData(Message):
     __slots__ = (
-        "topic_name",
         "partitions",
+        "topic_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -45,11 +45,11 @@ class DescribeQuorumRequest(Message):
 
 class ReplicaState(Message):
     __slots__ = (
-        "replica_id",
-        "replica_directory_id",
-        "log_end_offset",
-        "last_fetch_timestamp",
         "last_caught_up_timestamp",
+        "last_fetch_timestamp",
+        "log_end_offset",
+        "replica_directory_id",
+        "replica_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -78,8 +78,8 @@ class ReplicaState(Message):
 
 class Listener(Message):
     __slots__ = (
-        "name",
         "host",
+        "name",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 2, 2
@@ -97,14 +97,14 @@ class Listener(Message):
 
 class ResponsePartitionData(Message):
     __slots__ = (
-        "partition_index",
+        "current_voters",
         "error_code",
         "error_message",
-        "leader_id",
-        "leader_epoch",
         "high_watermark",
-        "current_voters",
+        "leader_epoch",
+        "leader_id",
         "observers",
+        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -142,8 +142,8 @@ class ResponsePartitionData(Message):
 
 class Node(Message):
     __slots__ = (
-        "node_id",
         "listeners",
+        "node_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -158,8 +158,8 @@ class Node(Message):
 
 class ResponseTopicData(Message):
     __slots__ = (
-        "topic_name",
         "partitions",
+        "topic_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -176,8 +176,8 @@ class DescribeQuorumResponse(Message):
     __slots__ = (
         "error_code",
         "error_message",
-        "topics",
         "nodes",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -20,8 +20,8 @@ class TopicRequest(Message):
 
 class RequestCursor(Message):
     __slots__ = (
-        "topic_name",
         "partition_index",
+        "topic_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -36,9 +36,9 @@ class RequestCursor(Message):
 
 class DescribeTopicPartitionsRequest(Message):
     __slots__ = (
-        "topics",
-        "response_partition_limit",
         "cursor",
+        "response_partition_limit",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -57,8 +57,8 @@ class DescribeTopicPartitionsRequest(Message):
 
 class ResponseCursor(Message):
     __slots__ = (
-        "topic_name",
         "partition_index",
+        "topic_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -73,15 +73,15 @@ class ResponseCursor(Message):
 
 class DescribeTopicPartitionsResponsePartition(Message):
     __slots__ = (
-        "error_code",
-        "partition_index",
-        "leader_id",
-        "leader_epoch",
-        "replica_nodes",
-        "isr_nodes",
         "eligible_leader_replicas",
+        "error_code",
+        "isr_nodes",
         "last_known_elr",
+        "leader_epoch",
+        "leader_id",
         "offline_replicas",
+        "partition_index",
+        "replica_nodes",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -123,11 +123,11 @@ class DescribeTopicPartitionsResponsePartition(Message):
 class DescribeTopicPartitionsResponseTopic(Message):
     __slots__ = (
         "error_code",
-        "name",
-        "topic_id",
         "is_internal",
+        "name",
         "partitions",
         "topic_authorized_operations",
+        "topic_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -159,9 +159,9 @@ class DescribeTopicPartitionsResponseTopic(Message):
 
 class DescribeTopicPartitionsResponse(Message):
     __slots__ = (
+        "next_cursor",
         "throttle_time_ms",
         "topics",
-        "next_cursor",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

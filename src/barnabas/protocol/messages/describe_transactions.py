@@ -19,8 +19,8 @@ class DescribeTransactionsRequest(Message):
 
 class TopicData(Message):
     __slots__ = (
-        "topic",
         "partitions",
+        "topic",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -36,13 +36,13 @@ class TopicData(Message):
 class TransactionState(Message):
     __slots__ = (
         "error_code",
-        "transactional_id",
+        "producer_epoch",
+        "producer_id",
+        "topics",
+        "transaction_start_time_ms",
         "transaction_state",
         "transaction_timeout_ms",
-        "transaction_start_time_ms",
-        "producer_id",
-        "producer_epoch",
-        "topics",
+        "transactional_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

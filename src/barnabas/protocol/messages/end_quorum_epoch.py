@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class LeaderEndpoint(Message):
     __slots__ = (
-        "name",
         "host",
+        "name",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
@@ -30,8 +30,8 @@ class LeaderEndpoint(Message):
 
 class ReplicaInfo(Message):
     __slots__ = (
-        "candidate_id",
         "candidate_directory_id",
+        "candidate_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -46,11 +46,11 @@ class ReplicaInfo(Message):
 
 class RequestPartitionData(Message):
     __slots__ = (
-        "partition_index",
-        "leader_id",
         "leader_epoch",
-        "preferred_successors",
+        "leader_id",
+        "partition_index",
         "preferred_candidates",
+        "preferred_successors",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -79,8 +79,8 @@ class RequestPartitionData(Message):
 
 class RequestTopicData(Message):
     __slots__ = (
-        "topic_name",
         "partitions",
+        "topic_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -96,8 +96,8 @@ class RequestTopicData(Message):
 class EndQuorumEpochRequest(Message):
     __slots__ = (
         "cluster_id",
-        "topics",
         "leader_endpoints",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -120,8 +120,8 @@ class EndQuorumEpochRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "node_id",
         "host",
+        "node_id",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
@@ -139,10 +139,10 @@ class NodeEndpoint(Message):
 
 class ResponsePartitionData(Message):
     __slots__ = (
-        "partition_index",
         "error_code",
-        "leader_id",
         "leader_epoch",
+        "leader_id",
+        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -161,8 +161,8 @@ class ResponsePartitionData(Message):
 
 class ResponseTopicData(Message):
     __slots__ = (
-        "topic_name",
         "partitions",
+        "topic_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -178,8 +178,8 @@ class ResponseTopicData(Message):
 class EndQuorumEpochResponse(Message):
     __slots__ = (
         "error_code",
-        "topics",
         "node_endpoints",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 
 class ReplicaState(Message):
     __slots__ = (
-        "replica_id",
         "replica_epoch",
+        "replica_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 15, 18, 15
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,9 +27,9 @@ class ReplicaState(Message):
 
 class ForgottenTopic(Message):
     __slots__ = (
+        "partitions",
         "topic",
         "topic_id",
-        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 7, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -46,14 +46,14 @@ class ForgottenTopic(Message):
 
 class FetchPartition(Message):
     __slots__ = (
-        "partition",
         "current_leader_epoch",
         "fetch_offset",
+        "high_watermark",
         "last_fetched_epoch",
         "log_start_offset",
+        "partition",
         "partition_max_bytes",
         "replica_directory_id",
-        "high_watermark",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -91,9 +91,9 @@ class FetchPartition(Message):
 
 class FetchTopic(Message):
     __slots__ = (
+        "partitions",
         "topic",
         "topic_id",
-        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -111,17 +111,17 @@ class FetchTopic(Message):
 class FetchRequest(Message):
     __slots__ = (
         "cluster_id",
-        "replica_id",
-        "replica_state",
+        "forgotten_topics_data",
+        "isolation_level",
+        "max_bytes",
         "max_wait_ms",
         "min_bytes",
-        "max_bytes",
-        "isolation_level",
-        "session_id",
-        "session_epoch",
-        "topics",
-        "forgotten_topics_data",
         "rack_id",
+        "replica_id",
+        "replica_state",
+        "session_epoch",
+        "session_id",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -171,8 +171,8 @@ class FetchRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "node_id",
         "host",
+        "node_id",
         "port",
         "rack",
     )
@@ -193,8 +193,8 @@ class NodeEndpoint(Message):
 
 class AbortedTransaction(Message):
     __slots__ = (
-        "producer_id",
         "first_offset",
+        "producer_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -225,8 +225,8 @@ class SnapshotId(Message):
 
 class EpochEndOffset(Message):
     __slots__ = (
-        "epoch",
         "end_offset",
+        "epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -241,8 +241,8 @@ class EpochEndOffset(Message):
 
 class LeaderIdAndEpoch(Message):
     __slots__ = (
-        "leader_id",
         "leader_epoch",
+        "leader_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -257,17 +257,17 @@ class LeaderIdAndEpoch(Message):
 
 class PartitionData(Message):
     __slots__ = (
-        "partition_index",
+        "aborted_transactions",
+        "current_leader",
+        "diverging_epoch",
         "error_code",
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
-        "diverging_epoch",
-        "current_leader",
-        "snapshot_id",
-        "aborted_transactions",
+        "partition_index",
         "preferred_read_replica",
         "records",
+        "snapshot_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -314,9 +314,9 @@ class PartitionData(Message):
 
 class FetchableTopicResponse(Message):
     __slots__ = (
+        "partitions",
         "topic",
         "topic_id",
-        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -333,11 +333,11 @@ class FetchableTopicResponse(Message):
 
 class FetchResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
         "error_code",
-        "session_id",
-        "responses",
         "node_endpoints",
+        "responses",
+        "session_id",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

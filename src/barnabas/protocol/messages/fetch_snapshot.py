@@ -27,11 +27,11 @@ class RequestSnapshotId(Message):
 
 class RequestPartitionSnapshot(Message):
     __slots__ = (
-        "partition",
         "current_leader_epoch",
-        "snapshot_id",
+        "partition",
         "position",
         "replica_directory_id",
+        "snapshot_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -77,8 +77,8 @@ class RequestTopicSnapshot(Message):
 class FetchSnapshotRequest(Message):
     __slots__ = (
         "cluster_id",
-        "replica_id",
         "max_bytes",
+        "replica_id",
         "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
@@ -105,8 +105,8 @@ class FetchSnapshotRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "node_id",
         "host",
+        "node_id",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
@@ -140,8 +140,8 @@ class ResponseSnapshotId(Message):
 
 class LeaderIdAndEpoch(Message):
     __slots__ = (
-        "leader_id",
         "leader_epoch",
+        "leader_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -156,12 +156,12 @@ class LeaderIdAndEpoch(Message):
 
 class ResponsePartitionSnapshot(Message):
     __slots__ = (
-        "index",
-        "error_code",
-        "snapshot_id",
         "current_leader",
-        "size",
+        "error_code",
+        "index",
         "position",
+        "size",
+        "snapshot_id",
         "unaligned_records",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
@@ -213,10 +213,10 @@ class ResponseTopicSnapshot(Message):
 
 class FetchSnapshotResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
         "error_code",
-        "topics",
         "node_endpoints",
+        "throttle_time_ms",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class ListOffsetsPartition(Message):
     __slots__ = (
-        "partition_index",
         "current_leader_epoch",
+        "partition_index",
         "timestamp",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
@@ -45,10 +45,10 @@ class ListOffsetsTopic(Message):
 
 class ListOffsetsRequest(Message):
     __slots__ = (
-        "replica_id",
         "isolation_level",
-        "topics",
+        "replica_id",
         "timeout_ms",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -69,11 +69,11 @@ class ListOffsetsRequest(Message):
 
 class ListOffsetsPartitionResponse(Message):
     __slots__ = (
-        "partition_index",
         "error_code",
-        "timestamp",
-        "offset",
         "leader_epoch",
+        "offset",
+        "partition_index",
+        "timestamp",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -28,8 +28,8 @@ class PartitionProduceData(Message):
 class TopicProduceData(Message):
     __slots__ = (
         "name",
-        "topic_id",
         "partition_data",
+        "topic_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -48,10 +48,10 @@ class TopicProduceData(Message):
 
 class ProduceRequest(Message):
     __slots__ = (
-        "transactional_id",
         "acks",
         "timeout_ms",
         "topic_data",
+        "transactional_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -77,8 +77,8 @@ class ProduceRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "node_id",
         "host",
+        "node_id",
         "port",
         "rack",
     )
@@ -115,8 +115,8 @@ class BatchIndexAndErrorMessage(Message):
 
 class LeaderIdAndEpoch(Message):
     __slots__ = (
-        "leader_id",
         "leader_epoch",
+        "leader_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 10, 13, 10
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -131,14 +131,14 @@ class LeaderIdAndEpoch(Message):
 
 class PartitionProduceResponse(Message):
     __slots__ = (
-        "index",
-        "error_code",
         "base_offset",
+        "current_leader",
+        "error_code",
+        "error_message",
+        "index",
         "log_append_time_ms",
         "log_start_offset",
         "record_errors",
-        "error_message",
-        "current_leader",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -177,8 +177,8 @@ class PartitionProduceResponse(Message):
 class TopicProduceResponse(Message):
     __slots__ = (
         "name",
-        "topic_id",
         "partition_responses",
+        "topic_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -197,9 +197,9 @@ class TopicProduceResponse(Message):
 
 class ProduceResponse(Message):
     __slots__ = (
+        "node_endpoints",
         "responses",
         "throttle_time_ms",
-        "node_endpoints",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class PartitionData(Message):
     __slots__ = (
-        "partition",
         "leader_epoch",
+        "partition",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,8 +27,8 @@ class PartitionData(Message):
 
 class ReadStateSummaryData(Message):
     __slots__ = (
-        "topic_id",
         "partitions",
+        "topic_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -59,13 +59,13 @@ class ReadShareGroupStateSummaryRequest(Message):
 
 class PartitionResult(Message):
     __slots__ = (
-        "partition",
+        "delivery_complete_count",
         "error_code",
         "error_message",
-        "state_epoch",
         "leader_epoch",
+        "partition",
         "start_offset",
-        "delivery_complete_count",
+        "state_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -100,8 +100,8 @@ class PartitionResult(Message):
 
 class ReadStateSummaryResult(Message):
     __slots__ = (
-        "topic_id",
         "partitions",
+        "topic_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,9 +11,9 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class AcknowledgementBatch(Message):
     __slots__ = (
+        "acknowledge_types",
         "first_offset",
         "last_offset",
-        "acknowledge_types",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -30,8 +30,8 @@ class AcknowledgementBatch(Message):
 
 class AcknowledgePartition(Message):
     __slots__ = (
-        "partition_index",
         "acknowledgement_batches",
+        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -46,8 +46,8 @@ class AcknowledgePartition(Message):
 
 class AcknowledgeTopic(Message):
     __slots__ = (
-        "topic_id",
         "partitions",
+        "topic_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -63,9 +63,9 @@ class AcknowledgeTopic(Message):
 class ShareAcknowledgeRequest(Message):
     __slots__ = (
         "group_id",
+        "is_renew_ack",
         "member_id",
         "share_session_epoch",
-        "is_renew_ack",
         "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
@@ -95,8 +95,8 @@ class ShareAcknowledgeRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "node_id",
         "host",
+        "node_id",
         "port",
         "rack",
     )
@@ -117,8 +117,8 @@ class NodeEndpoint(Message):
 
 class LeaderIdAndEpoch(Message):
     __slots__ = (
-        "leader_id",
         "leader_epoch",
+        "leader_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -133,10 +133,10 @@ class LeaderIdAndEpoch(Message):
 
 class PartitionData(Message):
     __slots__ = (
-        "partition_index",
+        "current_leader",
         "error_code",
         "error_message",
-        "current_leader",
+        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -162,8 +162,8 @@ class PartitionData(Message):
 
 class ShareAcknowledgeTopicResponse(Message):
     __slots__ = (
-        "topic_id",
         "partitions",
+        "topic_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -178,12 +178,12 @@ class ShareAcknowledgeTopicResponse(Message):
 
 class ShareAcknowledgeResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
+        "acquisition_lock_timeout_ms",
         "error_code",
         "error_message",
-        "acquisition_lock_timeout_ms",
-        "responses",
         "node_endpoints",
+        "responses",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

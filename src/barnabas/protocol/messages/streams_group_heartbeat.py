@@ -10,9 +10,9 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class TaskOffset(Message):
     __slots__ = (
-        "subtopology_id",
-        "partition",
         "offset",
+        "partition",
+        "subtopology_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -45,8 +45,8 @@ class KeyValue(Message):
 
 class RequestTaskIds(Message):
     __slots__ = (
-        "subtopology_id",
         "partitions",
+        "subtopology_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -77,9 +77,9 @@ class RequestEndpoint(Message):
 
 class CopartitionGroup(Message):
     __slots__ = (
-        "source_topics",
-        "source_topic_regex",
         "repartition_source_topics",
+        "source_topic_regex",
+        "source_topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -126,13 +126,13 @@ class TopicInfo(Message):
 
 class Subtopology(Message):
     __slots__ = (
-        "subtopology_id",
-        "source_topics",
-        "source_topic_regex",
-        "state_changelog_topics",
+        "copartition_groups",
         "repartition_sink_topics",
         "repartition_source_topics",
-        "copartition_groups",
+        "source_topic_regex",
+        "source_topics",
+        "state_changelog_topics",
+        "subtopology_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -183,23 +183,23 @@ class Topology(Message):
 
 class StreamsGroupHeartbeatRequest(Message):
     __slots__ = (
-        "group_id",
-        "member_id",
-        "member_epoch",
+        "active_tasks",
+        "client_tags",
         "endpoint_information_epoch",
+        "group_id",
         "instance_id",
+        "member_epoch",
+        "member_id",
+        "process_id",
         "rack_id",
         "rebalance_timeout_ms",
-        "topology",
-        "active_tasks",
-        "standby_tasks",
-        "warmup_tasks",
-        "process_id",
-        "user_endpoint",
-        "client_tags",
-        "task_offsets",
-        "task_end_offsets",
         "shutdown_application",
+        "standby_tasks",
+        "task_end_offsets",
+        "task_offsets",
+        "topology",
+        "user_endpoint",
+        "warmup_tasks",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -264,8 +264,8 @@ class StreamsGroupHeartbeatRequest(Message):
 
 class ResponseTaskIds(Message):
     __slots__ = (
-        "subtopology_id",
         "partitions",
+        "subtopology_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -312,8 +312,8 @@ class ResponseEndpoint(Message):
 
 class TopicPartition(Message):
     __slots__ = (
-        "topic",
         "partitions",
+        "topic",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -328,9 +328,9 @@ class TopicPartition(Message):
 
 class EndpointToPartitions(Message):
     __slots__ = (
-        "user_endpoint",
         "active_partitions",
         "standby_partitions",
+        "user_endpoint",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -353,20 +353,20 @@ class EndpointToPartitions(Message):
 
 class StreamsGroupHeartbeatResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
+        "acceptable_recovery_lag",
+        "active_tasks",
+        "endpoint_information_epoch",
         "error_code",
         "error_message",
-        "member_id",
-        "member_epoch",
         "heartbeat_interval_ms",
-        "acceptable_recovery_lag",
-        "task_offset_interval_ms",
-        "status",
-        "active_tasks",
-        "standby_tasks",
-        "warmup_tasks",
-        "endpoint_information_epoch",
+        "member_epoch",
+        "member_id",
         "partitions_by_user_endpoint",
+        "standby_tasks",
+        "status",
+        "task_offset_interval_ms",
+        "throttle_time_ms",
+        "warmup_tasks",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

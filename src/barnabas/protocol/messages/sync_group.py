@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class SyncGroupRequestAssignment(Message):
     __slots__ = (
-        "member_id",
         "assignment",
+        "member_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -26,13 +26,13 @@ class SyncGroupRequestAssignment(Message):
 
 class SyncGroupRequest(Message):
     __slots__ = (
-        "group_id",
-        "generation_id",
-        "member_id",
-        "group_instance_id",
-        "protocol_type",
-        "protocol_name",
         "assignments",
+        "generation_id",
+        "group_id",
+        "group_instance_id",
+        "member_id",
+        "protocol_name",
+        "protocol_type",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -67,11 +67,11 @@ class SyncGroupRequest(Message):
 
 class SyncGroupResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "protocol_type",
-        "protocol_name",
         "assignment",
+        "error_code",
+        "protocol_name",
+        "protocol_type",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class KRaftVersionFeature(Message):
     __slots__ = (
-        "min_supported_version",
         "max_supported_version",
+        "min_supported_version",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,8 +27,8 @@ class KRaftVersionFeature(Message):
 
 class Listener(Message):
     __slots__ = (
-        "name",
         "host",
+        "name",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
@@ -48,10 +48,10 @@ class UpdateRaftVoterRequest(Message):
     __slots__ = (
         "cluster_id",
         "current_leader_epoch",
-        "voter_id",
-        "voter_directory_id",
-        "listeners",
         "k_raft_version_feature",
+        "listeners",
+        "voter_directory_id",
+        "voter_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -85,9 +85,9 @@ class UpdateRaftVoterRequest(Message):
 
 class CurrentLeader(Message):
     __slots__ = (
-        "leader_id",
-        "leader_epoch",
         "host",
+        "leader_epoch",
+        "leader_id",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
@@ -107,9 +107,9 @@ class CurrentLeader(Message):
 
 class UpdateRaftVoterResponse(Message):
     __slots__ = (
-        "throttle_time_ms",
-        "error_code",
         "current_leader",
+        "error_code",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

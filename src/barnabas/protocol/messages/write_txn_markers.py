@@ -26,11 +26,11 @@ class WritableTxnMarkerTopic(Message):
 
 class WritableTxnMarker(Message):
     __slots__ = (
-        "producer_id",
-        "producer_epoch",
-        "transaction_result",
-        "topics",
         "coordinator_epoch",
+        "producer_epoch",
+        "producer_id",
+        "topics",
+        "transaction_result",
         "transaction_version",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
@@ -72,8 +72,8 @@ class WriteTxnMarkersRequest(Message):
 
 class WritableTxnMarkerPartitionResult(Message):
     __slots__ = (
-        "partition_index",
         "error_code",
+        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -1,0 +1,256 @@
+"""The client for code with an event loop: the same plans as the blocking one, with requests pipelined on a connection.
+
+Owns the transports. Several tasks may use one client at once: requests to one broker share its connection and are answered in order.
+
+Rules
+  1. A connection that failed in any way, or a request that timed out on it, fails everything in flight on it; the next request opens
+     another.
+  2. Frames are read into memory of their size, once: what `Fetch` brings is not copied again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from barnabas.client import administration, operations
+from barnabas.client.cluster import Cluster, Topic
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ClientError, ConnectionFailed, TimedOut
+from barnabas.client.plans import ANY_BROKER, Call, Now, Pause, Plan
+from barnabas.client.results import (
+    CommittedOffset,
+    CreatedTopic,
+    Fetched,
+    ListedOffset,
+    NewTopic,
+    Produced,
+    TopicPartition,
+)
+from barnabas.client.wire import Wire, size_of_frame
+from barnabas.errors import BarnabasError
+from barnabas.protocol.message import Buffer
+
+R = TypeVar("R")
+Address = tuple[str, int]
+
+
+class AsyncConnection(asyncio.BufferedProtocol):
+    """One transport and its `Wire`."""
+
+    def __init__(self, address: Address, config: ClientConfig) -> None:
+        self.name = f"{address[0]}:{address[1]}"
+        self.wire = Wire(config.client_id)
+        self._timeout_ms = config.request_timeout_ms
+        self._transport: asyncio.Transport | None = None
+        self._header = memoryview(bytearray(4))
+        self._frame: memoryview | None = None  # the body that is coming in, once its size is known
+        self._filled = 0
+        self._waiting: deque[asyncio.Future[Any]] = deque()  # one for each request in flight, oldest first
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self.lost: ClientError | None = None
+
+    @classmethod
+    async def open(cls, address: Address, config: ClientConfig) -> AsyncConnection:
+        """Connect and agree on versions; raises ConnectionFailed or TimedOut."""
+        connection = cls(address, config)
+        try:
+            async with asyncio.timeout(config.socket_connection_setup_timeout_ms / 1000):
+                await asyncio.get_running_loop().create_connection(lambda: connection, *address)
+        except OSError as error:  # TimeoutError too
+            raise ConnectionFailed(connection.name, str(error) or "no connection in time") from error
+        try:
+            frame: bytes | None = connection.wire.send_hello()
+            while frame is not None:
+                frame = connection.wire.receive_hello(await connection._exchange(frame))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def request(self, call: Call) -> Any:
+        """Send and wait for the response; raises ClientError."""
+        await self._writable.wait()
+        if self.lost is not None:
+            raise self.lost
+        return await self._exchange(self.wire.send(call.request, call.at_most))
+
+    async def _exchange(self, frame: bytes) -> Any:
+        if self._transport is None or self.lost is not None:
+            raise self.lost or ConnectionFailed(self.name, "closed")
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        self._transport.write(frame)
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000):
+                return await asyncio.shield(future)
+        except TimeoutError:
+            error = TimedOut(f"answer of {self.name}", self._timeout_ms)
+            self._fail(error)
+            raise error from None
+
+    def close(self) -> None:
+        self._fail(ConnectionFailed(self.name, "closed"))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail(ConnectionFailed(self.name, str(exc) if exc else "closed by the broker"))
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return (self._header if self._frame is None else self._frame)[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._filled += nbytes
+        try:
+            if self._frame is None and self._filled == 4:
+                self._frame, self._filled = memoryview(bytearray(size_of_frame(self._header))), 0
+            if self._frame is not None and self._filled == len(self._frame):
+                body, self._frame, self._filled = self._frame, None, 0
+                self._deliver(body)
+        except BarnabasError as error:
+            self._fail(ConnectionFailed(self.name, str(error)))
+
+    def _deliver(self, body: memoryview) -> None:
+        response = self.wire.receive(body) if self.wire.ready else body
+        future = self._waiting.popleft()
+        if not future.done():
+            future.set_result(response)
+
+    def _fail(self, error: ClientError) -> None:
+        if self.lost is None:
+            self.lost = error
+        if self._transport is not None:
+            self._transport.abort()
+        self._writable.set()
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # nobody may be waiting any more, which is no reason for a warning
+
+
+class AsyncClient:
+    """A client for one event loop.
+
+    Args:
+        config: where and how; `AsyncClient.to("host:port")` for the defaults.
+    """
+
+    def __init__(self, config: ClientConfig) -> None:
+        self.config = config
+        self.cluster = Cluster()
+        self._connections: dict[Address, AsyncConnection] = {}
+        self._opening: dict[Address, asyncio.Lock] = {}
+
+    @classmethod
+    def to(cls, bootstrap_servers: str) -> AsyncClient:
+        return cls(ClientConfig.from_options({"bootstrap.servers": bootstrap_servers}))
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        await asyncio.sleep(0)  # lets the transports say that they are closed
+
+    async def run(self, plan: Plan[R]) -> R:
+        """Carry out a plan."""
+        outcome: Any = None
+        try:
+            while True:
+                instruction = plan.send(outcome)
+                if isinstance(instruction, Now):
+                    outcome = time.monotonic() * 1000
+                elif isinstance(instruction, Pause):
+                    await asyncio.sleep(instruction.milliseconds / 1000)
+                    outcome = None
+                else:
+                    outcome = await asyncio.gather(*(self._carry_out(call) for call in instruction))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    async def _carry_out(self, call: Call) -> Any:
+        try:
+            return await (await self._connection_to(call.node_id)).request(call)
+        except ClientError as error:
+            return error
+
+    async def _connection_to(self, node_id: int) -> AsyncConnection:
+        broker = self.cluster.brokers.get(node_id)
+        if broker is not None:
+            return await self._connection((broker.host, broker.port))
+        if node_id != ANY_BROKER:
+            raise ConnectionFailed(f"broker {node_id}", "the metadata does not say where it is")
+        known = [(b.host, b.port) for b in self.cluster.brokers.values()]
+        last: ClientError | None = None
+        for address in dict.fromkeys([*self._connections, *known, *self.config.bootstrap_servers]):
+            try:
+                return await self._connection(address)
+            except (ConnectionFailed, TimedOut) as error:
+                last = error
+        assert last is not None  # parse_servers lets no empty list pass
+        raise last
+
+    async def _connection(self, address: Address) -> AsyncConnection:
+        async with self._opening.setdefault(address, asyncio.Lock()):
+            known = self._connections.get(address)
+            if known is not None and known.lost is None:
+                return known
+            self._connections.pop(address, None)
+            self._connections[address] = connection = await AsyncConnection.open(address, self.config)
+            return connection
+
+    async def topics(self) -> dict[str, Topic]:
+        return await self.run(operations.all_topics(self.config, self.cluster))
+
+    async def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
+        return await self.run(operations.topics_by_name(self.config, self.cluster, names))
+
+    async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
+        return await self.run(operations.list_offsets(self.config, self.cluster, timestamps))
+
+    async def fetch(self, topic: str, partition: int, offset: int) -> Fetched:
+        return await self.run(operations.fetch(self.config, self.cluster, topic, partition, offset))
+
+    async def produce(self, topic: str, partition: int, batch: Buffer, *, acks: int = -1) -> Produced:
+        return await self.run(operations.produce(self.config, self.cluster, topic, partition, batch, acks=acks))
+
+    async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
+        return await self.run(administration.create_topics(self.config, self.cluster, topics, validate_only=validate_only))
+
+    async def create_partitions(self, topic: str, count: int) -> None:
+        await self.run(administration.create_partitions(self.config, self.cluster, topic, count))
+
+    async def delete_topics(self, names: Sequence[str]) -> None:
+        await self.run(administration.delete_topics(self.config, self.cluster, names))
+
+    async def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        await self.run(administration.delete_records(self.config, self.cluster, before))
+
+    async def describe_topic_config(self, topic: str) -> dict[str, str | None]:
+        return await self.run(administration.describe_topic_config(self.config, self.cluster, topic))
+
+    async def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:
+        await self.run(administration.commit_offsets(self.config, self.cluster, group, offsets, metadata))
+
+    async def committed_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        return await self.run(administration.committed_offsets(self.config, self.cluster, group, partitions))

@@ -1,0 +1,186 @@
+"""The driver's decisions, against a client that is a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.cluster import Partition, Topic, UnknownTopic
+from barnabas.client.errors import TimedOut
+from barnabas.client.results import ListedOffset
+from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, Offsets, OptionError
+from barnabas.pipelines.options import read_options
+from barnabas.pipelines.planner import DataLoss, Planner
+from barnabas.protocol.message import ZERO_UUID
+
+
+class FakeClient:
+    """Topics by partition: (first offset, next offset). Timestamps are offsets."""
+
+    def __init__(self, logs: dict[tuple[str, int], tuple[int, int]]) -> None:
+        self.logs = logs
+        self.committed: list[tuple[str, Offsets]] = []
+        self.refuse_commits = False
+
+    def topics(self) -> dict[str, Topic]:
+        names = sorted({topic for topic, _ in self.logs})
+        partitions = {n: {p: Partition(p, 1, 0) for t, p in sorted(self.logs) if t == n} for n in names}
+        return {n: Topic(n, ZERO_UUID, partitions[n], n.startswith("__")) for n in names}
+
+    def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
+        return {name: topic for name, topic in self.topics().items() if name in names}
+
+    def list_offsets(self, timestamps: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], ListedOffset]:
+        return {tp: ListedOffset(self._lookup(tp, timestamp)) for tp, timestamp in timestamps.items()}
+
+    def _lookup(self, tp: tuple[str, int], timestamp: int) -> int:
+        first, end = self.logs[tp]
+        if timestamp == LATEST:
+            return end
+        if timestamp == EARLIEST:
+            return first
+        return max(first, timestamp) if timestamp < end else -1
+
+    def commit_offsets(self, group: str, offsets: Offsets) -> None:
+        if self.refuse_commits:
+            raise TimedOut("commit", 1)
+        self.committed.append((group, offsets))
+
+    def close(self) -> None: ...
+
+
+def planner(client: FakeClient, *, streaming: bool = True, **given: Any) -> Planner:
+    options = {"kafka.bootstrap.servers": "a:1", "fetchOffset.retryIntervalMs": "1"}
+    options |= {name.replace("__", "."): value for name, value in given.items()}
+    if not {"subscribe", "subscribePattern", "assign"} & given.keys():
+        options["subscribe"] = "t"
+    return Planner(read_options(options, streaming=streaming), cast(BlockingClient, client))
+
+
+def latest(it: Planner, start: Offsets, *, everything: bool = False, now_ms: float = 0) -> Offsets:
+    return it.latest(start, everything=everything, now_ms=now_ms)
+
+
+def test_a_batch_query() -> None:
+    client = FakeClient({("t", 0): (3, 10), ("t", 1): (0, 0), ("u", 0): (0, 5)})
+    assert planner(client, streaming=False).batch_ranges() == [OffsetRange("t", 0, 3, 10)]
+    assert planner(client, streaming=False, subscribePattern="[tu]").batch_ranges()[-1] == OffsetRange("u", 0, 0, 5)
+    assert planner(client, streaming=False, subscribePattern="x.*").batch_ranges() == []
+    by_time = planner(client, streaming=False, assign='{"u":[0]}', startingTimestamp="2", endingTimestamp="4")
+    assert by_time.batch_ranges() == [OffsetRange("u", 0, 2, 4)]
+    with pytest.raises(OptionError, match="The resolved start offset 9 is greater than the resolved end offset 5"):
+        planner(client, streaming=False, subscribe="u", startingOffsets='{"u":{"0":9}}').batch_ranges()
+    with pytest.raises(OptionError, match="Specified: u-1 Assigned: u-0"):
+        planner(client, streaming=False, subscribe="u", startingOffsets='{"u":{"1":0}}').batch_ranges()
+
+
+def test_a_pattern_leaves_internal_topics_alone() -> None:
+    client = FakeClient({("t", 0): (0, 5), ("__consumer_offsets", 0): (0, 5)})
+    assert planner(client, streaming=False, subscribePattern=".*").batch_ranges() == [OffsetRange("t", 0, 0, 5)]
+
+
+def test_missing_topics_and_partitions() -> None:
+    client = FakeClient({("t", 0): (0, 5)})
+    with pytest.raises(UnknownTopic, match="nope"):
+        planner(client, subscribe="t,nope").initial()
+    with pytest.raises(UnknownTopic, match="t-7"):
+        planner(client, assign='{"t":[0,7]}').initial()
+
+
+def test_from_earliest() -> None:
+    client = FakeClient({("t", 0): (2, 5)})
+    it = planner(client, startingOffsets="earliest")
+    start = it.initial()
+    end = latest(it, start)
+    assert (start, end) == ({("t", 0): 2}, {("t", 0): 5})
+    assert it.stream_ranges(start, end) == [OffsetRange("t", 0, 2, 5)]
+    assert it.reported_latest() == end
+    assert latest(it, end) == end
+
+
+def test_the_first_batch_from_a_moving_start_is_empty_and_may_be_repeated() -> None:
+    client = FakeClient({("t", 0): (0, 5)})
+    it = planner(client)
+    start = it.initial()
+    client.logs["t", 0] = (0, 8)
+    assert latest(it, start) == start
+    assert it.stream_ranges(start, start) == []
+    assert latest(it, start) == {("t", 0): 8}
+    assert it.stream_ranges(start, {("t", 0): 8}) == [OffsetRange("t", 0, 5, 8)]
+    restarted = planner(client)
+    client.logs["t", 1] = (0, 1)
+    assert restarted.initial() == {("t", 0): 8, ("t", 1): 1}
+    assert restarted.stream_ranges(restarted.initial(), start) == []
+    assert latest(restarted, start) == {("t", 0): 8, ("t", 1): 1}
+
+
+def test_available_now_does_not_go_on_for_ever() -> None:
+    client = FakeClient({("t", 0): (0, 10)})
+    it = planner(client, maxOffsetsPerTrigger="4", minOffsetsPerTrigger="3")
+    it.prepare_available_now()
+    at: Offsets = {("t", 0): 0}
+    seen = []
+    while (following := latest(it, at)) != at:
+        client.logs["t", 0] = (0, client.logs["t", 0][1] + 10)
+        at = following
+        seen.append(at["t", 0])
+    assert seen == [4, 8, 10]
+
+
+def test_new_partitions_begin_at_their_beginning() -> None:
+    client = FakeClient({("t", 0): (0, 10), ("t", 1): (0, 4), ("t", 2): (3, 6)})
+    start, end = {("t", 0): 10}, {("t", 0): 10, ("t", 1): 4}
+    assert planner(client).stream_ranges(start, end) == [OffsetRange("t", 1, 0, 4)]
+    with pytest.raises(DataLoss, match="Added partition t-2 starts from 3 instead of 0"):
+        planner(client).stream_ranges(start, {**end, ("t", 2): 6})
+    lenient = planner(client, failOnDataLoss="false").stream_ranges(start, {**end, ("t", 2): 6, ("t", 3): 1})
+    assert lenient == [OffsetRange("t", 1, 0, 4), OffsetRange("t", 2, 3, 6)]
+
+
+def test_the_limit_counts_new_partitions_from_their_beginning() -> None:
+    client = FakeClient({("t", 0): (0, 10), ("t", 1): (0, 30)})
+    assert latest(planner(client, maxOffsetsPerTrigger="20"), {("t", 0): 0}) == {("t", 0): 5, ("t", 1): 15}
+
+
+def test_lost_partitions_and_offsets() -> None:
+    client = FakeClient({("t", 0): (0, 3)})
+    gone, back = ({("t", 0): 1, ("t", 1): 1}, {("t", 0): 3}), ({("t", 0): 9}, {("t", 0): 3})
+    with pytest.raises(DataLoss, match=r"Partitions t-1 have been deleted.*failOnDataLoss to false"):
+        planner(client).stream_ranges(*gone)
+    with pytest.raises(DataLoss, match="Partition t-0 offset was changed from 9 to 3"):
+        planner(client).stream_ranges(*back)
+    assert planner(client, failOnDataLoss="false").stream_ranges(*gone) == [OffsetRange("t", 0, 1, 3)]
+    assert planner(client, failOnDataLoss="false").stream_ranges(*back) == []
+
+
+def test_a_topic_that_went_away_while_running() -> None:
+    client = FakeClient({("u", 0): (0, 3)})
+    start = {("t", 0): 5}
+    with pytest.raises(UnknownTopic):
+        latest(planner(client), start)
+    assert latest(planner(client, failOnDataLoss="false"), start) == {}
+
+
+def test_small_batches_wait_for_company() -> None:
+    client = FakeClient({("t", 0): (0, 5)})
+    it = planner(client, minOffsetsPerTrigger="10", maxTriggerDelay="1m")
+    at: Offsets = {("t", 0): 0}
+    assert latest(it, at, now_ms=100_000) == {("t", 0): 5}  # nothing for a minute before
+    at = {("t", 0): 5}
+    client.logs["t", 0] = (0, 9)
+    assert latest(it, at, now_ms=120_000) == at
+    assert latest(it, at, now_ms=160_000) == {("t", 0): 9}
+    assert latest(it, at, everything=True, now_ms=160_001) == {("t", 0): 9}
+
+
+def test_commits_are_shown_and_a_refusal_does_no_harm() -> None:
+    client = FakeClient({("t", 0): (0, 5)})
+    it = planner(client, kafka__group__id="g")
+    it.commit({("t", 0): 5})
+    client.refuse_commits = True
+    it.commit({("t", 0): 6})
+    it.commit({("t", 0): 7})
+    assert client.committed == [("g", {("t", 0): 5})]
