@@ -20,6 +20,9 @@ CONFIG = {
     "message.max.bytes": "2000000",
     "num.partitions": "1",
 }
+WARNINGS_OF_OTHERS = [
+    "ignore:(read|open)_text is deprecated:DeprecationWarning",  # kafka-python loads its schemas so
+]
 _numbers = itertools.count(1)
 
 
@@ -34,6 +37,11 @@ class Server:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--server", choices=["barnabas", "kafka"], default="barnabas", help="whom the interop tests talk to")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for warning in WARNINGS_OF_OTHERS:
+        config.addinivalue_line("filterwarnings", warning)
 
 
 @contextmanager
