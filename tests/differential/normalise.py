@@ -28,8 +28,9 @@ NUMBERED = {"topic_id": "topic", "member_id": "member", "leader": "member", "ses
             "directory_id": "directory"}  # fmt: skip
 NOTHING = ("", "zero", 0, -1, None)  # values of a numbered field that say "none"
 # what tells one element of an array from its neighbours, in the order of precedence
-IDENTITY = ("api_key", "name", "topic", "topic_name", "group_id", "key", "partition_index", "partition_id", "partition", "resource_type",
-            "resource_name", "config_name", "config_source", "client_id", "group_instance_id", "metadata", "broker_id", "node_id")  # fmt: skip
+IDENTITY = ("api_key", "name", "topic", "topic_name", "group_id", "key", "partition_index", "partition_id", "partition", "index", "resource_type",
+            "resource_name", "config_name", "config_source", "client_id", "group_instance_id", "metadata", "broker_id", "node_id",
+            "last_sequence", "producer_epoch")  # fmt: skip
 NAMES_OF_OWN_THINGS = ("name", "topic", "topic_name", "group_id", "resource_name")
 
 
@@ -110,6 +111,8 @@ def identity(element: Any) -> str | None:
     """What tells this element of an array from the others; None where position does."""
     if not isinstance(element, dict):
         return None
+    if "magic" in element:
+        return str(element["base_offset"])
     found = [element[name] for name in IDENTITY if element.get(name) is not None and not isinstance(element[name], list | dict)]
     return "/".join(str(each) for each in found) if found else None
 

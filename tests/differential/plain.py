@@ -43,16 +43,12 @@ def text_or_hex(data: bytes) -> str:
 
 
 def batches(data: bytes) -> list[dict[str, Any]]:
-    """Every batch in `data`; a last one that is cut short is told as such."""
+    """Every whole batch in `data`: a broker may cut the last one at the limit of the request, and need not."""
     found = []
     position = 0
     while position < len(data):
-        if len(data) - position < 12:
-            found.append({"cut_short": True})
-            break
         size = 12 + int.from_bytes(data[position + 8 : position + 12], "big")
-        if size > len(data) - position:
-            found.append({"cut_short": True})
+        if len(data) - position < 12 or size > len(data) - position:
             break
         found.append(batch(data[position : position + size]))
         position += size

@@ -11,11 +11,12 @@ import argparse
 import sys
 import time
 
-from tests.differential.compare import Known, Recording, differences
+from tools.kafka import KafkaNode
+
+from tests.differential.compare import ABSENT, Known, Recording, differences
 from tests.differential.known import KNOWN
 from tests.differential.runner import CONFIG, GOLDEN, load, run, save, scenarios
 from tests.differential.talk import Address
-from tools.kafka import KafkaNode
 
 Recordings = dict[str, dict[str, Recording]]
 
@@ -40,7 +41,8 @@ def report(expected: Recordings, found: Recordings, known: list[Known]) -> int:
         for name, recording in own.items():
             entries = [entry for entry in known if entry.scenario == name]
             for difference in differences(expected.get(module, {}).get(name, {}), recording):
-                if not any(entry.covers(difference) for entry in entries):
+                is_new = difference.kafka == ABSENT and not difference.path
+                if not is_new and not any(entry.covers(difference) for entry in entries):
                     count += 1
                     print(f"{name}: {str(difference)[:300]}")
     return count

@@ -18,6 +18,8 @@ Scenario = Callable[[Talk], None]
 # What both brokers are started with: a single node's settings, and rebalances that wait no longer than a test should
 CONFIG = {
     "group.initial.rebalance.delay.ms": "150",
+    "group.min.session.timeout.ms": "500",
+    "group.max.size": "3",
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
     "delete.topic.enable": "true",

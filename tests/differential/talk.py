@@ -15,6 +15,7 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.differential.normalise import Normaliser
@@ -48,10 +49,12 @@ class Address:
 
 def _wait_for_coordinator(line: Line) -> None:
     deadline = time.monotonic() + WAIT_S
-    questions = (
+    questions: list[tuple[Message, int]] = [
         (FindCoordinatorRequest(key="warm-up"), 0),
+        (FindCoordinatorRequest(key="warm-up", key_type=1), 1),
         (InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1), 0),
-    )
+        *((_joining(f"warm-up-{index}"), 3) for index in range(20)),  # so many meet every partition of the offsets topic
+    ]
     for request, version in questions:
         while True:
             line.send(request, version)
@@ -60,6 +63,18 @@ def _wait_for_coordinator(line: Line) -> None:
                 break
             assert time.monotonic() < deadline, f"{api_of(request)} still answers {error_code}"
             time.sleep(0.05)
+
+
+def _joining(group: str) -> JoinGroupRequest:
+    """A join that is refused and leaves nothing behind, once the group's coordinator has loaded."""
+    return JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id="nobody",
+        protocol_type="warm-up",
+        protocols=[JoinGroupRequestProtocol(name="none")],
+    )
 
 
 class Talk:
@@ -96,8 +111,8 @@ class Talk:
         line = on or self.line
         try:
             answer = line.receive()
-        except ConnectionEnded:
-            self.note(step, "<connection closed>")
+        except (ConnectionEnded, TimeoutError) as error:
+            self.note(step, "<no answer>" if isinstance(error, TimeoutError) else "<connection closed>")
             line.waiting.clear()
             if line is self.line:
                 self.line = self.connect()

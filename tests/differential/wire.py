@@ -25,7 +25,7 @@ from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message
 
 CLIENT_ID = "differential"
-ANSWER_TIMEOUT_S = 30.0
+ANSWER_TIMEOUT_S = 15.0
 KEYS = {prefix: key for key, (_, prefix, *_) in messages.APIS.items()}
 
 

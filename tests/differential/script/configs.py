@@ -140,7 +140,10 @@ def change_topic_configs(talk: Talk) -> None:
             talk.ask(case, request, version)
             talk.settle()
             talk.ask(f"after v{version} {case}", _describe(TOPIC, name, keys), 4)
-        one, other = _change(TOPIC, name, (SET, "flush.ms", "8")).resources[0], _change(TOPIC, "a/b", (SET, "a", "b")).resources[0]
+        one, other = (
+            _change(TOPIC, name, (SET, "flush.ms", "8")).resources[0],
+            _change(TOPIC, "a/b", (SET, "a", "b")).resources[0],
+        )
         talk.ask("the same resource twice", IncrementalAlterConfigsRequest(resources=[one, one]), version)
         talk.ask("good and bad resources", IncrementalAlterConfigsRequest(resources=[one, other]), version)
 
@@ -190,4 +193,6 @@ def list_config_resources(talk: Talk) -> None:
     for version in versions_of("ListConfigResources"):
         for kinds in ((), (TOPIC,), (BROKER,), (TOPIC, BROKER), (CLIENT_METRICS,), (GROUP,), (BROKER_LOGGER,), (99,)):
             request = ListConfigResourcesRequest(resource_types=list(kinds))
-            talk.ask(f"types {', '.join(map(str, kinds)) or 'not given'}", request, version, only_mine=not kinds or TOPIC in kinds)
+            talk.ask(
+                f"types {', '.join(map(str, kinds)) or 'not given'}", request, version, only_mine=not kinds or TOPIC in kinds
+            )

@@ -1,0 +1,1 @@
+"""Clients and tools of others against the broker."""

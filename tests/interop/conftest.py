@@ -1,0 +1,75 @@
+"""The server that clients meet: a barnabas broker, or, to prove the tests themselves, Apache Kafka (`--server=kafka`)."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from barnabas.testing import Broker
+from tools.kafka import KafkaNode
+
+CONFIG = {
+    "group.initial.rebalance.delay.ms": "100",
+    "offsets.topic.num.partitions": "3",
+    "message.max.bytes": "2000000",
+    "num.partitions": "1",
+}
+WARNINGS_OF_OTHERS = [
+    "ignore:(read|open)_text is deprecated:DeprecationWarning",  # kafka-python loads its schemas so
+]
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Server:
+    """What a client needs to know."""
+
+    kind: str
+    bootstrap: str
+    data_dir: Path
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--server", choices=["barnabas", "kafka"], default="barnabas", help="whom the interop tests talk to")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for warning in WARNINGS_OF_OTHERS:
+        config.addinivalue_line("filterwarnings", warning)
+
+
+@contextmanager
+def running(kind: str, data_dir: Path | None = None) -> Iterator[Server]:
+    """A server of a kind; it is stopped cleanly at the end, and a given data folder stays."""
+    if kind == "kafka":
+        with KafkaNode(config=CONFIG, heap="512m", data_dir=data_dir) as node:
+            yield Server(kind, node.bootstrap, node.data_dir)
+    else:
+        with Broker(config=CONFIG, data_dir=data_dir) as broker:
+            yield Server(kind, broker.bootstrap_servers, broker.data_dir)
+
+
+@pytest.fixture(scope="session")
+def server_kind(request: pytest.FixtureRequest) -> str:
+    kind = request.config.getoption("--server", default="barnabas")
+    assert isinstance(kind, str)
+    return kind
+
+
+@pytest.fixture(scope="session")
+def server(server_kind: str) -> Iterator[Server]:
+    with running(server_kind) as found:
+        yield found
+
+
+@pytest.fixture
+def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """Names that no other test uses."""
+    test = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name).strip("-")[:80]
+    return lambda what: f"{test}-{what}-{next(_numbers)}"

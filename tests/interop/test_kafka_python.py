@@ -1,0 +1,135 @@
+"""kafka-python."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.structs import OffsetAndMetadata
+
+from tests.interop.conftest import Server
+from tests.interop.messages import BASE_TIME_MS, CODECS, MEGABYTE, STEP_MS, Sent, messages
+
+Unique = Callable[[str], str]
+WAIT_S = 30.0
+PACKERS_OF_CRAMJAM = {"none": None, "gzip": "gzip"}  # the library brings its own gzip; the others need packages of their own
+
+
+@pytest.fixture
+def admin(server: Server) -> Iterator[KafkaAdminClient]:
+    with closing(KafkaAdminClient(bootstrap_servers=server.bootstrap)) as client:
+        yield client
+
+
+def create(admin: KafkaAdminClient, name: str, partitions: int = 1) -> str:
+    admin.create_topics([NewTopic(name, partitions, 1)])
+    return name
+
+
+def produce(server: Server, topic: str, sent: list[Sent], **config: object) -> None:
+    with closing(KafkaProducer(bootstrap_servers=server.bootstrap, acks="all", **config)) as producer:
+        futures = [
+            producer.send(
+                topic, each.value, each.key, headers=list(each.headers), partition=0, timestamp_ms=each.timestamp_ms
+            )
+            for each in sent
+        ]  # fmt: skip
+        for future in futures:
+            future.get(WAIT_S)
+
+
+def consuming(server: Server, group: str | None, *topics: str, **config: object) -> closing[KafkaConsumer]:
+    settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "heartbeat_interval_ms": 200, **config}
+    return closing(KafkaConsumer(*topics, bootstrap_servers=server.bootstrap, group_id=group, **settings))
+
+
+def read(consumer: KafkaConsumer, count: int) -> list[Sent]:
+    found: list[Sent] = []
+    deadline = time.monotonic() + WAIT_S
+    while len(found) < count:
+        assert time.monotonic() < deadline, f"{len(found)} messages of {count}"
+        for records in consumer.poll(200).values():
+            found += [Sent(each.key, each.value, tuple(each.headers), each.timestamp) for each in records]
+    return found
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_codecs_with_headers_and_tombstones(codec: str, server: Server, admin: KafkaAdminClient, unique: Unique) -> None:
+    topic = create(admin, unique("topic"))
+    produce(server, topic, messages(), compression_type=None if codec == "none" else codec)
+    with consuming(server, unique("group"), topic) as consumer:
+        assert read(consumer, len(messages())) == messages()
+
+
+def test_messages_of_one_megabyte(server: Server, admin: KafkaAdminClient, unique: Unique) -> None:
+    topic = create(admin, unique("topic"))
+    sent = [Sent(b"k", MEGABYTE)] * 3
+    produce(server, topic, sent, max_request_size=2_000_000)
+    with consuming(server, None, topic) as consumer:
+        assert read(consumer, 3) == sent
+
+
+def test_idempotent_producer(server: Server, admin: KafkaAdminClient, unique: Unique) -> None:
+    topic = create(admin, unique("topic"))
+    sent = [Sent(b"k", str(index).encode()) for index in range(500)]
+    produce(server, topic, sent, enable_idempotence=True)
+    with consuming(server, None, topic) as consumer:
+        assert read(consumer, 500) == sent
+
+
+def test_seek_by_time(server: Server, admin: KafkaAdminClient, unique: Unique) -> None:
+    topic = create(admin, unique("topic"))
+    produce(server, topic, messages())
+    place = TopicPartition(topic, 0)
+    with consuming(server, None) as consumer:
+        consumer.assign([place])
+        found = consumer.offsets_for_times({place: BASE_TIME_MS + 7 * STEP_MS - 1})[place]
+        assert (found.offset, found.timestamp) == (7, BASE_TIME_MS + 7 * STEP_MS)
+        consumer.seek(place, found.offset)
+        assert read(consumer, 1)[0] == messages()[7]
+        assert consumer.beginning_offsets([place])[place] == 0
+        assert consumer.end_offsets([place])[place] == len(messages())
+
+
+def test_two_consumers_share_and_take_over(server: Server, admin: KafkaAdminClient, unique: Unique) -> None:
+    topic, group = create(admin, unique("topic"), 4), unique("group")
+    with consuming(server, group, topic) as first:
+        _until(lambda: len(first.assignment()) == 4, first)
+        with consuming(server, group, topic) as second:
+            _until(lambda: len(first.assignment()) == len(second.assignment()) == 2, first, second)
+        _until(lambda: len(first.assignment()) == 4, first)
+
+
+def _until(condition: Callable[[], bool], *consumers: KafkaConsumer) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "the group did not come to rest"
+        for consumer in consumers:
+            consumer.poll(50)
+
+
+def test_commits_with_metadata(server: Server, admin: KafkaAdminClient, unique: Unique) -> None:
+    topic, group = create(admin, unique("topic")), unique("group")
+    place = TopicPartition(topic, 0)
+    with consuming(server, group) as consumer:
+        consumer.assign([place])
+        consumer.commit({place: OffsetAndMetadata(5, "note", -1)})
+        assert consumer.committed(place, metadata=True).metadata == "note"
+        assert consumer.committed(place) == 5
+
+
+def test_topics_come_and_go(server: Server, admin: KafkaAdminClient, unique: Unique) -> None:
+    topic = create(admin, unique("topic"), 2)
+    assert topic in admin.list_topics()
+    admin.delete_topics([topic])
+    deadline = time.monotonic() + WAIT_S
+    while topic in admin.list_topics():
+        assert time.monotonic() < deadline
+
+
+def test_the_codecs_of_this_file_are_known() -> None:
+    assert set(PACKERS_OF_CRAMJAM) <= set(CODECS)
