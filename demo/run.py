@@ -1,0 +1,168 @@
+"""The whole demo in one command: a broker of its own, the producers, the pipeline, the watching group, the proof and the chart.
+
+How it works
+    Producers and the watching group run in threads, Spark's driver in the main thread (it wants the signals). The year goes by at a
+    pace that lets the pipeline write windows while flights are still published. The pipeline is done when its watermark stands where
+    the closing markers put it; the group is done when it has read all that the pipeline wrote.
+
+Rules
+  1. Whatever ends the run, all is stopped in order: producers, group, query, Spark with its JVM, broker.
+  2. The first failure stops the rest and is the one that is shown.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from pyspark.sql import SparkSession
+
+from demo import chart, data, pipeline, publish, topics, verify
+from demo.data import Slice
+from demo.pipeline import Status
+from demo.progress import Board
+from demo.publish import Pace
+from demo.session import spark_session
+from demo.watch import Worst, watch
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a run was asked for. `bootstrap` is empty for a broker of its own."""
+
+    part: Slice
+    work: Path
+    days_per_second: float
+    bootstrap: str = ""
+    again: bool = False
+
+
+def run(settings: Settings, board: Board) -> bool:
+    """Run it all; True when every window was right."""
+    shutil.rmtree(settings.work / "checkpoint", ignore_errors=True)  # of an earlier run, on topics that are gone
+    with _broker(settings.bootstrap) as bootstrap:
+        board.step(f"broker at {bootstrap}")
+        topics.create_topics(bootstrap, again=settings.again)
+        worst = Streams(settings, bootstrap, board).run()
+        board.step("all windows are written")
+        board.console.print(worst.table())
+        results = list(verify.read_results(bootstrap))
+        verdict = verify.verify(results, settings.part, board.say)
+        picture = settings.work / "delays.png"
+        chart.draw(results, picture)
+        board.step(f"chart in {picture}")
+    board.step("done")
+    return verdict.passed
+
+
+@contextmanager
+def _broker(bootstrap: str) -> Iterator[str]:
+    """The address of the broker: the one that was given, or one in a temporary folder for the length of the block."""
+    if bootstrap:
+        yield bootstrap
+        return
+    from barnabas.testing import Broker
+
+    with Broker() as broker:
+        yield broker.bootstrap_servers
+
+
+class Producers:
+    """The three producers, each in a thread of `pool`; they stop when `pace.stop` is set."""
+
+    def __init__(self, pool: ThreadPoolExecutor, bootstrap: str, part: Slice, pace: Pace, board: Board) -> None:
+        reference = board.task("reference (aiokafka)", sum(len(data.table(name)) for name in topics.REFERENCE))
+        flights = board.task("flights (confluent)", len(part.cut(data.table("flights"))))
+        weather = board.task("weather (kafka-python)", len(part.cut(data.table("weather"))))
+        self.reference = pool.submit(publish.publish_reference, bootstrap, reference.update)
+        self.flights = pool.submit(publish.publish_flights, bootstrap, part, pace, flights.update)
+        self.weather = pool.submit(publish.publish_weather, bootstrap, part, pace, weather.update)
+
+    def raise_failure(self) -> None:
+        """Raise what ended a producer before its time, if anything did."""
+        for future in (self.reference, self.flights, self.weather):
+            if future.done():
+                future.result()
+
+
+def publish_all(bootstrap: str, part: Slice, days_per_second: float, board: Board, *, again: bool) -> None:
+    """Make the topics and publish everything: the step `publish`."""
+    topics.create_topics(bootstrap, again=again)
+    pace = Pace(days_per_second)
+    with ThreadPoolExecutor(max_workers=3, thread_name_prefix="demo") as pool:
+        try:
+            producers = Producers(pool, bootstrap, part, pace, board)
+            for future in as_completed([producers.reference, producers.flights, producers.weather]):
+                future.result()
+        finally:
+            pace.stop.set()
+
+
+def run_pipeline(bootstrap: str, work: Path, board: Board, *, available_now: bool) -> None:
+    """The pipeline until all that is there was read, or until it is interrupted: the step `pipeline`."""
+    with spark_session(work) as spark:
+        board.step("Spark is up")
+        query = pipeline.start(spark, bootstrap, work / "checkpoint", available_now=available_now)
+        status = pipeline.follow(query, _reporter(board), lambda _: False)
+        board.step(f"{status.rows:,} records read, {status.windows:,} windows written in {status.batches} micro-batches")
+
+
+def _reporter(board: Board) -> Callable[[Status], None]:
+    rows, windows = board.task("pipeline: records read"), board.task("pipeline: windows out")
+
+    def report(status: Status) -> None:
+        rows.update(status.rows, f"micro-batch {status.batches}")
+        windows.update(status.windows, f"up to {status.watermark[:10]}" if status.watermark else "")
+
+    return report
+
+
+class Streams:
+    """Everything that runs at the same time: three producers, the pipeline and the watching group."""
+
+    def __init__(self, settings: Settings, bootstrap: str, board: Board) -> None:
+        self._settings = settings
+        self._bootstrap = bootstrap
+        self._board = board
+        self._pace = Pace(settings.days_per_second)
+        self._results: int | None = None  # how many records the finished pipeline wrote
+
+    def run(self) -> Worst:
+        """Run until the last window is written and watched; the first failure is raised, after all else was stopped."""
+        with ThreadPoolExecutor(max_workers=4, thread_name_prefix="demo") as pool:
+            try:
+                producers = Producers(pool, self._bootstrap, self._settings.part, self._pace, self._board)
+                watching = pool.submit(self._watch)
+                with spark_session(self._settings.work) as spark:
+                    self._board.step("Spark is up")
+                    producers.reference.result()
+                    self._run_pipeline(spark, producers, watching)
+                self._results = sum(last - first for first, last in topics.end_offsets(self._bootstrap, topics.RESULTS).values())
+                return watching.result()
+            finally:
+                self._pace.stop.set()
+
+    def _run_pipeline(self, spark: SparkSession, producers: Producers, watching: Future[Worst]) -> None:
+        closed = self._settings.part.closing - pd.Timedelta(pipeline.WATERMARK_DELAY)
+
+        def is_closed(status: Status) -> bool:
+            producers.raise_failure()
+            if watching.done():
+                watching.result()
+            return bool(status.watermark) and pd.Timestamp(status.watermark) >= closed
+
+        query = pipeline.start(spark, self._bootstrap, self._settings.work / "checkpoint")
+        pipeline.follow(query, _reporter(self._board), is_closed)
+
+    def _watch(self) -> Worst:
+        task = self._board.task("windows watched")
+
+        def enough(seen: int) -> bool:
+            return self._pace.stop.is_set() or (self._results is not None and seen >= self._results)
+
+        return watch(self._bootstrap, self._board.say, task.update, enough)
