@@ -132,7 +132,11 @@ def figures() -> list[Column]:
 def as_records(windows: DataFrame) -> DataFrame:
     """Key `carrier window_start`, value JSON with every field present."""
     opened, closed = (F.date_format(F.col(f"window.{edge}"), TIME) for edge in ("start", "end"))
-    fields: list[Column | str] = [opened.alias("window_start"), closed.alias("window_end"), *[c for c in windows.columns if c != "window"]]
+    fields: list[Column | str] = [
+        opened.alias("window_start"),
+        closed.alias("window_end"),
+        *[c for c in windows.columns if c != "window"],
+    ]
     return windows.select(
         F.concat_ws(" ", "carrier", opened).alias("key"),
         F.to_json(F.struct(*fields), {"ignoreNullFields": "false"}).alias("value"),

@@ -1,18 +1,20 @@
 """The whole demo in one command: a broker of its own, the producers, the pipeline, the watching group, the proof and the chart.
 
 How it works
-    Producers and the watching group run in threads, Spark's driver in the main thread (it wants the signals). The year goes by at a
-    pace that lets the pipeline write windows while flights are still published. The pipeline is done when its watermark stands where
-    the closing markers put it; the group is done when it has read all that the pipeline wrote.
+    Producers and the watching group run in threads, Spark's driver in the main thread (it wants the signals). The year begins when
+    the pipeline is up, at a pace that lets it write windows while flights are still published; begun before, the first micro-batch
+    is half a year and takes most of the run. The pipeline is done when its watermark stands where the closing markers put it, the
+    group when it has read all that the pipeline wrote.
 
 Rules
-  1. Whatever ends the run, all is stopped in order: producers, group, query, Spark with its JVM, broker.
+  1. Whatever ends the run, all is stopped in order: query, Spark with its JVM, producers, group, broker.
   2. The first failure stops the rest and is the one that is shown.
 """
 
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -73,34 +75,50 @@ def _broker(bootstrap: str) -> Iterator[str]:
 
 
 class Producers:
-    """The three producers, each in a thread of `pool`; they stop when `pace.stop` is set."""
+    """The three producers, each in a thread of `pool`; those that are paced stop when `stop` is set."""
 
-    def __init__(self, pool: ThreadPoolExecutor, bootstrap: str, part: Slice, pace: Pace, board: Board) -> None:
-        reference = board.task("reference (aiokafka)", sum(len(data.table(name)) for name in topics.REFERENCE))
-        flights = board.task("flights (confluent)", len(part.cut(data.table("flights"))))
-        weather = board.task("weather (kafka-python)", len(part.cut(data.table("weather"))))
-        self.reference = pool.submit(publish.publish_reference, bootstrap, reference.update)
-        self.flights = pool.submit(publish.publish_flights, bootstrap, part, pace, flights.update)
-        self.weather = pool.submit(publish.publish_weather, bootstrap, part, pace, weather.update)
+    def __init__(self, pool: ThreadPoolExecutor, bootstrap: str, part: Slice, board: Board) -> None:
+        self._pool, self._bootstrap, self._part = pool, bootstrap, part
+        self.stop = threading.Event()
+        self._futures: list[Future[int]] = []
+        self._reference = board.task("reference (aiokafka)", sum(len(data.table(name)) for name in topics.REFERENCE))
+        self._flights = board.task("flights (confluent)", len(part.cut(data.table("flights"))))
+        self._weather = board.task("weather (kafka-python)", len(part.cut(data.table("weather"))))
+
+    def start_reference(self) -> Future[int]:
+        future = self._pool.submit(publish.publish_reference, self._bootstrap, self._reference.update)
+        self._futures.append(future)
+        return future
+
+    def start_streams(self, days_per_second: float) -> None:
+        """Begin the year: flights and weather at one pace."""
+        pace = Pace(days_per_second, self.stop)
+        for work, task in ((publish.publish_flights, self._flights), (publish.publish_weather, self._weather)):
+            self._futures.append(self._pool.submit(work, self._bootstrap, self._part, pace, task.update))
 
     def raise_failure(self) -> None:
         """Raise what ended a producer before its time, if anything did."""
-        for future in (self.reference, self.flights, self.weather):
+        for future in self._futures:
             if future.done():
                 future.result()
+
+    def wait(self) -> None:
+        """Until all is published; the first failure is raised at once."""
+        for future in as_completed(self._futures):
+            future.result()
 
 
 def publish_all(bootstrap: str, part: Slice, days_per_second: float, board: Board, *, again: bool) -> None:
     """Make the topics and publish everything: the step `publish`."""
     topics.create_topics(bootstrap, again=again)
-    pace = Pace(days_per_second)
     with ThreadPoolExecutor(max_workers=3, thread_name_prefix="demo") as pool:
+        producers = Producers(pool, bootstrap, part, board)
         try:
-            producers = Producers(pool, bootstrap, part, pace, board)
-            for future in as_completed([producers.reference, producers.flights, producers.weather]):
-                future.result()
+            producers.start_reference()
+            producers.start_streams(days_per_second)
+            producers.wait()
         finally:
-            pace.stop.set()
+            producers.stop.set()
 
 
 def run_pipeline(bootstrap: str, work: Path, board: Board, *, available_now: bool) -> None:
@@ -129,25 +147,23 @@ class Streams:
         self._settings = settings
         self._bootstrap = bootstrap
         self._board = board
-        self._pace = Pace(settings.days_per_second)
+        self._stop_watching = threading.Event()
         self._results: int | None = None  # how many records the finished pipeline wrote
 
     def run(self) -> Worst:
         """Run until the last window is written and watched; the first failure is raised, after all else was stopped."""
         with ThreadPoolExecutor(max_workers=4, thread_name_prefix="demo") as pool:
+            producers = Producers(pool, self._bootstrap, self._settings.part, self._board)
             try:
-                producers = Producers(pool, self._bootstrap, self._settings.part, self._pace, self._board)
                 watching = pool.submit(self._watch)
-                with spark_session(self._settings.work) as spark:
-                    self._board.step("Spark is up")
-                    producers.reference.result()
-                    self._run_pipeline(spark, producers, watching)
+                self._run_pipeline(producers, watching)
                 self._results = sum(last - first for first, last in topics.end_offsets(self._bootstrap, topics.RESULTS).values())
                 return watching.result()
             finally:
-                self._pace.stop.set()
+                producers.stop.set()
+                self._stop_watching.set()
 
-    def _run_pipeline(self, spark: SparkSession, producers: Producers, watching: Future[Worst]) -> None:
+    def _run_pipeline(self, producers: Producers, watching: Future[Worst]) -> None:
         closed = self._settings.part.closing - pd.Timedelta(pipeline.WATERMARK_DELAY)
 
         def is_closed(status: Status) -> bool:
@@ -156,13 +172,19 @@ class Streams:
                 watching.result()
             return bool(status.watermark) and pd.Timestamp(status.watermark) >= closed
 
-        query = pipeline.start(spark, self._bootstrap, self._settings.work / "checkpoint")
-        pipeline.follow(query, _reporter(self._board), is_closed)
+        reference = producers.start_reference()
+        with spark_session(self._settings.work) as spark:
+            self._board.step("Spark is up")
+            reference.result()
+            query = pipeline.start(spark, self._bootstrap, self._settings.work / "checkpoint")
+            self._board.step("the pipeline runs: the year begins")
+            producers.start_streams(self._settings.days_per_second)
+            pipeline.follow(query, _reporter(self._board), is_closed)
 
     def _watch(self) -> Worst:
         task = self._board.task("windows watched")
 
         def enough(seen: int) -> bool:
-            return self._pace.stop.is_set() or (self._results is not None and seen >= self._results)
+            return self._stop_watching.is_set() or (self._results is not None and seen >= self._results)
 
         return watch(self._bootstrap, self._board.say, task.update, enough)
