@@ -1,7 +1,8 @@
-"""The chart: mean delay of departures against wind, per carrier, in dry windows and in windows with rain; from the results topic.
+"""The chart: mean delay of departures against wind, per carrier, dry and in rain; from the results topic.
 
-A window has the mean wind of its flights. Windows are put together by wind in steps of 5 mph, and a point is drawn where enough flights
-left for a mean to say something. The reports hold one wind of over 1,000 mph; windows beyond any storm of that year are left out.
+A window has the mean wind of its flights. Windows are put together by wind in steps of 5 mph, and a point is drawn where enough
+flights left for a mean to say something. The reports hold one wind of over 1,000 mph; windows beyond any storm of that year are
+left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The commands: `python -m demo run`, or its steps one by one against any broker.
 
 Rules
-  1. Exit code 0 when all went well, 1 when it did not or a window differs, 2 when the command was not understood, 130 when interrupted.
+  1. Exit code 0 when all went well, 1 when it did not or a window differs, 2 when the command was not
+     understood, 130 when `run` or `publish` was interrupted.
   2. A failure that a user can mend is one line. Others keep their traceback.
 """
 
@@ -9,13 +10,14 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import click
+from confluent_kafka import KafkaException
 
+from barnabas.errors import BarnabasError
 from demo.data import WHOLE_YEAR_DAYS, DemoError, Slice
 from demo.progress import Board
 
@@ -72,7 +74,7 @@ def run_command(bootstrap: str, days: int, days_per_second: float, again: bool, 
 @again_option
 def publish_command(bootstrap: str, days: int, days_per_second: float, again: bool) -> int:
     """Make the topics and publish flights, weather and reference tables."""
-    from demo.run import publish_all
+    from demo.steps import publish_all
 
     with Board() as board:
         publish_all(bootstrap, Slice(days), days_per_second, board, again=again)
@@ -85,7 +87,7 @@ def publish_command(bootstrap: str, days: int, days_per_second: float, again: bo
 @work_option
 def pipeline_command(bootstrap: str, available_now: bool, work: Path) -> int:
     """Run the Spark pipeline; started again, it goes on where it stopped."""
-    from demo.run import run_pipeline
+    from demo.steps import run_pipeline
 
     with Board() as board:
         run_pipeline(bootstrap, work.resolve(), board, available_now=available_now)
@@ -96,14 +98,12 @@ def pipeline_command(bootstrap: str, available_now: bool, work: Path) -> int:
 @bootstrap_option
 def watch_command(bootstrap: str) -> int:
     """Print the worst windows as they come, as a member of a consumer group, until Ctrl-C."""
+    from demo.steps import stop_signals
     from demo.topics import RESULTS, end_offsets
     from demo.watch import watch
 
     end_offsets(bootstrap, RESULTS)  # fails with one line when there is no such topic
-    stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
-    with Board() as board:
+    with stop_signals() as stopped, Board() as board:
         task = board.task("windows watched")
         worst = watch(bootstrap, board.say, task.update, lambda _: stopped.is_set())
     board.console.print(worst.table())
@@ -143,16 +143,12 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except DemoError as error:
-        sys.exit(_fail(str(error)))
+    except (DemoError, BarnabasError, KafkaException) as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)
     except (KeyboardInterrupt, click.Abort):
         click.echo("stopped", err=True)
         sys.exit(130)
-
-
-def _fail(text: str) -> int:
-    click.echo(f"Error: {text}", err=True)
-    return 1
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> Any:

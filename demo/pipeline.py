@@ -7,12 +7,13 @@ How it works
 
 Rules
   1. Nothing is late: the producers keep all partitions within a day (publish, rule 1), the watermark allows two.
-  2. Sums are of whole numbers (minutes, hundredths of a mile per hour), so that any other engine must get the same ones. Means are for the reader.
+  2. Sums are of whole numbers (minutes, hundredths of a mile per hour), so that any other engine must get the same ones. Means are
+     for the reader.
   3. The closing markers pass through the watermarks like any record; their window never closes. They must not be filtered: Spark
      would push the filter below the watermark, which then stood still before the last windows.
   4. The airlines are read once at the start: a table inside a stream would be read anew in every micro-batch.
-  5. Started again with the same checkpoint, it goes on where it stopped. A batch that was cut short is written again with the same
-     content, so a reader of the results takes each key once.
+  5. Started again with the same checkpoint, it goes on where it stopped. A batch that was cut short is written again with the
+     same content, so a reader of the results takes each key once.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 PLAIN_INTERVAL_S = 5.0
+PLAIN_WIDTH = 120  # of tables where there is no terminal to ask
 
 
 class Task:
@@ -27,6 +28,7 @@ class Task:
         self.total = total
         self.completed = 0
         self.words = ""
+        self.shown = ""  # the text of the last plain line
         self.bar: TaskID | None = None
 
     def update(self, completed: int, words: str = "", *, total: int | None = None) -> None:
@@ -45,12 +47,14 @@ class Board:
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(highlight=False)
+        if not self.console.is_terminal:
+            self.console.width = PLAIN_WIDTH
         self._tasks: list[Task] = []
         self._lock = threading.Lock()
         self._plain_at_s = time.monotonic()
         self._started_s = time.monotonic()
         self._progress = Progress(
-            TextColumn("{task.description:<24}"),
+            TextColumn("{task.description:<23}"),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TextColumn("{task.fields[words]}"),
@@ -87,8 +91,10 @@ class Board:
             if now_s - self._plain_at_s < PLAIN_INTERVAL_S:
                 return
             self._plain_at_s = now_s
-            line = "; ".join(task.text() for task in self._tasks if task.completed)
-        self.step(line)
+            news = [task for task in self._tasks if task.completed and task.text() != task.shown]
+            for task in news:
+                task.shown = task.text()
+        self.step("; ".join(task.shown for task in news))
 
     def __enter__(self) -> Self:
         self._progress.start()

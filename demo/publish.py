@@ -13,13 +13,14 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
 from confluent_kafka import KafkaError, Producer
-from kafka import KafkaProducer
+from kafka import KafkaProducer  # type: ignore[import-untyped]
 
 from demo import data, topics
 from demo.data import MARKER_CODE, DemoError, Slice, iso, milliseconds
@@ -136,6 +137,6 @@ async def _publish_reference(bootstrap: str, report: Report) -> int:
     return published
 
 
-def _json(row: dict[str, object]) -> bytes:
+def _json(row: Mapping[Hashable, Any]) -> bytes:
     """A row as JSON with null for what is missing."""
-    return json.dumps({name: None if pd.isna(value) else value for name, value in row.items()}).encode()  # type: ignore[call-overload]
+    return json.dumps({name: None if pd.isna(value) else value for name, value in row.items()}).encode()

@@ -15,21 +15,20 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from pyspark.sql import SparkSession
 
-from demo import chart, data, pipeline, publish, topics, verify
+from demo import chart, pipeline, topics, verify
 from demo.data import Slice
 from demo.pipeline import Status
 from demo.progress import Board
-from demo.publish import Pace
 from demo.session import spark_session
+from demo.steps import Producers, reporter
 from demo.watch import Worst, watch
 
 
@@ -74,72 +73,6 @@ def _broker(bootstrap: str) -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
-class Producers:
-    """The three producers, each in a thread of `pool`; those that are paced stop when `stop` is set."""
-
-    def __init__(self, pool: ThreadPoolExecutor, bootstrap: str, part: Slice, board: Board) -> None:
-        self._pool, self._bootstrap, self._part = pool, bootstrap, part
-        self.stop = threading.Event()
-        self._futures: list[Future[int]] = []
-        self._reference = board.task("reference (aiokafka)", sum(len(data.table(name)) for name in topics.REFERENCE))
-        self._flights = board.task("flights (confluent)", len(part.cut(data.table("flights"))))
-        self._weather = board.task("weather (kafka-python)", len(part.cut(data.table("weather"))))
-
-    def start_reference(self) -> Future[int]:
-        future = self._pool.submit(publish.publish_reference, self._bootstrap, self._reference.update)
-        self._futures.append(future)
-        return future
-
-    def start_streams(self, days_per_second: float) -> None:
-        """Begin the year: flights and weather at one pace."""
-        pace = Pace(days_per_second, self.stop)
-        for work, task in ((publish.publish_flights, self._flights), (publish.publish_weather, self._weather)):
-            self._futures.append(self._pool.submit(work, self._bootstrap, self._part, pace, task.update))
-
-    def raise_failure(self) -> None:
-        """Raise what ended a producer before its time, if anything did."""
-        for future in self._futures:
-            if future.done():
-                future.result()
-
-    def wait(self) -> None:
-        """Until all is published; the first failure is raised at once."""
-        for future in as_completed(self._futures):
-            future.result()
-
-
-def publish_all(bootstrap: str, part: Slice, days_per_second: float, board: Board, *, again: bool) -> None:
-    """Make the topics and publish everything: the step `publish`."""
-    topics.create_topics(bootstrap, again=again)
-    with ThreadPoolExecutor(max_workers=3, thread_name_prefix="demo") as pool:
-        producers = Producers(pool, bootstrap, part, board)
-        try:
-            producers.start_reference()
-            producers.start_streams(days_per_second)
-            producers.wait()
-        finally:
-            producers.stop.set()
-
-
-def run_pipeline(bootstrap: str, work: Path, board: Board, *, available_now: bool) -> None:
-    """The pipeline until all that is there was read, or until it is interrupted: the step `pipeline`."""
-    with spark_session(work) as spark:
-        board.step("Spark is up")
-        query = pipeline.start(spark, bootstrap, work / "checkpoint", available_now=available_now)
-        status = pipeline.follow(query, _reporter(board), lambda _: False)
-        board.step(f"{status.rows:,} records read, {status.windows:,} windows written in {status.batches} micro-batches")
-
-
-def _reporter(board: Board) -> Callable[[Status], None]:
-    rows, windows = board.task("pipeline: records read"), board.task("pipeline: windows out")
-
-    def report(status: Status) -> None:
-        rows.update(status.rows, f"micro-batch {status.batches}")
-        windows.update(status.windows, f"up to {status.watermark[:10]}" if status.watermark else "")
-
-    return report
-
-
 class Streams:
     """Everything that runs at the same time: three producers, the pipeline and the watching group."""
 
@@ -179,7 +112,7 @@ class Streams:
             query = pipeline.start(spark, self._bootstrap, self._settings.work / "checkpoint")
             self._board.step("the pipeline runs: the year begins")
             producers.start_streams(self._settings.days_per_second)
-            pipeline.follow(query, _reporter(self._board), is_closed)
+            pipeline.follow(query, reporter(self._board), is_closed)
 
     def _watch(self) -> Worst:
         task = self._board.task("windows watched")

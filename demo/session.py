@@ -1,7 +1,8 @@
 """The Spark session of the demo: small, on this machine only, quiet, and gone without a trace.
 
-Settings for two cores, from runs over the whole year: two shuffle partitions (one task per core and store), the in-memory state store
-(the state is two days of flights; RocksDB took longer for each micro-batch), the JIT's first tier (a run is too short for the second to pay).
+Settings for two cores: two shuffle partitions (one task per core), the JIT's first tier (a run is too short for the second to pay),
+and Spark's in-memory state store: over the whole year in one micro-batch the join's updates took 4.8 s in it and 10.0 s in RocksDB,
+and its state is small, two days of flights.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 WORKER_DAEMON = "barnabas.pipelines.daemon"  # workers that have the decoder in memory before they are forked
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOG_SETTINGS = """\
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
@@ -40,7 +42,7 @@ def open_session(work: Path) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={log_settings.as_uri()}",
+        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={log_settings.as_uri()}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",

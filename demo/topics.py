@@ -1,6 +1,7 @@
 """The demo's topics: names, settings, and making them anew.
 
-The records carry the times of 2013 as their timestamps, so retention by time is off: any broker would be right to drop them at once.
+The records carry the times of 2013 as their timestamps, so retention by time is off: any broker would be right to drop them at
+once.
 """
 
 from __future__ import annotations

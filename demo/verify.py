@@ -1,8 +1,8 @@
 """The proof: every window from the results topic beside the same figures by pandas, straight from the package.
 
 Rules
-  1. Nothing is shared with the pipeline but the names of the figures and the length of a window. The calculation here joins and groups
-     whole tables; it knows of no topic, stream or watermark.
+  1. Nothing is shared with the pipeline but the names of the figures and the length of a window. The calculation here joins and
+     groups whole tables; it knows of no topic, stream or watermark.
   2. Windows are equal when every figure is, exactly. One that is missing, or that should not be there, is a difference.
   3. Writing is at least once: the same window may come twice. Two different contents for one window are a difference.
 """
@@ -171,7 +171,7 @@ def verify(results: Iterable[dict[str, Any]], part: Slice, say: Callable[[str], 
     verdict = compare(expected_windows(part), results)
     colour = "green" if verdict.passed else "red"
     say(
-        f"[{colour}]{verdict.equal:,} of {verdict.expected:,} windows are equal[/{colour}] to what pandas computes from the package"
+        f"[{colour}]{verdict.equal:,} of {verdict.expected:,} windows are equal[/{colour}] to the figures by pandas from the package"
     )
     if verdict.repeated:
         say(f"{verdict.repeated:,} records said the same again (writing is at least once)")

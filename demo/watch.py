@@ -1,8 +1,8 @@
 """A consumer group that prints the worst windows as they come, with kafka-python.
 
-The worst are the carriers' windows with the highest mean delay of departures. One is printed when it comes among the ten worst so far;
-windows with few departures say little and are passed over. Started several times at once, the members share the partitions and each
-prints its own worst.
+The worst are the carriers' windows with the highest mean delay of departures. One is printed when it comes among the ten worst so
+far; windows with few departures say little, and those that kept to their times are nothing to tell. Started several times at once,
+the members share the partitions and each prints its own worst.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer  # type: ignore[import-untyped]
 from rich.table import Table
 
 from demo import topics
@@ -21,6 +21,7 @@ from demo import topics
 GROUP = "demo-watch"
 KEPT = 10
 FEWEST_DEPARTURES = 10
+LATE_MINUTES = 15  # in the mean, for a window to be bad at all
 Window = dict[str, Any]
 
 
@@ -39,7 +40,7 @@ class Worst:
     def offer(self, window: Window) -> bool:
         """Take note of a window; True when it is among the worst."""
         self.seen += 1
-        if window["departed"] < FEWEST_DEPARTURES:
+        if window["departed"] < FEWEST_DEPARTURES or mean_delay(window) < LATE_MINUTES:
             return False
         if len(self.windows) == KEPT and mean_delay(window) <= mean_delay(self.windows[-1]):
             return False
