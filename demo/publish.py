@@ -1,0 +1,142 @@
+"""The producers: flights with confluent-kafka, weather with kafka-python, the three reference tables with aiokafka.
+
+Rules
+  1. A stream is published in the order of its event time, a UTC day at a time; a day is acknowledged in full before the next is
+     sent. So no partition runs more than a day ahead of another, which is what the pipeline's watermark has to allow for.
+  2. The record's timestamp is the event time.
+  3. All producers follow one `Pace`, so that flights and weather keep together as they would if they were live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
+from confluent_kafka import KafkaError, Producer
+from kafka import KafkaProducer  # type: ignore[import-untyped]
+
+from demo import data, topics
+from demo.data import MARKER_CODE, DemoError, Slice, iso, milliseconds
+
+Report = Callable[[int, str], None]  # records so far, the day they reach
+ACKNOWLEDGED_WITHIN_S = 60.0
+WEATHER_COLUMNS = ["origin", "temp", "humid", "wind_speed", "wind_gust", "precip", "pressure", "visib"]
+
+
+@dataclass(slots=True)
+class Pace:
+    """How fast the year goes by: `days_per_second`, or as fast as it can be with 0."""
+
+    days_per_second: float
+    stop: threading.Event = field(default_factory=threading.Event)
+    _started_s: float = field(default_factory=time.monotonic)
+
+    def wait_for_day(self, number: int) -> bool:
+        """Wait until day `number` is due; False when it is time to stop."""
+        due_in_s = self._started_s + number / self.days_per_second - time.monotonic() if self.days_per_second else 0.0
+        return not self.stop.wait(due_in_s) if due_in_s > 0 else not self.stop.is_set()
+
+
+def publish_flights(bootstrap: str, part: Slice, pace: Pace, report: Report) -> int:
+    """Publish the flights of the slice keyed by carrier; returns how many."""
+    failures: list[KafkaError] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "compression.type": "lz4",
+            "linger.ms": 2,
+            "partitioner": "murmur2_random",  # as the other clients place keys
+            "delivery.report.only.error": True,
+            "on_delivery": lambda error, _message: failures.append(error),
+        }
+    )
+    published = 0
+    for day, rows in data.by_day(data.flights(part)):
+        if not pace.wait_for_day((day - part.start).days):
+            return published
+        for carrier, time_ms, value in _flight_records(rows):
+            producer.produce(topics.FLIGHTS, key=carrier, value=value, timestamp=time_ms)
+        _wait_acknowledged(producer, failures)
+        published += len(rows)
+        report(published, f"{day:%d %b}")
+    marker = {"carrier": MARKER_CODE, "origin": MARKER_CODE, "time_hour": iso(part.closing), "scheduled": iso(part.closing)}
+    producer.produce(topics.FLIGHTS, key=MARKER_CODE, value=json.dumps(marker), timestamp=milliseconds(part.closing))
+    _wait_acknowledged(producer, failures)
+    return published
+
+
+def _flight_records(rows: pd.DataFrame) -> list[tuple[str, int, str]]:
+    """Key, timestamp and JSON of each row; pandas writes the JSON of a day in one go."""
+    times_ms = rows["scheduled"].astype("datetime64[ms, UTC]").astype("int64").tolist()
+    as_text = {name: rows[name].dt.strftime("%Y-%m-%dT%H:%M:%SZ") for name in ("time_hour", "scheduled")}
+    lines = rows.assign(**as_text).to_json(orient="records", lines=True).splitlines()
+    return list(zip(rows["carrier"].tolist(), times_ms, lines, strict=True))
+
+
+def _wait_acknowledged(producer: Producer, failures: list[KafkaError]) -> None:
+    left = producer.flush(ACKNOWLEDGED_WITHIN_S)
+    if failures or left:
+        raise DemoError(f"flights were not taken: {failures[0] if failures else f'{left} unanswered'}")
+
+
+def publish_weather(bootstrap: str, part: Slice, pace: Pace, report: Report) -> int:
+    """Publish the weather of the slice keyed by airport; returns how many observations."""
+    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", compression_type="gzip", linger_ms=2)
+    try:
+        published = 0
+        for day, rows in data.by_day(data.weather(part)):
+            if not pace.wait_for_day((day - part.start).days):
+                return published
+            _send_weather(producer, rows[WEATHER_COLUMNS], rows["time_hour"])
+            published += len(rows)
+            report(published, f"{day:%d %b}")
+        _send_weather(producer, pd.DataFrame({"origin": [MARKER_CODE]}), pd.Series([part.closing]))
+        return published
+    finally:
+        producer.close(timeout=ACKNOWLEDGED_WITHIN_S)
+
+
+def _send_weather(producer: KafkaProducer, rows: pd.DataFrame, hours: pd.Series[pd.Timestamp]) -> None:
+    # json.dumps and not pandas: it writes a float so that reading gives the same float.
+    futures = [
+        producer.send(
+            topics.WEATHER,
+            key=row["origin"].encode(),
+            value=_json({**row, "time_hour": iso(hour)}),
+            timestamp_ms=milliseconds(hour),
+        )
+        for row, hour in zip(rows.to_dict("records"), hours, strict=True)
+    ]
+    producer.flush(ACKNOWLEDGED_WITHIN_S)
+    for future in futures:
+        future.get(ACKNOWLEDGED_WITHIN_S)
+
+
+def publish_reference(bootstrap: str, report: Report) -> int:
+    """Publish airlines, airports and planes, each row under its key; returns how many."""
+    return asyncio.run(_publish_reference(bootstrap, report))
+
+
+async def _publish_reference(bootstrap: str, report: Report) -> int:
+    published = 0
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", compression_type="gzip", linger_ms=2) as producer:
+        for topic, key in topics.REFERENCE.items():
+            rows = data.table(topic).to_dict("records")
+            sent = [await producer.send(topic, key=str(row[key]).encode(), value=_json(row)) for row in rows]
+            await asyncio.gather(*sent)
+            published += len(rows)
+            report(published, topic)
+    return published
+
+
+def _json(row: Mapping[Hashable, Any]) -> bytes:
+    """A row as JSON with null for what is missing."""
+    return json.dumps({name: None if pd.isna(value) else value for name, value in row.items()}).encode()

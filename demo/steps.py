@@ -1,0 +1,104 @@
+"""The steps that run threads or Spark, as `run` and the single commands both use them: publishing, and the pipeline with its progress.
+
+Rules
+  1. A producer that fails is heard of at once, not when the others are done.
+  2. The pipeline without an end of its own ends well on Ctrl-C or SIGTERM; its checkpoint lets it go on later.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+
+from demo import data, pipeline, publish, topics
+from demo.data import Slice
+from demo.pipeline import Status
+from demo.progress import Board
+from demo.publish import Pace
+from demo.session import spark_session
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set, for the length of the block; main thread only."""
+    stopped = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: stopped.set()) for number in numbers]
+    try:
+        yield stopped
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+class Producers:
+    """The three producers, each in a thread of `pool`; those that are paced stop when `stop` is set."""
+
+    def __init__(self, pool: ThreadPoolExecutor, bootstrap: str, part: Slice, board: Board) -> None:
+        self._pool, self._bootstrap, self._part = pool, bootstrap, part
+        self.stop = threading.Event()
+        self._futures: list[Future[int]] = []
+        self._reference = board.task("reference (aiokafka)", sum(len(data.table(name)) for name in topics.REFERENCE))
+        self._flights = board.task("flights (confluent)", len(part.cut(data.table("flights"))))
+        self._weather = board.task("weather (kafka-python)", len(part.cut(data.table("weather"))))
+
+    def start_reference(self) -> Future[int]:
+        future = self._pool.submit(publish.publish_reference, self._bootstrap, self._reference.update)
+        self._futures.append(future)
+        return future
+
+    def start_streams(self, days_per_second: float) -> None:
+        """Begin the year: flights and weather at one pace."""
+        pace = Pace(days_per_second, self.stop)
+        for work, task in ((publish.publish_flights, self._flights), (publish.publish_weather, self._weather)):
+            self._futures.append(self._pool.submit(work, self._bootstrap, self._part, pace, task.update))
+
+    def raise_failure(self) -> None:
+        """Raise what ended a producer before its time, if anything did."""
+        for future in self._futures:
+            if future.done():
+                future.result()
+
+    def wait(self) -> None:
+        """Until all is published; the first failure is raised at once."""
+        for future in as_completed(self._futures):
+            future.result()
+
+
+def publish_all(bootstrap: str, part: Slice, days_per_second: float, board: Board, *, again: bool) -> None:
+    """Make the topics and publish everything: the step `publish`."""
+    topics.create_topics(bootstrap, again=again)
+    with ThreadPoolExecutor(max_workers=3, thread_name_prefix="demo") as pool:
+        producers = Producers(pool, bootstrap, part, board)
+        try:
+            producers.start_reference()
+            producers.start_streams(days_per_second)
+            producers.wait()
+        finally:
+            producers.stop.set()
+
+
+def run_pipeline(bootstrap: str, work: Path, board: Board, *, available_now: bool) -> Status:
+    """The pipeline until all that is there was read, or until it is told to stop: the step `pipeline`."""
+    # Spark sets a handler of its own for Ctrl-C when it starts, so ours come after it.
+    with spark_session(work) as spark, stop_signals() as stopped:
+        board.step("Spark is up")
+        query = pipeline.start(spark, bootstrap, work / "checkpoint", available_now=available_now)
+        status = pipeline.follow(query, reporter(board), lambda _: stopped.is_set())
+        board.step(f"{status.rows:,} records read, {status.windows:,} windows written in {status.batches} micro-batches")
+        return status
+
+
+def reporter(board: Board) -> Callable[[Status], None]:
+    """Shows how far a query is in two lines of the board."""
+    rows, windows = board.task("pipeline: records read"), board.task("pipeline: windows out")
+
+    def report(status: Status) -> None:
+        rows.update(status.rows, f"micro-batch {status.batches}")
+        windows.update(status.windows, f"up to {status.watermark[:10]}" if status.watermark else "")
+
+    return report
