@@ -80,7 +80,7 @@ class Barnabas:
         self._folder = Path(tempfile.mkdtemp(prefix="barnabas-bench-"))
         self.address = ("127.0.0.1", free_ports(1)[0])
         listener = f"PLAINTEXT://127.0.0.1:{self.address[1]}"
-        command = [sys.executable, "-m", "barnabas.cli.main", "broker", "start", "--listeners", listener]
+        command = [sys.executable, "-m", "barnabas.cli", "broker", "start", "--listeners", listener]
         environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
         began = time.perf_counter()
         with (self._folder / "log").open("wb") as log:
