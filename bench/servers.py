@@ -37,6 +37,7 @@ POLL_S = 0.002  # between two attempts to reach a server that starts
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 TOPIC_TIMEOUT_S = 30.0
 LATEST = -1
+HELLO = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 
 
@@ -127,7 +128,7 @@ def _wait_ready(server: Server, process: subprocess.Popen[bytes], began: float) 
     """Seconds from `began` to the first answers to ApiVersions and Metadata."""
     while time.perf_counter() - began < READY_TIMEOUT_S and process.poll() is None:
         try:
-            wire.call(server.address, wire.API_VERSIONS, 3, ApiVersionsRequest(), ApiVersionsResponse)
+            wire.call(server.address, wire.API_VERSIONS, 3, HELLO, ApiVersionsResponse)
             if wire.call(server.address, wire.METADATA, 9, MetadataRequest(topics=[]), MetadataResponse).brokers:
                 return time.perf_counter() - began
         except (OSError, wire.BadAnswer):
