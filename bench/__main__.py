@@ -1,0 +1,112 @@
+"""`python -m bench`: barnabas and Apache Kafka in turns, both figures and their ratio, as text and as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench import report
+from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_ready
+from bench.servers import Barnabas, Kafka, Server, resident_mb
+
+READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"
+PROCESS_CASES = {
+    READY: ("time to ready", "s", 0.5),
+    IDLE: ("resident memory, idle", "MB", 60.0),
+    LOADED: ("resident memory, after all the load", "MB", None),
+}
+Runs = dict[str, list[Figures]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what was asked for; the exit code says nothing about targets, only whether everything could be measured."""
+    options = _parse(arguments)
+    if options.render:
+        results = json.loads(Path(options.render).read_text())
+        report.PAGE.parent.mkdir(parents=True, exist_ok=True)
+        report.PAGE.write_text(report.render(results))
+        return 0
+    wanted = options.case or [case.name for case in CASES] + list(PROCESS_CASES)
+    results = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "quick": options.quick,
+        "repetitions": options.repeat,
+        "machine": report.describe_machine(),
+        "cases": [],
+    }
+    print(f"{'':<60} {report.OURS:>30} {report.THEIRS:>30}   ratio")
+    _measure_starts(wanted, options.repeat, results)
+    cases = [case for case in CASES if case.name in wanted]
+    if cases:
+        _measure_cases(cases, QUICK if options.quick else FULL, options.repeat, results, with_memory=LOADED in wanted)
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+    return 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    names = [case.name for case in CASES] + list(PROCESS_CASES)
+    parser.add_argument("--case", action="append", choices=names, help="only this case; may be given again")
+    parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and server (default 3)")
+    parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
+    parser.add_argument("--json", metavar="FILE", help="write the results here")
+    parser.add_argument("--render", metavar="FILE", help="measure nothing: write docs/performance.md from these results")
+    return parser.parse_args(arguments)
+
+
+def _measure_starts(wanted: Sequence[str], repeat: int, results: dict[str, Any]) -> None:
+    if READY not in wanted and IDLE not in wanted:
+        return
+    makers: tuple[Callable[[], Server], ...] = (Barnabas, Kafka)
+    ready: Runs = {report.OURS: [], report.THEIRS: []}
+    idle: Runs = {report.OURS: [], report.THEIRS: []}
+    for _ in range(repeat):
+        for name, make in zip(ready, makers, strict=True):
+            seconds, memory = time_to_ready(make)
+            ready[name].append({"s": seconds})
+            idle[name].append({"MB": memory})
+    for case, runs in ((READY, ready), (IDLE, idle)):
+        if case in wanted:
+            _keep(results, _process_case(case), runs)
+
+
+def _measure_cases(cases: Sequence[Case], lengths: Lengths, repeat: int, results: dict[str, Any], *, with_memory: bool) -> None:
+    with Barnabas() as ours, Kafka() as theirs:
+        servers: tuple[Server, Server] = (ours, theirs)
+        for case in cases:
+            _keep(results, case, _take_turns(case, servers, lengths, repeat))
+        if with_memory:
+            _keep(results, _process_case(LOADED), {server.name: [{"MB": resident_mb(server.pid)}] for server in servers})
+
+
+def _take_turns(case: Case, servers: Sequence[Server], lengths: Lengths, repeat: int) -> Runs:
+    """Every repetition measures both, and the one that began last time comes second."""
+    runs: Runs = {server.name: [] for server in servers}
+    for server in servers:
+        case.warm_up(server, lengths)
+    for repetition in range(repeat):
+        for server in servers if repetition % 2 == 0 else reversed(servers):
+            runs[server.name].append(case.measure(server, lengths))
+    case.clean_up(servers)
+    return runs
+
+
+def _process_case(name: str) -> Case:
+    title, unit, limit = PROCESS_CASES[name]
+    return Case(name, title, unit, unit, False, None, limit)
+
+
+def _keep(results: dict[str, Any], case: Case, runs: Runs) -> None:
+    described = report.describe_case(case, runs)
+    results["cases"].append(described)
+    print(report.line_of(described), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""Reads a topic to its end with raw fetches, one request in flight, as a consumer with the usual limits does.
+
+Record data is walked only as far as a consumer must to go on: the topic holds batches of one size, so the first batch of a piece is
+checked and the next offset follows from how many whole batches are there.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from struct import Struct
+
+from bench.load import Load
+from bench.wire import BATCH_HEAD, BadAnswer, fetch_frame
+
+MAX_BYTES = 50 * 1024 * 1024  # fetch.max.bytes of Kafka's consumer
+PARTITION_MAX_BYTES = 1024 * 1024  # its max.partition.fetch.bytes
+_I32 = Struct(">i")
+_PARTITION = Struct(">ihqqq")  # index, error, high watermark, last stable offset, log start offset
+
+
+class _Reader:
+    """One consumer of all partitions of a topic."""
+
+    def __init__(self, line: socket.socket, topic: str, partitions: int, records_per_batch: int, batch_bytes: int) -> None:
+        self._line = line
+        self._topic = topic
+        self._records = records_per_batch
+        self._batch_bytes = batch_bytes
+        self._buffer = memoryview(bytearray((partitions + 1) * (PARTITION_MAX_BYTES + batch_bytes)))
+        self.offsets = dict.fromkeys(range(partitions), 0)
+        self.requests = 0
+
+    def fetch(self) -> None:
+        """One request for all partitions, and its answer."""
+        self._line.sendall(fetch_frame(self._topic, self.offsets, max_bytes=MAX_BYTES, partition_max_bytes=PARTITION_MAX_BYTES))
+        self.requests += 1
+        self._receive(self._buffer[:4])
+        (size,) = _I32.unpack_from(self._buffer)
+        if size > len(self._buffer):
+            raise BadAnswer(f"an answer of {size} bytes, more than was asked for")
+        answer = self._buffer[:size]
+        self._receive(answer)
+        self._walk(answer)
+
+    def _receive(self, target: memoryview) -> None:
+        filled = 0
+        while filled < len(target):
+            got = self._line.recv_into(target[filled:])
+            if not got:
+                raise BadAnswer("the server closed the connection")
+            filled += got
+
+    def _walk(self, answer: memoryview) -> None:
+        """Past header, throttle time, error and session to the topics, then from partition to partition."""
+        error = int.from_bytes(answer[9:11], "big")
+        if error:
+            raise BadAnswer(f"fetch answered with error code {error}")
+        topics, position = _varint(answer, 15)
+        for _ in range(topics - 1):
+            length, position = _varint(answer, position)
+            partitions, position = _varint(answer, position + length - 1)
+            for _ in range(partitions - 1):
+                position = self._walk_partition(answer, position)
+            position += 1
+
+    def _walk_partition(self, answer: memoryview, position: int) -> int:
+        index, error, *_ = _PARTITION.unpack_from(answer, position)
+        if error:
+            raise BadAnswer(f"fetch of partition {index} answered with error code {error}")
+        aborted, position = _varint(answer, position + _PARTITION.size)
+        if aborted > 1:
+            raise BadAnswer("aborted transactions where there are none")
+        length, position = _varint(answer, position + 4)  # behind the preferred replica
+        length = max(length - 1, 0)
+        batches = length // self._batch_bytes
+        if batches:
+            head = BATCH_HEAD.unpack_from(answer, position)
+            if head[0] != self.offsets[index] or head[1] + 12 != self._batch_bytes or head[12] != self._records:
+                raise BadAnswer(f"partition {index} answered a batch at {head[0]}, expected one at {self.offsets[index]}")
+            self.offsets[index] += batches * self._records
+        return position + length + 1
+
+
+def _varint(data: memoryview, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+
+
+def consume(
+    address: tuple[str, int], topic: str, *, partitions: int, records: int, records_per_batch: int, batch_bytes: int
+) -> Load:
+    """Read `records` records, all there are, from the start."""
+    with socket.create_connection(address) as line:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        reader = _Reader(line, topic, partitions, records_per_batch, batch_bytes)
+        began = time.perf_counter()
+        while sum(reader.offsets.values()) < records:
+            reader.fetch()
+        return Load(reader.requests, sum(reader.offsets.values()), time.perf_counter() - began)

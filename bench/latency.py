@@ -1,0 +1,102 @@
+"""Latency under a fixed rate: requests leave on a schedule made beforehand, whatever the answers do.
+
+Counted from the time at which a request was meant to leave. A server that stalls therefore pays for all the requests it held up, and a
+generator that comes too late pays as well (its worst delay is part of the result).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import select
+import socket
+import time
+from array import array
+from collections import deque
+from dataclasses import dataclass
+
+from bench.wire import AnswerShape, BadAnswer, produce_frame
+
+CONNECTIONS = 8
+_PR_SET_TIMERSLACK = 29
+_SLACK_NS = 1_000  # the kernel's default of 50 us would be a good part of what is measured
+STALLED_S = 10.0
+PERCENTILES = (50.0, 99.0, 99.9)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Milliseconds by percentile, the worst, and how late the generator itself was at worst."""
+
+    requests: int
+    by_percentile: dict[str, float]
+    max_ms: float
+    generator_late_p99_ms: float
+
+
+class _Line:
+    def __init__(self, address: tuple[str, int], topic: str, partition: int, batch: bytes, acks: int) -> None:
+        self.socket = socket.create_connection(address)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setblocking(False)
+        self._frame = produce_frame(topic, partition, batch, acks=acks)
+        self._shape = AnswerShape(topic, 1)
+        self._meant: deque[float] = deque()
+        self._rest = b""
+
+    def send(self, meant: float) -> None:
+        self._meant.append(meant)
+        if self.socket.send(self._frame) != len(self._frame):
+            raise BadAnswer("the server does not read: its socket is full")
+
+    def receive(self, latencies: array[float]) -> None:
+        data = self._rest + self.socket.recv(65_536)
+        now = time.perf_counter()
+        if len(data) == len(self._rest):
+            raise BadAnswer("the server closed the connection")
+        answers = len(data) // self._shape.size
+        whole = answers * self._shape.size
+        self._shape.check(memoryview(data)[:whole], answers, 0)
+        self._rest = data[whole:]
+        for _ in range(answers):
+            latencies.append((now - self._meant.popleft()) * 1000)
+
+
+def measure(
+    address: tuple[str, int], topic: str, *, partitions: int, batch: bytes, acks: int, rate: int, seconds: float
+) -> Latency:
+    """Send `rate` one-batch requests a second for `seconds`, spread over `CONNECTIONS`."""
+    ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, _SLACK_NS, 0, 0, 0)
+    lines = [_Line(address, topic, i % partitions, batch, acks) for i in range(CONNECTIONS)]
+    latencies: array[float] = array("d")
+    late: array[float] = array("d")
+    try:
+        _run(lines, latencies, late, rate, int(rate * seconds))
+    finally:
+        for line in lines:
+            line.socket.close()
+    ordered, late_ordered = sorted(latencies), sorted(late)
+    return Latency(
+        len(ordered),
+        {f"p{p:g}": ordered[min(int(len(ordered) * p / 100), len(ordered) - 1)] for p in PERCENTILES},
+        ordered[-1],
+        late_ordered[int(len(late_ordered) * 0.99)],
+    )
+
+
+def _run(lines: list[_Line], latencies: array[float], late: array[float], rate: int, total: int) -> None:
+    by_descriptor = {line.socket.fileno(): line for line in lines}
+    began = time.perf_counter() + 0.01
+    sent = 0
+    while len(latencies) < total:
+        now = time.perf_counter()
+        while sent < total and began + sent / rate <= now:
+            meant = began + sent / rate
+            late.append((now - meant) * 1000)
+            lines[sent % len(lines)].send(meant)
+            sent += 1
+        wait = began + sent / rate - time.perf_counter() if sent < total else STALLED_S
+        readable, _, _ = select.select(by_descriptor, (), (), max(wait, 0))
+        if not readable and sent == total:
+            raise BadAnswer(f"no answer for {STALLED_S:g} s")
+        for descriptor in readable:
+            by_descriptor[descriptor].receive(latencies)

@@ -1,0 +1,151 @@
+"""Keeps a window of produce requests in flight on some connections, and counts the answers.
+
+The generator shares the machine with the server, so it must cost little: requests are joined to chunks before the clock starts, a chunk
+leaves with one system call, and answers are checked in runs (`wire.AnswerShape`).
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.wire import AnswerShape, BadAnswer, produce_frame
+
+RECEIVE_BYTES = 256 * 1024
+STALLED_S = 30.0  # no answer for this long: the server hangs
+SOCKET_BUFFER_BYTES = 4 * 1024 * 1024
+DEADLINE_CHECK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One kind of load.
+
+    `window` requests are in flight on each connection at most; `chunk` of them are sent at once.
+    """
+
+    connections: int
+    batch: bytes
+    records_per_batch: int
+    acks: int
+    window: int
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What was answered, and in which time from the first byte to the last answer."""
+
+    requests: int
+    records: int
+    seconds: float
+
+    @property
+    def records_per_s(self) -> float:
+        return self.records / self.seconds
+
+
+class _Pipe:
+    """One connection: what is left of the chunk being sent, and how many requests wait for their answers."""
+
+    def __init__(self, address: tuple[str, int], pattern: Pattern, topic: str, partition: int) -> None:
+        frames = [
+            produce_frame(topic, partition, pattern.batch, acks=pattern.acks, correlation_id=i) for i in range(pattern.chunk)
+        ]
+        self._chunk = memoryview(b"".join(frames))
+        self._left = self._chunk[:0]
+        self._shape = AnswerShape(topic, pattern.chunk)
+        self._pattern = pattern
+        self._received = bytearray(RECEIVE_BYTES)
+        self._filled = 0
+        self._next_id = 0
+        self.sent = 0
+        self.answered = 0
+        self.socket = socket.create_connection(address)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if len(self._chunk) > RECEIVE_BYTES:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
+        self.socket.setblocking(False)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._left and self.sent == self.answered
+
+    def send(self, *, more: bool) -> bool:
+        """Fill the window, with new chunks only if `more`; whether the socket is full."""
+        pattern = self._pattern
+        while True:
+            if not self._left:
+                if not more or self.sent - self.answered + pattern.chunk > pattern.window:
+                    return False
+                self._left = self._chunk
+                self.sent += pattern.chunk
+            try:
+                self._left = self._left[self.socket.send(self._left) :]
+            except BlockingIOError:
+                return True
+
+    def receive(self) -> None:
+        view = memoryview(self._received)
+        try:
+            size = self.socket.recv_into(view[self._filled :])
+        except BlockingIOError:
+            return
+        if not size:
+            raise BadAnswer("the server closed the connection")
+        self._filled += size
+        answers = self._filled // self._shape.size
+        whole = answers * self._shape.size
+        if answers:
+            self._shape.check(view[:whole], answers, self._next_id)
+            self._next_id = (self._next_id + answers) % self._shape.cycle
+            self.answered += answers
+            rest = bytes(view[whole : self._filled])
+            self._filled = len(rest)
+            view[: len(rest)] = rest
+
+
+def produce(address: tuple[str, int], topic: str, partitions: int, pattern: Pattern, seconds: float) -> Load:
+    """Load for `seconds`, then wait for what is still in flight; connection i writes to partition i modulo `partitions`.
+
+    Raises:
+        BadAnswer: an answer carries an error, is out of order, or does not come.
+    """
+    pipes = [_Pipe(address, pattern, topic, i % partitions) for i in range(pattern.connections)]
+    try:
+        elapsed = _run(pipes, seconds)
+    finally:
+        for pipe in pipes:
+            pipe.socket.close()
+    requests = sum(pipe.answered for pipe in pipes)
+    return Load(requests, requests * pattern.records_per_batch, elapsed)
+
+
+def _run(pipes: Sequence[_Pipe], seconds: float) -> float:
+    by_descriptor = {pipe.socket.fileno(): pipe for pipe in pipes}
+    began = last_answer = time.perf_counter()
+    deadline = began + seconds
+    more = True
+    with select.epoll() as poller:
+        for descriptor in by_descriptor:
+            poller.register(descriptor, select.EPOLLIN | select.EPOLLOUT)
+        watched = dict.fromkeys(by_descriptor, True)  # whether room to send is waited for
+        while more or not all(pipe.is_idle for pipe in pipes):
+            ready = poller.poll(DEADLINE_CHECK_S)
+            now = time.perf_counter()
+            more = now < deadline
+            if not ready and now - last_answer > STALLED_S:
+                raise BadAnswer(f"no answer for {STALLED_S:g} s")
+            for descriptor, event in ready:
+                pipe = by_descriptor[descriptor]
+                if event & ~select.EPOLLOUT:
+                    pipe.receive()
+                    last_answer = now
+                full = pipe.send(more=more)
+                if full != watched[descriptor]:
+                    watched[descriptor] = full
+                    poller.modify(descriptor, select.EPOLLIN | (select.EPOLLOUT if full else 0))
+    return time.perf_counter() - began

@@ -1,0 +1,183 @@
+"""Results as JSON and as tables: what was measured, both servers, the ratio of each pair, and whether the target holds.
+
+A ratio says how many times better barnabas is, so above 1 is always a win, also where less is better. It is taken pair by pair (the two
+measurements of one repetition stand next to each other in time, so a busy machine disturbs both), then the median.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tools.kafka import VERSION
+
+from bench.cases import Case
+
+Result = dict[str, Any]
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+OURS, THEIRS = "barnabas", f"Apache Kafka {VERSION}"
+
+INTRODUCTION = f"""# Performance
+
+barnabas beside {THEIRS} (one KRaft node, 1 GB heap, its defaults), measured in one run by `make bench` with the same client. This page is
+written by `python -m bench --render`; the numbers behind it are in `bench/results/`.
+
+How it is measured: both servers run all the time with fresh data folders and take turns, case by case and repetition by repetition. The
+client keeps a window of ready-made requests in flight on plain sockets, checks the error code and the order of every answer, and asks
+for the end offsets afterwards. It shares the machine with the server. Each figure is the median of the repetitions with the smallest and
+the largest beside it; a ratio is the median of the ratios of the pairs and says how many times better barnabas is.
+"""
+NOTES = """
+## Reading them
+
+- *One record a request* pipelines requests of one 100-byte record. Kafka works on one request of a connection at a time, so a second
+  one in flight gains it little; eight connections let it use all cores. A barnabas broker is one process and uses one core.
+- *Large batches* mostly measure the kernel copying bytes; what is left is checking CRCs and records, and bookkeeping.
+- *Latency* is open-loop: requests leave on a fixed schedule over eight connections, and their time counts from when
+  they were meant to leave.
+- *CPU* is user and system time of the server's process while the case ran.
+- Neither server syncs to disk for each request (the default of both).
+"""
+
+
+def describe_machine() -> dict[str, str]:
+    """The machine without its names: processor, cores, memory, and the versions that matter."""
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr.splitlines()
+    return {
+        "processor": model,
+        "cores": str(os.cpu_count()),
+        "memory": f"{memory:.0f} GiB",
+        "kernel": "Linux " + ".".join(platform.release().split("-")[0].split(".")[:2]),
+        "python": platform.python_version(),
+        "java": java[0].split('"')[1] if java and '"' in java[0] else "unknown",
+    }
+
+
+def ratio_of(case: Result) -> list[float]:
+    """The ratio of each pair of repetitions."""
+    figure = case["figure"]
+    pairs = zip(case["runs"][OURS], case["runs"][THEIRS], strict=True)
+    return [
+        ours[figure] / theirs[figure] if case["higher_is_better"] else theirs[figure] / ours[figure] for ours, theirs in pairs
+    ]
+
+
+def describe_case(case: Case, runs: dict[str, list[dict[str, float]]]) -> Result:
+    result: Result = {
+        "name": case.name,
+        "title": case.title,
+        "figure": case.figure,
+        "unit": case.unit,
+        "higher_is_better": case.higher_is_better,
+        "target": case.target,
+        "limit": case.limit,
+        "runs": runs,
+    }
+    result["ratios"] = ratio_of(result)
+    result["ratio"] = statistics.median(result["ratios"])
+    return result
+
+
+def verdict(case: Result) -> str:
+    """Whether the case reaches its ratio and keeps its limit."""
+    texts = []
+    if case["target"] is not None:
+        texts.append(f">= {case['target']:g}x: " + ("yes" if case["ratio"] >= case["target"] else "**no**"))
+    if case["limit"] is not None:
+        ours = statistics.median(run[case["figure"]] for run in case["runs"][OURS])
+        texts.append(f"< {case['limit']:g} {case['unit']}: " + ("yes" if ours < case["limit"] else "**no**"))
+    if not texts:
+        texts.append("better" if case["ratio"] >= 1 else "**worse**")
+    return ", ".join(texts)
+
+
+def line_of(case: Result) -> str:
+    """One case as a line of a terminal."""
+    ours, theirs = (_spread(case, name, case["figure"]) for name in (OURS, THEIRS))
+    return f"{case['title']:<60} {ours:>30} {theirs:>30}  {case['ratio']:6.2f}x  {verdict(case).replace('**', '')}"
+
+
+def _spread(case: Result, server: str, figure: str) -> str:
+    values = [run[figure] for run in case["runs"][server]]
+    low, middle, high = (_number(value) for value in (min(values), statistics.median(values), max(values)))
+    return f"{middle} ({low} to {high})" if len(values) > 1 else middle
+
+
+def _number(value: float) -> str:
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] + ["---:"] * (len(head) - 2) + ["---"], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def render(results: Result) -> str:
+    """The page `docs/performance.md`."""
+    machine = results["machine"]
+    text = (
+        INTRODUCTION + f"\nMachine: {machine['processor']}, {machine['cores']} cores, {machine['memory']}, {machine['kernel']}; "
+    )
+    text += f"Python {machine['python']}, Java {machine['java']}; {results['repetitions']} repetitions, {results['date']}.\n"
+    by_unit = [
+        ("Throughput", [c for c in results["cases"] if c["unit"] == "records/s"]),
+        ("Start and memory", [c for c in results["cases"] if c["unit"] in ("s", "MB")]),
+    ]
+    for title, cases in by_unit:
+        if cases:
+            rows = [
+                [_titled(c), _spread(c, OURS, c["figure"]), _spread(c, THEIRS, c["figure"]), f"{c['ratio']:.2f}x", verdict(c)]
+                for c in cases
+            ]
+            text += f"\n## {title}\n\n" + _table(["", OURS, THEIRS, "ratio", "target"], rows)
+    text += _latency_table([c for c in results["cases"] if "p99_ms" in c["runs"][OURS][0]])
+    text += _cpu_table([c for c in results["cases"] if "cpu_s_per_million" in c["runs"][OURS][0]])
+    return text + NOTES
+
+
+def _titled(case: Result) -> str:
+    return f"{case['title']} ({case['unit']})"
+
+
+def _latency_table(cases: list[Result]) -> str:
+    rows = []
+    for case in cases:
+        for figure, name in (("p50_ms", "p50"), ("p99_ms", "p99"), ("p99.9_ms", "p99.9"), ("max_ms", "worst")):
+            ratio = statistics.median(
+                theirs[figure] / ours[figure] for ours, theirs in zip(case["runs"][OURS], case["runs"][THEIRS], strict=True)
+            )
+            row = [f"{case['title']}, {name} (ms)", _spread(case, OURS, figure), _spread(case, THEIRS, figure), f"{ratio:.2f}x"]
+            rows.append([*row, "better" if ratio >= 1 else "**worse**"])
+    return "\n## Latency\n\n" + _table(["", OURS, THEIRS, "ratio", ""], rows) if rows else ""
+
+
+def _cpu_table(cases: list[Result]) -> str:
+    rows = []
+    for case in cases:
+        figure = "cpu_s_per_million"
+        ratio = statistics.median(
+            theirs[figure] / max(ours[figure], 1e-9)
+            for ours, theirs in zip(case["runs"][OURS], case["runs"][THEIRS], strict=True)
+        )
+        row = [case["title"], _spread(case, OURS, figure), _spread(case, THEIRS, figure), f"{ratio:.2f}x"]
+        rows.append([*row, ">= 2x: " + ("yes" if ratio >= 2 else "**no**")])
+    return (
+        "\n## CPU seconds of the server per million records\n\n" + _table(["", OURS, THEIRS, "ratio", "target"], rows)
+        if rows
+        else ""
+    )

@@ -1,0 +1,189 @@
+"""The two servers that are compared, each in its own process with a fresh data folder, and what the kernel knows about them.
+
+Both get Kafka's defaults, except that Kafka removes the files of a deleted topic at once (it would wait a minute, and the disk would
+fill) and that neither has more than one log directory.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from tools.kafka import VERSION, KafkaNode, free_ports
+
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from bench import wire
+
+READY_TIMEOUT_S = 120.0
+POLL_S = 0.002  # between two attempts to reach a server that starts
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+TOPIC_TIMEOUT_S = 30.0
+LATEST = -1
+HELLO = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+
+
+class Server(Protocol):
+    """A running broker."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def address(self) -> tuple[str, int]: ...
+
+    @property
+    def ready_after_s(self) -> float: ...
+
+    @property
+    def pid(self) -> int: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+class Barnabas:
+    """`barnabas broker start`, as a user runs it."""
+
+    name = "barnabas"
+
+    def __init__(self) -> None:
+        self.address = ("127.0.0.1", 0)
+        self.ready_after_s = 0.0
+        self._folder: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix="barnabas-bench-"))
+        self.address = ("127.0.0.1", free_ports(1)[0])
+        listener = f"PLAINTEXT://127.0.0.1:{self.address[1]}"
+        command = [sys.executable, "-m", "barnabas.cli", "broker", "start", "--listeners", listener]
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+        began = time.perf_counter()
+        with (self._folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [*command, "--data-dir", str(self._folder / "data")], stdout=log, stderr=log, env=environment
+            )
+        try:
+            self.ready_after_s = _wait_ready(self, self._process, began)
+        except BaseException:
+            print((self._folder / "log").read_text(errors="replace")[-4000:], file=sys.stderr)
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(60)
+            self._process = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+            self._folder = None
+
+
+class Kafka(KafkaNode):
+    """One KRaft node; formatting its data folder is not part of its time to ready."""
+
+    name = f"Apache Kafka {VERSION}"
+
+    def __init__(self) -> None:
+        super().__init__(heap="1g", config={"log.segment.delete.delay.ms": "1000"})
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.bootstrap.rpartition(":")
+        return host, int(port)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+
+def _wait_ready(server: Server, process: subprocess.Popen[bytes], began: float) -> float:
+    """Seconds from `began` to the first answers to ApiVersions and Metadata."""
+    while time.perf_counter() - began < READY_TIMEOUT_S and process.poll() is None:
+        try:
+            wire.call(server.address, wire.API_VERSIONS, 3, HELLO, ApiVersionsResponse)
+            if wire.call(server.address, wire.METADATA, 9, MetadataRequest(topics=[]), MetadataResponse).brokers:
+                return time.perf_counter() - began
+        except (OSError, wire.BadAnswer):
+            pass
+        time.sleep(POLL_S)
+    raise RuntimeError(f"{server.name} did not start")
+
+
+def create_topic(server: Server, name: str, partitions: int) -> None:
+    """Create it and wait until every partition is led: a broker of Kafka's learns of its leadership after the topic is there."""
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
+    answer = wire.call(server.address, wire.CREATE_TOPICS, 5, request, CreateTopicsResponse)
+    _expect_no_error(answer.topics[0].error_code, f"create topic {name}")
+    deadline = time.monotonic() + TOPIC_TIMEOUT_S
+    while any(p.error_code for p in _list_end_offsets(server, name, partitions)):
+        if time.monotonic() > deadline:
+            raise wire.BadAnswer(f"topic {name} did not come up")
+        time.sleep(0.02)
+
+
+def delete_topic(server: Server, name: str) -> None:
+    request = DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000)
+    answer = wire.call(server.address, wire.DELETE_TOPICS, 4, request, DeleteTopicsResponse)
+    _expect_no_error(answer.responses[0].error_code, f"delete topic {name}")
+
+
+def end_offsets(server: Server, topic: str, partitions: int) -> int:
+    """The sum of the end offsets of a topic: the records that the server says it has."""
+    found = _list_end_offsets(server, topic, partitions)
+    for partition in found:
+        _expect_no_error(partition.error_code, f"end offset of {topic}")
+    return sum(partition.offset for partition in found)
+
+
+def _list_end_offsets(server: Server, topic: str, partitions: int) -> Sequence[ListOffsetsPartitionResponse]:
+    wanted = [ListOffsetsPartition(partition_index=i, timestamp=LATEST) for i in range(partitions)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=wanted)])
+    return wire.call(server.address, wire.LIST_OFFSETS, 6, request, ListOffsetsResponse).topics[0].partitions
+
+
+def _expect_no_error(code: int, what: str) -> None:
+    if code:
+        raise wire.BadAnswer(f"{what}: error code {code}")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+def resident_mb(pid: int) -> float:
+    """Memory of a process that is in RAM, in units of 1,000,000 bytes."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise RuntimeError(f"process {pid} has no resident memory")

@@ -1,0 +1,153 @@
+"""The bytes that the load generator sends, built once, and the few requests that are not load.
+
+Rules
+  1. A request of the load is built before the clock starts; while it runs the generator only moves bytes.
+  2. What a server answers is checked column by column over whole runs of answers of one size (`AnswerShape`): every answer of a run
+     has the same layout, so a strided slice of the received bytes holds one byte of each of them.
+
+What is ugly: the layouts of Produce 9 and Fetch 12 are written out here a second time. They must not come from the broker's own codec:
+a fault in it would be on both sides and go unseen.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from struct import Struct
+from typing import TypeVar
+
+from crc32c import crc32c
+
+from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.message import Message
+
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 2, 3, 18, 19, 20
+PRODUCE_VERSION, FETCH_VERSION = 9, 12
+FIRST_FLEXIBLE = {LIST_OFFSETS: 6, METADATA: 9, API_VERSIONS: 3, CREATE_TOPICS: 5, DELETE_TOPICS: 4}
+CLIENT_ID = b"bench"
+REQUEST_TIMEOUT_MS = 30_000
+BATCH_HEAD = Struct(">qiibIhiqqqhii")
+_CRC_FROM = 21
+_HEAD = Struct(">hhih")
+_I32 = Struct(">i")
+_ERROR_IN_ANSWER = 4  # bytes from the partition index to its error code
+
+Answer = TypeVar("Answer", bound=Message)
+
+
+class BadAnswer(AssertionError):
+    """A server answered with an error, out of order, or with something that cannot be read."""
+
+
+def varint(value: int) -> bytes:
+    """An unsigned varint, as lengths have it in flexible versions."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def record_batch(records: int, value_bytes: int, *, now_ms: int | None = None) -> bytes:
+    """An uncompressed batch of `records` records without key, each with a value of `value_bytes`."""
+    value = bytes(32 + i % 95 for i in range(value_bytes))
+    parts = bytearray()
+    for delta in range(records):
+        body = b"\0\0" + _zigzag(delta) + b"\1" + _zigzag(value_bytes) + value + b"\0"
+        parts += _zigzag(len(body)) + body
+    stamp = int(time.time() * 1000) if now_ms is None else now_ms
+    length = BATCH_HEAD.size - 12 + len(parts)
+    head = bytearray(BATCH_HEAD.pack(0, length, -1, 2, 0, 0, records - 1, stamp, stamp, -1, -1, -1, records))
+    head += parts
+    Struct(">I").pack_into(head, 17, crc32c(memoryview(head)[_CRC_FROM:]))
+    return bytes(head)
+
+
+def _zigzag(value: int) -> bytes:
+    return varint(value << 1)
+
+
+def produce_frame(topic: str, partition: int, batch: bytes, *, acks: int, correlation_id: int = 0) -> bytes:
+    name = topic.encode()
+    body = b"\0" + acks.to_bytes(2, "big", signed=True) + _I32.pack(REQUEST_TIMEOUT_MS)
+    body += b"\2" + varint(len(name) + 1) + name + b"\2" + _I32.pack(partition) + varint(len(batch) + 1) + batch + b"\0\0\0"
+    return _frame(PRODUCE, PRODUCE_VERSION, correlation_id, body, flexible=True)
+
+
+def fetch_frame(topic: str, offsets: dict[int, int], *, max_bytes: int, partition_max_bytes: int) -> bytes:
+    """A fetch outside of any session, from the offset given for each partition."""
+    name = topic.encode()
+    body = (
+        Struct(">iiiibii").pack(-1, 500, 1, max_bytes, 0, 0, -1) + b"\2" + varint(len(name) + 1) + name + varint(len(offsets) + 1)
+    )
+    for partition, offset in offsets.items():
+        body += Struct(">iiqiqi").pack(partition, -1, offset, -1, -1, partition_max_bytes) + b"\0"
+    body += b"\0\1\1\0"  # no tagged fields, nothing forgotten, no rack
+    return _frame(FETCH, FETCH_VERSION, 0, body, flexible=True)
+
+
+def _frame(api_key: int, version: int, correlation_id: int, body: bytes, *, flexible: bool) -> bytes:
+    head = _HEAD.pack(api_key, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID + (b"\0" if flexible else b"")
+    return _I32.pack(len(head) + len(body)) + head + body
+
+
+class AnswerShape:
+    """What every good answer to one produce request looks like, and the check of many of them at once.
+
+    The correlation ids of the requests run from 0 to `cycle` - 1 and begin again, so that answers out of order are seen.
+    """
+
+    def __init__(self, topic: str, cycle: int) -> None:
+        name = topic.encode()
+        before = 4 + 4 + 1 + 1 + len(varint(len(name) + 1)) + len(name) + 1
+        self.size = before + 30 + 3 + 1 + 5  # partition answer; no errors, no message, tags; topic's tags; throttle and tags
+        self.cycle = cycle
+        self._error_at = before + _ERROR_IN_ANSWER
+        self._first = _I32.pack(self.size - 4)
+        self._ids = [bytes(_I32.pack(i)[column] for i in range(cycle)) for column in range(4)]
+
+    def check(self, data: memoryview, answers: int, first_id: int) -> None:
+        """Raise BadAnswer unless `data` is `answers` good answers, the first with correlation id `first_id`."""
+        size = self.size
+        end = answers * size
+        columns = [bytes(data[at:end:size]) for at in (0, 1, 2, 3, self._error_at, self._error_at + 1)]
+        good = all(columns[i] == self._first[i : i + 1] * answers for i in range(4))
+        good = good and not any(columns[4]) and not any(columns[5])
+        for column in (2, 3):  # the lower half is enough: a cycle is shorter than 65,536
+            wanted = (self._ids[column][first_id:] + self._ids[column] * (answers // self.cycle + 1))[:answers]
+            good = good and bytes(data[4 + column : end : size]) == wanted
+        if not good:
+            self._explain(data, first_id)
+
+    def _explain(self, data: memoryview, first_id: int) -> None:
+        wanted = first_id
+        position = 0
+        while position + 8 <= len(data):
+            (size,) = _I32.unpack_from(data, position)
+            (got,) = _I32.unpack_from(data, position + 4)
+            error = int.from_bytes(data[position + self._error_at : position + self._error_at + 2], "big", signed=True)
+            if size != self.size - 4 or got != wanted or error:
+                raise BadAnswer(f"answer of {size} bytes with id {got} (expected {wanted}) and error code {error}")
+            wanted = (wanted + 1) % self.cycle
+            position += self.size
+        raise BadAnswer("answers differ from the expected layout")
+
+
+def call(address: tuple[str, int], api_key: int, version: int, request: Message, answer: type[Answer]) -> Answer:
+    """One request on a connection of its own."""
+    with socket.create_connection(address, timeout=REQUEST_TIMEOUT_MS / 1000) as line:
+        line.sendall(_frame(api_key, version, 7, bytes(encode(request, version)), flexible=version >= FIRST_FLEXIBLE[api_key]))
+        size = _I32.unpack(_receive(line, 4))[0]
+        data = _receive(line, size)
+    skip = 5 if version >= FIRST_FLEXIBLE[api_key] and api_key != API_VERSIONS else 4
+    return decode(answer, version, memoryview(data), skip)
+
+
+def _receive(line: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        piece = line.recv(size - len(data))
+        if not piece:
+            raise BadAnswer("the server closed the connection")
+        data += piece
+    return bytes(data)
