@@ -73,12 +73,14 @@ def unfold(annotation: object) -> tuple[object, bool, bool]:
     return annotation, array, nullable
 
 
-def render_default(field: dataclasses.Field[object], wire_type: str) -> str | None:
+def render_default(field: dataclasses.Field[object], wire_type: str, *, is_array: bool) -> str | None:
     value = field.default
     if value is dataclasses.MISSING or dataclasses.is_dataclass(value):
         return None
     if isinstance(value, timedelta):
         return str(round(value.total_seconds() * 1000))
+    if value is None and is_array:
+        return "None"
     if value is None:
         return {"uuid": "ZERO_UUID", "int64": "-1"}.get(wire_type, "None")
     if isinstance(value, uuid.UUID):
@@ -116,7 +118,7 @@ def collect(schema: type, version: int, known: dict[str, ClassFacts]) -> str:
         found.versions.append(version)
         if nullable and wire_type not in {"uuid", "int64"}:
             found.nullable.append(version)
-        found.default = render_default(field, wire_type) or found.default
+        found.default = render_default(field, wire_type, is_array=is_array) or found.default
         facts.order.setdefault(name, set())
         if previous is not None:
             facts.order[name].add(previous)

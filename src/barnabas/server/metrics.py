@@ -135,7 +135,7 @@ class BrokerCollector:
         yield from (size, start, end)
 
     def _group_lag(self, family: Any) -> Metric:
-        lag = family("barnabas_group_lag", NAMES["barnabas_group_lag"], labels=["group", "topic", "partition"])
+        lag: Metric = family("barnabas_group_lag", NAMES["barnabas_group_lag"], labels=["group", "topic", "partition"])
         for group, topic, index, offset in self._broker.groups.committed_offsets():
             partition = self._broker.partitions.get(topic, index)
             if partition is not None:
@@ -148,5 +148,5 @@ def render(broker: Broker) -> bytes:
     from prometheus_client import CollectorRegistry, generate_latest
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(BrokerCollector(broker))  # type: ignore[arg-type]  # has the one method that is called
+    registry.register(BrokerCollector(broker))
     return generate_latest(registry)

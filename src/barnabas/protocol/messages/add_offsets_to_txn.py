@@ -9,10 +9,10 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class AddOffsetsToTxnRequest(Message):
     __slots__ = (
-        "group_id",
-        "producer_epoch",
-        "producer_id",
         "transactional_id",
+        "producer_id",
+        "producer_epoch",
+        "group_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -31,8 +31,8 @@ class AddOffsetsToTxnRequest(Message):
 
 class AddOffsetsToTxnResponse(Message):
     __slots__ = (
-        "error_code",
         "throttle_time_ms",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

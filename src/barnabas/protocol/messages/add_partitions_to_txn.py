@@ -26,11 +26,11 @@ class AddPartitionsToTxnTopic(Message):
 
 class AddPartitionsToTxnTransaction(Message):
     __slots__ = (
-        "producer_epoch",
-        "producer_id",
-        "topics",
         "transactional_id",
+        "producer_id",
+        "producer_epoch",
         "verify_only",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -59,11 +59,11 @@ class AddPartitionsToTxnTransaction(Message):
 
 class AddPartitionsToTxnRequest(Message):
     __slots__ = (
-        "transactions",
-        "v3_and_below_producer_epoch",
-        "v3_and_below_producer_id",
-        "v3_and_below_topics",
         "v3_and_below_transactional_id",
+        "transactions",
+        "v3_and_below_producer_id",
+        "v3_and_below_producer_epoch",
+        "v3_and_below_topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -92,8 +92,8 @@ class AddPartitionsToTxnRequest(Message):
 
 class AddPartitionsToTxnPartitionResult(Message):
     __slots__ = (
-        "partition_error_code",
         "partition_index",
+        "partition_error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -124,8 +124,8 @@ class AddPartitionsToTxnTopicResult(Message):
 
 class AddPartitionsToTxnResult(Message):
     __slots__ = (
-        "topic_results",
         "transactional_id",
+        "topic_results",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -140,10 +140,10 @@ class AddPartitionsToTxnResult(Message):
 
 class AddPartitionsToTxnResponse(Message):
     __slots__ = (
-        "error_code",
-        "results_by_topic_v3_and_below",
-        "results_by_transaction",
         "throttle_time_ms",
+        "results_by_topic_v3_and_below",
+        "error_code",
+        "results_by_transaction",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

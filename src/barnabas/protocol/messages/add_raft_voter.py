@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class Listener(Message):
     __slots__ = (
-        "host",
         "name",
+        "host",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
@@ -30,12 +30,12 @@ class Listener(Message):
 
 class AddRaftVoterRequest(Message):
     __slots__ = (
-        "ack_when_committed",
         "cluster_id",
-        "listeners",
         "timeout_ms",
-        "voter_directory_id",
         "voter_id",
+        "voter_directory_id",
+        "listeners",
+        "ack_when_committed",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -67,9 +67,9 @@ class AddRaftVoterRequest(Message):
 
 class AddRaftVoterResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

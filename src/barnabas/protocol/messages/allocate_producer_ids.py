@@ -9,8 +9,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class AllocateProducerIdsRequest(Message):
     __slots__ = (
-        "broker_epoch",
         "broker_id",
+        "broker_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -25,10 +25,10 @@ class AllocateProducerIdsRequest(Message):
 
 class AllocateProducerIdsResponse(Message):
     __slots__ = (
-        "error_code",
-        "producer_id_len",
-        "producer_id_start",
         "throttle_time_ms",
+        "error_code",
+        "producer_id_start",
+        "producer_id_len",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -8,27 +8,11 @@ from typing import ClassVar
 from barnabas.protocol.message import FieldSpec, Message
 
 
-class RequestEntityData(Message):
-    __slots__ = (
-        "entity_name",
-        "entity_type",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("entity_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("entity_name", "string", False, 0, 32767, 0, 32767, None, None),
-    )
-
-    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
-        self.entity_type: str = entity_type
-        self.entity_name: str | None = entity_name
-
-
 class OpData(Message):
     __slots__ = (
         "key",
-        "remove",
         "value",
+        "remove",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -41,6 +25,22 @@ class OpData(Message):
         self.key: str = key
         self.value: float = value
         self.remove: bool = remove
+
+
+class RequestEntityData(Message):
+    __slots__ = (
+        "entity_type",
+        "entity_name",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("entity_type", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("entity_name", "string", False, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
 
 
 class RequestEntryData(Message):
@@ -77,8 +77,8 @@ class AlterClientQuotasRequest(Message):
 
 class ResponseEntityData(Message):
     __slots__ = (
-        "entity_name",
         "entity_type",
+        "entity_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -93,9 +93,9 @@ class ResponseEntityData(Message):
 
 class ResponseEntryData(Message):
     __slots__ = (
-        "entity",
         "error_code",
         "error_message",
+        "entity",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -112,8 +112,8 @@ class ResponseEntryData(Message):
 
 class AlterClientQuotasResponse(Message):
     __slots__ = (
-        "entries",
         "throttle_time_ms",
+        "entries",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -26,9 +26,9 @@ class AlterableConfig(Message):
 
 class AlterConfigsResource(Message):
     __slots__ = (
-        "configs",
-        "resource_name",
         "resource_type",
+        "resource_name",
+        "configs",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -63,8 +63,8 @@ class AlterConfigsResourceResponse(Message):
     __slots__ = (
         "error_code",
         "error_message",
-        "resource_name",
         "resource_type",
+        "resource_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -85,8 +85,8 @@ class AlterConfigsResourceResponse(Message):
 
 class AlterConfigsResponse(Message):
     __slots__ = (
-        "responses",
         "throttle_time_ms",
+        "responses",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class BrokerState(Message):
     __slots__ = (
-        "broker_epoch",
         "broker_id",
+        "broker_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 3, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,12 +27,12 @@ class BrokerState(Message):
 
 class RequestPartitionData(Message):
     __slots__ = (
+        "partition_index",
         "leader_epoch",
-        "leader_recovery_state",
         "new_isr",
         "new_isr_with_epochs",
+        "leader_recovery_state",
         "partition_epoch",
-        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -64,8 +64,8 @@ class RequestPartitionData(Message):
 
 class RequestTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -80,8 +80,8 @@ class RequestTopicData(Message):
 
 class AlterPartitionRequest(Message):
     __slots__ = (
-        "broker_epoch",
         "broker_id",
+        "broker_epoch",
         "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2
@@ -99,13 +99,13 @@ class AlterPartitionRequest(Message):
 
 class ResponsePartitionData(Message):
     __slots__ = (
+        "partition_index",
         "error_code",
-        "isr",
-        "leader_epoch",
         "leader_id",
+        "leader_epoch",
+        "isr",
         "leader_recovery_state",
         "partition_epoch",
-        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -140,8 +140,8 @@ class ResponsePartitionData(Message):
 
 class ResponseTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -156,8 +156,8 @@ class ResponseTopicData(Message):
 
 class AlterPartitionResponse(Message):
     __slots__ = (
-        "error_code",
         "throttle_time_ms",
+        "error_code",
         "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 3, 2

@@ -42,8 +42,8 @@ class ReassignableTopic(Message):
 
 class AlterPartitionReassignmentsRequest(Message):
     __slots__ = (
-        "allow_replication_factor_change",
         "timeout_ms",
+        "allow_replication_factor_change",
         "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
@@ -63,9 +63,9 @@ class AlterPartitionReassignmentsRequest(Message):
 
 class ReassignablePartitionResponse(Message):
     __slots__ = (
+        "partition_index",
         "error_code",
         "error_message",
-        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -98,11 +98,11 @@ class ReassignableTopicResponse(Message):
 
 class AlterPartitionReassignmentsResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "allow_replication_factor_change",
         "error_code",
         "error_message",
         "responses",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -51,8 +51,8 @@ class AlterReplicaLogDirsRequest(Message):
 
 class AlterReplicaLogDirPartitionResult(Message):
     __slots__ = (
-        "error_code",
         "partition_index",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -67,8 +67,8 @@ class AlterReplicaLogDirPartitionResult(Message):
 
 class AlterReplicaLogDirTopicResult(Message):
     __slots__ = (
-        "partitions",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -83,8 +83,8 @@ class AlterReplicaLogDirTopicResult(Message):
 
 class AlterReplicaLogDirsResponse(Message):
     __slots__ = (
-        "results",
         "throttle_time_ms",
+        "results",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -27,8 +27,8 @@ class AlterShareGroupOffsetsRequestPartition(Message):
 
 class AlterShareGroupOffsetsRequestTopic(Message):
     __slots__ = (
-        "partitions",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -59,9 +59,9 @@ class AlterShareGroupOffsetsRequest(Message):
 
 class AlterShareGroupOffsetsResponsePartition(Message):
     __slots__ = (
+        "partition_index",
         "error_code",
         "error_message",
-        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -78,9 +78,9 @@ class AlterShareGroupOffsetsResponsePartition(Message):
 
 class AlterShareGroupOffsetsResponseTopic(Message):
     __slots__ = (
-        "partitions",
-        "topic_id",
         "topic_name",
+        "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -103,10 +103,10 @@ class AlterShareGroupOffsetsResponseTopic(Message):
 
 class AlterShareGroupOffsetsResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "error_message",
         "responses",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

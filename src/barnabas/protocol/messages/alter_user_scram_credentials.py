@@ -8,27 +8,11 @@ from typing import ClassVar
 from barnabas.protocol.message import FieldSpec, Message
 
 
-class ScramCredentialDeletion(Message):
-    __slots__ = (
-        "mechanism",
-        "name",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("mechanism", "int8", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, name: str = "", mechanism: int = 0) -> None:
-        self.name: str = name
-        self.mechanism: int = mechanism
-
-
 class ScramCredentialUpsertion(Message):
     __slots__ = (
-        "iterations",
-        "mechanism",
         "name",
+        "mechanism",
+        "iterations",
         "salt",
         "salted_password",
     )
@@ -51,6 +35,22 @@ class ScramCredentialUpsertion(Message):
         self.salted_password: bytes = salted_password
 
 
+class ScramCredentialDeletion(Message):
+    __slots__ = (
+        "name",
+        "mechanism",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("mechanism", "int8", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, name: str = "", mechanism: int = 0) -> None:
+        self.name: str = name
+        self.mechanism: int = mechanism
+
+
 class AlterUserScramCredentialsRequest(Message):
     __slots__ = (
         "deletions",
@@ -71,9 +71,9 @@ class AlterUserScramCredentialsRequest(Message):
 
 class AlterUserScramCredentialsResult(Message):
     __slots__ = (
+        "user",
         "error_code",
         "error_message",
-        "user",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -90,8 +90,8 @@ class AlterUserScramCredentialsResult(Message):
 
 class AlterUserScramCredentialsResponse(Message):
     __slots__ = (
-        "results",
         "throttle_time_ms",
+        "results",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -26,9 +26,9 @@ class ApiVersionsRequest(Message):
 
 class FinalizedFeatureKey(Message):
     __slots__ = (
+        "name",
         "max_version_level",
         "min_version_level",
-        "name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -43,30 +43,11 @@ class FinalizedFeatureKey(Message):
         self.min_version_level: int = min_version_level
 
 
-class ApiVersion(Message):
-    __slots__ = (
-        "api_key",
-        "max_version",
-        "min_version",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("api_key", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("min_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("max_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, api_key: int = 0, min_version: int = 0, max_version: int = 0) -> None:
-        self.api_key: int = api_key
-        self.min_version: int = min_version
-        self.max_version: int = max_version
-
-
 class SupportedFeatureKey(Message):
     __slots__ = (
-        "max_version",
-        "min_version",
         "name",
+        "min_version",
+        "max_version",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 4, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -81,14 +62,33 @@ class SupportedFeatureKey(Message):
         self.max_version: int = max_version
 
 
+class ApiVersion(Message):
+    __slots__ = (
+        "api_key",
+        "min_version",
+        "max_version",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("api_key", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("min_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("max_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, api_key: int = 0, min_version: int = 0, max_version: int = 0) -> None:
+        self.api_key: int = api_key
+        self.min_version: int = min_version
+        self.max_version: int = max_version
+
+
 class ApiVersionsResponse(Message):
     __slots__ = (
-        "api_keys",
         "error_code",
-        "finalized_features",
-        "finalized_features_epoch",
-        "supported_features",
+        "api_keys",
         "throttle_time_ms",
+        "supported_features",
+        "finalized_features_epoch",
+        "finalized_features",
         "zk_migration_ready",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 3

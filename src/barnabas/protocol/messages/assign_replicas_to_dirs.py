@@ -20,8 +20,8 @@ class RequestPartitionData(Message):
 
 class RequestTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -52,8 +52,8 @@ class RequestDirectoryData(Message):
 
 class AssignReplicasToDirsRequest(Message):
     __slots__ = (
-        "broker_epoch",
         "broker_id",
+        "broker_epoch",
         "directories",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
@@ -71,8 +71,8 @@ class AssignReplicasToDirsRequest(Message):
 
 class ResponsePartitionData(Message):
     __slots__ = (
-        "error_code",
         "partition_index",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -87,8 +87,8 @@ class ResponsePartitionData(Message):
 
 class ResponseTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -119,9 +119,9 @@ class ResponseDirectoryData(Message):
 
 class AssignReplicasToDirsResponse(Message):
     __slots__ = (
-        "directories",
-        "error_code",
         "throttle_time_ms",
+        "error_code",
+        "directories",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

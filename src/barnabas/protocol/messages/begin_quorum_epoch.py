@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class LeaderEndpoint(Message):
     __slots__ = (
-        "host",
         "name",
+        "host",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
@@ -30,10 +30,10 @@ class LeaderEndpoint(Message):
 
 class RequestPartitionData(Message):
     __slots__ = (
-        "leader_epoch",
-        "leader_id",
         "partition_index",
         "voter_directory_id",
+        "leader_id",
+        "leader_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -54,8 +54,8 @@ class RequestPartitionData(Message):
 
 class RequestTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -71,9 +71,9 @@ class RequestTopicData(Message):
 class BeginQuorumEpochRequest(Message):
     __slots__ = (
         "cluster_id",
-        "leader_endpoints",
-        "topics",
         "voter_id",
+        "topics",
+        "leader_endpoints",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -99,8 +99,8 @@ class BeginQuorumEpochRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "host",
         "node_id",
+        "host",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
@@ -118,10 +118,10 @@ class NodeEndpoint(Message):
 
 class ResponsePartitionData(Message):
     __slots__ = (
-        "error_code",
-        "leader_epoch",
-        "leader_id",
         "partition_index",
+        "error_code",
+        "leader_id",
+        "leader_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -140,8 +140,8 @@ class ResponsePartitionData(Message):
 
 class ResponseTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -157,8 +157,8 @@ class ResponseTopicData(Message):
 class BeginQuorumEpochResponse(Message):
     __slots__ = (
         "error_code",
-        "node_endpoints",
         "topics",
+        "node_endpoints",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

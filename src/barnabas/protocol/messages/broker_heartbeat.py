@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import ClassVar
 from uuid import UUID
 
-from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
+from barnabas.protocol.message import FieldSpec, Message
 
 
 class BrokerHeartbeatRequest(Message):
     __slots__ = (
-        "broker_epoch",
         "broker_id",
-        "cordoned_log_dirs",
+        "broker_epoch",
         "current_metadata_offset",
-        "offline_log_dirs",
         "want_fence",
         "want_shut_down",
+        "offline_log_dirs",
+        "cordoned_log_dirs",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -39,7 +39,7 @@ class BrokerHeartbeatRequest(Message):
         want_fence: bool = False,
         want_shut_down: bool = False,
         offline_log_dirs: Sequence[UUID] = (),
-        cordoned_log_dirs: Sequence[UUID] = ZERO_UUID,
+        cordoned_log_dirs: Sequence[UUID] | None = None,
     ) -> None:
         self.broker_id: int = broker_id
         self.broker_epoch: int = broker_epoch
@@ -52,11 +52,11 @@ class BrokerHeartbeatRequest(Message):
 
 class BrokerHeartbeatResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "is_caught_up",
         "is_fenced",
         "should_shut_down",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class Listener(Message):
     __slots__ = (
-        "host",
         "name",
+        "host",
         "port",
         "security_protocol",
     )
@@ -33,9 +33,9 @@ class Listener(Message):
 
 class Feature(Message):
     __slots__ = (
-        "max_supported_version",
-        "min_supported_version",
         "name",
+        "min_supported_version",
+        "max_supported_version",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -54,13 +54,13 @@ class BrokerRegistrationRequest(Message):
     __slots__ = (
         "broker_id",
         "cluster_id",
-        "features",
         "incarnation_id",
-        "is_migrating_zk_broker",
         "listeners",
+        "features",
+        "rack",
+        "is_migrating_zk_broker",
         "log_dirs",
         "previous_broker_epoch",
-        "rack",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -101,9 +101,9 @@ class BrokerRegistrationRequest(Message):
 
 class BrokerRegistrationResponse(Message):
     __slots__ = (
-        "broker_epoch",
-        "error_code",
         "throttle_time_ms",
+        "error_code",
+        "broker_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

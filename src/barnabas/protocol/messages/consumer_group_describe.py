@@ -27,9 +27,9 @@ class ConsumerGroupDescribeRequest(Message):
 
 class TopicPartitions(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -57,17 +57,17 @@ class Assignment(Message):
 
 class Member(Message):
     __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "instance_id",
-        "member_epoch",
         "member_id",
-        "member_type",
+        "instance_id",
         "rack_id",
+        "member_epoch",
+        "client_id",
+        "client_host",
         "subscribed_topic_names",
         "subscribed_topic_regex",
+        "assignment",
         "target_assignment",
+        "member_type",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -114,15 +114,15 @@ class Member(Message):
 
 class DescribedGroup(Message):
     __slots__ = (
-        "assignment_epoch",
-        "assignor_name",
-        "authorized_operations",
         "error_code",
         "error_message",
-        "group_epoch",
         "group_id",
         "group_state",
+        "group_epoch",
+        "assignment_epoch",
+        "assignor_name",
         "members",
+        "authorized_operations",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -163,8 +163,8 @@ class DescribedGroup(Message):
 
 class ConsumerGroupDescribeResponse(Message):
     __slots__ = (
-        "groups",
         "throttle_time_ms",
+        "groups",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

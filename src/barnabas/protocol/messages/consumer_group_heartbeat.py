@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class RequestTopicPartitions(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -28,14 +28,14 @@ class RequestTopicPartitions(Message):
 class ConsumerGroupHeartbeatRequest(Message):
     __slots__ = (
         "group_id",
-        "instance_id",
-        "member_epoch",
         "member_id",
+        "member_epoch",
+        "instance_id",
         "rack_id",
         "rebalance_timeout_ms",
-        "server_assignor",
         "subscribed_topic_names",
         "subscribed_topic_regex",
+        "server_assignor",
         "topic_partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
@@ -80,8 +80,8 @@ class ConsumerGroupHeartbeatRequest(Message):
 
 class ResponseTopicPartitions(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -107,13 +107,13 @@ class Assignment(Message):
 
 class ConsumerGroupHeartbeatResponse(Message):
     __slots__ = (
-        "assignment",
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "heartbeat_interval_ms",
-        "member_epoch",
         "member_id",
-        "throttle_time_ms",
+        "member_epoch",
+        "heartbeat_interval_ms",
+        "assignment",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

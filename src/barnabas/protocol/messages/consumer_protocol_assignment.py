@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class TopicPartition(Message):
     __slots__ = (
-        "partitions",
         "topic",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class TopicPartition(Message):
     __slots__ = (
-        "partitions",
         "topic",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -26,11 +26,11 @@ class TopicPartition(Message):
 
 class ConsumerProtocolSubscription(Message):
     __slots__ = (
-        "generation_id",
-        "owned_partitions",
-        "rack_id",
         "topics",
         "user_data",
+        "owned_partitions",
+        "generation_id",
+        "rack_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class Listener(Message):
     __slots__ = (
-        "host",
         "name",
+        "host",
         "port",
         "security_protocol",
     )
@@ -33,9 +33,9 @@ class Listener(Message):
 
 class Feature(Message):
     __slots__ = (
-        "max_supported_version",
-        "min_supported_version",
         "name",
+        "min_supported_version",
+        "max_supported_version",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -53,10 +53,10 @@ class Feature(Message):
 class ControllerRegistrationRequest(Message):
     __slots__ = (
         "controller_id",
-        "features",
         "incarnation_id",
-        "listeners",
         "zk_migration_ready",
+        "listeners",
+        "features",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -85,9 +85,9 @@ class ControllerRegistrationRequest(Message):
 
 class ControllerRegistrationResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -10,13 +10,13 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class AclCreation(Message):
     __slots__ = (
+        "resource_type",
+        "resource_name",
+        "resource_pattern_type",
+        "principal",
         "host",
         "operation",
         "permission_type",
-        "principal",
-        "resource_name",
-        "resource_pattern_type",
-        "resource_type",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -76,8 +76,8 @@ class AclCreationResult(Message):
 
 class CreateAclsResponse(Message):
     __slots__ = (
-        "results",
         "throttle_time_ms",
+        "results",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class CreatableRenewers(Message):
     __slots__ = (
-        "principal_name",
         "principal_type",
+        "principal_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -26,10 +26,10 @@ class CreatableRenewers(Message):
 
 class CreateDelegationTokenRequest(Message):
     __slots__ = (
-        "max_lifetime_ms",
-        "owner_principal_name",
         "owner_principal_type",
+        "owner_principal_name",
         "renewers",
+        "max_lifetime_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -56,16 +56,16 @@ class CreateDelegationTokenRequest(Message):
 class CreateDelegationTokenResponse(Message):
     __slots__ = (
         "error_code",
-        "expiry_timestamp_ms",
-        "hmac",
-        "issue_timestamp_ms",
-        "max_timestamp_ms",
-        "principal_name",
         "principal_type",
-        "throttle_time_ms",
-        "token_id",
-        "token_requester_principal_name",
+        "principal_name",
         "token_requester_principal_type",
+        "token_requester_principal_name",
+        "issue_timestamp_ms",
+        "expiry_timestamp_ms",
+        "max_timestamp_ms",
+        "token_id",
+        "hmac",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

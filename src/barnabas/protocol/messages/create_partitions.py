@@ -19,9 +19,9 @@ class CreatePartitionsAssignment(Message):
 
 class CreatePartitionsTopic(Message):
     __slots__ = (
-        "assignments",
-        "count",
         "name",
+        "count",
+        "assignments",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -38,8 +38,8 @@ class CreatePartitionsTopic(Message):
 
 class CreatePartitionsRequest(Message):
     __slots__ = (
-        "timeout_ms",
         "topics",
+        "timeout_ms",
         "validate_only",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
@@ -57,9 +57,9 @@ class CreatePartitionsRequest(Message):
 
 class CreatePartitionsTopicResult(Message):
     __slots__ = (
+        "name",
         "error_code",
         "error_message",
-        "name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -76,8 +76,8 @@ class CreatePartitionsTopicResult(Message):
 
 class CreatePartitionsResponse(Message):
     __slots__ = (
-        "results",
         "throttle_time_ms",
+        "results",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -9,22 +9,6 @@ from uuid import UUID
 from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 
-class CreatableReplicaAssignment(Message):
-    __slots__ = (
-        "broker_ids",
-        "partition_index",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("partition_index", "int32", False, 2, 32767, 32767, 32767, None, None),
-        ("broker_ids", "int32", True, 2, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, partition_index: int = 0, broker_ids: Sequence[int] = ()) -> None:
-        self.partition_index: int = partition_index
-        self.broker_ids: Sequence[int] = broker_ids
-
-
 class CreatableTopicConfig(Message):
     __slots__ = (
         "name",
@@ -41,13 +25,29 @@ class CreatableTopicConfig(Message):
         self.value: str | None = value
 
 
+class CreatableReplicaAssignment(Message):
+    __slots__ = (
+        "partition_index",
+        "broker_ids",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("partition_index", "int32", False, 2, 32767, 32767, 32767, None, None),
+        ("broker_ids", "int32", True, 2, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, partition_index: int = 0, broker_ids: Sequence[int] = ()) -> None:
+        self.partition_index: int = partition_index
+        self.broker_ids: Sequence[int] = broker_ids
+
+
 class CreatableTopic(Message):
     __slots__ = (
-        "assignments",
-        "configs",
         "name",
         "num_partitions",
         "replication_factor",
+        "assignments",
+        "configs",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -76,8 +76,8 @@ class CreatableTopic(Message):
 
 class CreateTopicsRequest(Message):
     __slots__ = (
-        "timeout_ms",
         "topics",
+        "timeout_ms",
         "validate_only",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
@@ -95,11 +95,11 @@ class CreateTopicsRequest(Message):
 
 class CreatableTopicConfigs(Message):
     __slots__ = (
+        "name",
+        "value",
+        "read_only",
         "config_source",
         "is_sensitive",
-        "name",
-        "read_only",
-        "value",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 5, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -128,14 +128,14 @@ class CreatableTopicConfigs(Message):
 
 class CreatableTopicResult(Message):
     __slots__ = (
-        "configs",
+        "name",
+        "topic_id",
         "error_code",
         "error_message",
-        "name",
+        "topic_config_error_code",
         "num_partitions",
         "replication_factor",
-        "topic_config_error_code",
-        "topic_id",
+        "configs",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -10,13 +10,13 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class DeleteAclsFilter(Message):
     __slots__ = (
+        "resource_type_filter",
+        "resource_name_filter",
+        "pattern_type_filter",
+        "principal_filter",
         "host_filter",
         "operation",
-        "pattern_type_filter",
         "permission_type",
-        "principal_filter",
-        "resource_name_filter",
-        "resource_type_filter",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -62,13 +62,13 @@ class DeleteAclsMatchingAcl(Message):
     __slots__ = (
         "error_code",
         "error_message",
+        "resource_type",
+        "resource_name",
+        "pattern_type",
+        "principal",
         "host",
         "operation",
-        "pattern_type",
         "permission_type",
-        "principal",
-        "resource_name",
-        "resource_type",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -130,8 +130,8 @@ class DeleteAclsFilterResult(Message):
 
 class DeleteAclsResponse(Message):
     __slots__ = (
-        "filter_results",
         "throttle_time_ms",
+        "filter_results",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

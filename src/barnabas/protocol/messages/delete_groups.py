@@ -19,8 +19,8 @@ class DeleteGroupsRequest(Message):
 
 class DeletableGroupResult(Message):
     __slots__ = (
-        "error_code",
         "group_id",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -35,8 +35,8 @@ class DeletableGroupResult(Message):
 
 class DeleteGroupsResponse(Message):
     __slots__ = (
-        "results",
         "throttle_time_ms",
+        "results",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

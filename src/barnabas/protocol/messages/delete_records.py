@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class DeleteRecordsPartition(Message):
     __slots__ = (
-        "offset",
         "partition_index",
+        "offset",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -42,8 +42,8 @@ class DeleteRecordsTopic(Message):
 
 class DeleteRecordsRequest(Message):
     __slots__ = (
-        "timeout_ms",
         "topics",
+        "timeout_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -58,9 +58,9 @@ class DeleteRecordsRequest(Message):
 
 class DeleteRecordsPartitionResult(Message):
     __slots__ = (
-        "error_code",
-        "low_watermark",
         "partition_index",
+        "low_watermark",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -36,10 +36,10 @@ class DeleteShareGroupOffsetsRequest(Message):
 
 class DeleteShareGroupOffsetsResponseTopic(Message):
     __slots__ = (
+        "topic_name",
+        "topic_id",
         "error_code",
         "error_message",
-        "topic_id",
-        "topic_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -60,10 +60,10 @@ class DeleteShareGroupOffsetsResponseTopic(Message):
 
 class DeleteShareGroupOffsetsResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "error_message",
         "responses",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -20,8 +20,8 @@ class PartitionData(Message):
 
 class DeleteStateData(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -52,9 +52,9 @@ class DeleteShareGroupStateRequest(Message):
 
 class PartitionResult(Message):
     __slots__ = (
+        "partition",
         "error_code",
         "error_message",
-        "partition",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -71,8 +71,8 @@ class PartitionResult(Message):
 
 class DeleteStateResult(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -27,9 +27,9 @@ class DeleteTopicState(Message):
 
 class DeleteTopicsRequest(Message):
     __slots__ = (
-        "timeout_ms",
         "topic_names",
         "topics",
+        "timeout_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 6, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -46,10 +46,10 @@ class DeleteTopicsRequest(Message):
 
 class DeletableTopicResult(Message):
     __slots__ = (
-        "error_code",
-        "error_message",
         "name",
         "topic_id",
+        "error_code",
+        "error_message",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 6, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -70,8 +70,8 @@ class DeletableTopicResult(Message):
 
 class DeleteTopicsResponse(Message):
     __slots__ = (
-        "responses",
         "throttle_time_ms",
+        "responses",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 6, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

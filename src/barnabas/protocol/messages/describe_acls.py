@@ -10,13 +10,13 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class DescribeAclsRequest(Message):
     __slots__ = (
+        "resource_type_filter",
+        "resource_name_filter",
+        "pattern_type_filter",
+        "principal_filter",
         "host_filter",
         "operation",
-        "pattern_type_filter",
         "permission_type",
-        "principal_filter",
-        "resource_name_filter",
-        "resource_type_filter",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -51,10 +51,10 @@ class DescribeAclsRequest(Message):
 
 class AclDescription(Message):
     __slots__ = (
+        "principal",
         "host",
         "operation",
         "permission_type",
-        "principal",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -73,10 +73,10 @@ class AclDescription(Message):
 
 class DescribeAclsResource(Message):
     __slots__ = (
-        "acls",
-        "pattern_type",
-        "resource_name",
         "resource_type",
+        "resource_name",
+        "pattern_type",
+        "acls",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -97,10 +97,10 @@ class DescribeAclsResource(Message):
 
 class DescribeAclsResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "error_message",
         "resources",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import FieldSpec, Message
 class ComponentData(Message):
     __slots__ = (
         "entity_type",
-        "match",
         "match_type",
+        "match",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -43,22 +43,6 @@ class DescribeClientQuotasRequest(Message):
         self.strict: bool = strict
 
 
-class EntityData(Message):
-    __slots__ = (
-        "entity_name",
-        "entity_type",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("entity_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("entity_name", "string", False, 0, 32767, 0, 32767, None, None),
-    )
-
-    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
-        self.entity_type: str = entity_type
-        self.entity_name: str | None = entity_name
-
-
 class ValueData(Message):
     __slots__ = (
         "key",
@@ -73,6 +57,22 @@ class ValueData(Message):
     def __init__(self, *, key: str = "", value: float = 0.0) -> None:
         self.key: str = key
         self.value: float = value
+
+
+class EntityData(Message):
+    __slots__ = (
+        "entity_type",
+        "entity_name",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("entity_type", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("entity_name", "string", False, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
 
 
 class EntryData(Message):
@@ -93,10 +93,10 @@ class EntryData(Message):
 
 class DescribeClientQuotasResponse(Message):
     __slots__ = (
-        "entries",
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "throttle_time_ms",
+        "entries",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

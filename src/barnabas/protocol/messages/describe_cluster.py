@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class DescribeClusterRequest(Message):
     __slots__ = (
-        "endpoint_type",
         "include_cluster_authorized_operations",
+        "endpoint_type",
         "include_fenced_brokers",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
@@ -33,9 +33,9 @@ class DescribeClusterBroker(Message):
     __slots__ = (
         "broker_id",
         "host",
-        "is_fenced",
         "port",
         "rack",
+        "is_fenced",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -58,14 +58,14 @@ class DescribeClusterBroker(Message):
 
 class DescribeClusterResponse(Message):
     __slots__ = (
-        "brokers",
-        "cluster_authorized_operations",
-        "cluster_id",
-        "controller_id",
-        "endpoint_type",
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "throttle_time_ms",
+        "endpoint_type",
+        "cluster_id",
+        "controller_id",
+        "brokers",
+        "cluster_authorized_operations",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -10,9 +10,9 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class DescribeConfigsResource(Message):
     __slots__ = (
-        "configuration_keys",
-        "resource_name",
         "resource_type",
+        "resource_name",
+        "configuration_keys",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -29,9 +29,9 @@ class DescribeConfigsResource(Message):
 
 class DescribeConfigsRequest(Message):
     __slots__ = (
-        "include_documentation",
-        "include_synonyms",
         "resources",
+        "include_synonyms",
+        "include_documentation",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -55,8 +55,8 @@ class DescribeConfigsRequest(Message):
 class DescribeConfigsSynonym(Message):
     __slots__ = (
         "name",
-        "source",
         "value",
+        "source",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -73,14 +73,14 @@ class DescribeConfigsSynonym(Message):
 
 class DescribeConfigsResourceResult(Message):
     __slots__ = (
+        "name",
+        "value",
+        "read_only",
         "config_source",
+        "is_sensitive",
+        "synonyms",
         "config_type",
         "documentation",
-        "is_sensitive",
-        "name",
-        "read_only",
-        "synonyms",
-        "value",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -118,11 +118,11 @@ class DescribeConfigsResourceResult(Message):
 
 class DescribeConfigsResult(Message):
     __slots__ = (
-        "configs",
         "error_code",
         "error_message",
-        "resource_name",
         "resource_type",
+        "resource_name",
+        "configs",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -151,8 +151,8 @@ class DescribeConfigsResult(Message):
 
 class DescribeConfigsResponse(Message):
     __slots__ = (
-        "results",
         "throttle_time_ms",
+        "results",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

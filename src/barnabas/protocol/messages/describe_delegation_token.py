@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class DescribeDelegationTokenOwner(Message):
     __slots__ = (
-        "principal_name",
         "principal_type",
+        "principal_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -37,8 +37,8 @@ class DescribeDelegationTokenRequest(Message):
 
 class DescribedDelegationTokenRenewer(Message):
     __slots__ = (
-        "principal_name",
         "principal_type",
+        "principal_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -53,16 +53,16 @@ class DescribedDelegationTokenRenewer(Message):
 
 class DescribedDelegationToken(Message):
     __slots__ = (
-        "expiry_timestamp",
-        "hmac",
-        "issue_timestamp",
-        "max_timestamp",
-        "principal_name",
         "principal_type",
-        "renewers",
-        "token_id",
-        "token_requester_principal_name",
+        "principal_name",
         "token_requester_principal_type",
+        "token_requester_principal_name",
+        "issue_timestamp",
+        "expiry_timestamp",
+        "max_timestamp",
+        "token_id",
+        "hmac",
+        "renewers",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -107,8 +107,8 @@ class DescribedDelegationToken(Message):
 class DescribeDelegationTokenResponse(Message):
     __slots__ = (
         "error_code",
-        "throttle_time_ms",
         "tokens",
+        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 3, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

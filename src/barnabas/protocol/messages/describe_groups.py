@@ -26,12 +26,12 @@ class DescribeGroupsRequest(Message):
 
 class DescribedGroupMember(Message):
     __slots__ = (
-        "client_host",
-        "client_id",
-        "group_instance_id",
-        "member_assignment",
         "member_id",
+        "group_instance_id",
+        "client_id",
+        "client_host",
         "member_metadata",
+        "member_assignment",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -63,14 +63,14 @@ class DescribedGroupMember(Message):
 
 class DescribedGroup(Message):
     __slots__ = (
-        "authorized_operations",
         "error_code",
         "error_message",
         "group_id",
         "group_state",
-        "members",
-        "protocol_data",
         "protocol_type",
+        "protocol_data",
+        "members",
+        "authorized_operations",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -108,8 +108,8 @@ class DescribedGroup(Message):
 
 class DescribeGroupsResponse(Message):
     __slots__ = (
-        "groups",
         "throttle_time_ms",
+        "groups",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 5
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

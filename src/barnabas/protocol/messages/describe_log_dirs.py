@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class DescribableLogDirTopic(Message):
     __slots__ = (
-        "partitions",
         "topic",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -35,10 +35,10 @@ class DescribeLogDirsRequest(Message):
 
 class DescribeLogDirsPartition(Message):
     __slots__ = (
-        "is_future_key",
-        "offset_lag",
         "partition_index",
         "partition_size",
+        "offset_lag",
+        "is_future_key",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -76,11 +76,11 @@ class DescribeLogDirsTopic(Message):
 class DescribeLogDirsResult(Message):
     __slots__ = (
         "error_code",
-        "is_cordoned",
         "log_dir",
         "topics",
         "total_bytes",
         "usable_bytes",
+        "is_cordoned",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -112,9 +112,9 @@ class DescribeLogDirsResult(Message):
 
 class DescribeLogDirsResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "results",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 5, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

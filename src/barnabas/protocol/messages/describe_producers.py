@@ -35,12 +35,12 @@ class DescribeProducersRequest(Message):
 
 class ProducerState(Message):
     __slots__ = (
-        "coordinator_epoch",
-        "current_txn_start_offset",
+        "producer_id",
+        "producer_epoch",
         "last_sequence",
         "last_timestamp",
-        "producer_epoch",
-        "producer_id",
+        "coordinator_epoch",
+        "current_txn_start_offset",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -72,10 +72,10 @@ class ProducerState(Message):
 
 class PartitionResponse(Message):
     __slots__ = (
-        "active_producers",
+        "partition_index",
         "error_code",
         "error_message",
-        "partition_index",
+        "active_producers",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

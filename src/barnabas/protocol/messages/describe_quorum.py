@@ -20,8 +20,8 @@ class RequestPartitionData(Message):
 
 class RequestTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -45,11 +45,11 @@ class DescribeQuorumRequest(Message):
 
 class ReplicaState(Message):
     __slots__ = (
-        "last_caught_up_timestamp",
-        "last_fetch_timestamp",
-        "log_end_offset",
-        "replica_directory_id",
         "replica_id",
+        "replica_directory_id",
+        "log_end_offset",
+        "last_fetch_timestamp",
+        "last_caught_up_timestamp",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -78,8 +78,8 @@ class ReplicaState(Message):
 
 class Listener(Message):
     __slots__ = (
-        "host",
         "name",
+        "host",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 2, 2
@@ -97,14 +97,14 @@ class Listener(Message):
 
 class ResponsePartitionData(Message):
     __slots__ = (
-        "current_voters",
+        "partition_index",
         "error_code",
         "error_message",
-        "high_watermark",
-        "leader_epoch",
         "leader_id",
+        "leader_epoch",
+        "high_watermark",
+        "current_voters",
         "observers",
-        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -142,8 +142,8 @@ class ResponsePartitionData(Message):
 
 class Node(Message):
     __slots__ = (
-        "listeners",
         "node_id",
+        "listeners",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -158,8 +158,8 @@ class Node(Message):
 
 class ResponseTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -176,8 +176,8 @@ class DescribeQuorumResponse(Message):
     __slots__ = (
         "error_code",
         "error_message",
-        "nodes",
         "topics",
+        "nodes",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class DescribeShareGroupOffsetsRequestTopic(Message):
     __slots__ = (
-        "partitions",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -54,12 +54,12 @@ class DescribeShareGroupOffsetsRequest(Message):
 
 class DescribeShareGroupOffsetsResponsePartition(Message):
     __slots__ = (
-        "error_code",
-        "error_message",
-        "lag",
-        "leader_epoch",
         "partition_index",
         "start_offset",
+        "leader_epoch",
+        "lag",
+        "error_code",
+        "error_message",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -91,9 +91,9 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
 
 class DescribeShareGroupOffsetsResponseTopic(Message):
     __slots__ = (
-        "partitions",
-        "topic_id",
         "topic_name",
+        "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -116,10 +116,10 @@ class DescribeShareGroupOffsetsResponseTopic(Message):
 
 class DescribeShareGroupOffsetsResponseGroup(Message):
     __slots__ = (
-        "error_code",
-        "error_message",
         "group_id",
         "topics",
+        "error_code",
+        "error_message",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -145,8 +145,8 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
 
 class DescribeShareGroupOffsetsResponse(Message):
     __slots__ = (
-        "groups",
         "throttle_time_ms",
+        "groups",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -9,19 +9,10 @@ from uuid import UUID
 from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 
-class TopicRequest(Message):
-    __slots__ = ("name",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("name", "string", False, 0, 32767, 32767, 32767, None, None),)
-
-    def __init__(self, *, name: str = "") -> None:
-        self.name: str = name
-
-
 class RequestCursor(Message):
     __slots__ = (
-        "partition_index",
         "topic_name",
+        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -34,11 +25,20 @@ class RequestCursor(Message):
         self.partition_index: int = partition_index
 
 
+class TopicRequest(Message):
+    __slots__ = ("name",)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("name", "string", False, 0, 32767, 32767, 32767, None, None),)
+
+    def __init__(self, *, name: str = "") -> None:
+        self.name: str = name
+
+
 class DescribeTopicPartitionsRequest(Message):
     __slots__ = (
-        "cursor",
-        "response_partition_limit",
         "topics",
+        "response_partition_limit",
+        "cursor",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -57,8 +57,8 @@ class DescribeTopicPartitionsRequest(Message):
 
 class ResponseCursor(Message):
     __slots__ = (
-        "partition_index",
         "topic_name",
+        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -73,15 +73,15 @@ class ResponseCursor(Message):
 
 class DescribeTopicPartitionsResponsePartition(Message):
     __slots__ = (
-        "eligible_leader_replicas",
         "error_code",
-        "isr_nodes",
-        "last_known_elr",
-        "leader_epoch",
-        "leader_id",
-        "offline_replicas",
         "partition_index",
+        "leader_id",
+        "leader_epoch",
         "replica_nodes",
+        "isr_nodes",
+        "eligible_leader_replicas",
+        "last_known_elr",
+        "offline_replicas",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -123,11 +123,11 @@ class DescribeTopicPartitionsResponsePartition(Message):
 class DescribeTopicPartitionsResponseTopic(Message):
     __slots__ = (
         "error_code",
-        "is_internal",
         "name",
+        "topic_id",
+        "is_internal",
         "partitions",
         "topic_authorized_operations",
-        "topic_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -159,9 +159,9 @@ class DescribeTopicPartitionsResponseTopic(Message):
 
 class DescribeTopicPartitionsResponse(Message):
     __slots__ = (
-        "next_cursor",
         "throttle_time_ms",
         "topics",
+        "next_cursor",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

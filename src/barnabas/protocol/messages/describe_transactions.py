@@ -19,8 +19,8 @@ class DescribeTransactionsRequest(Message):
 
 class TopicData(Message):
     __slots__ = (
-        "partitions",
         "topic",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -36,13 +36,13 @@ class TopicData(Message):
 class TransactionState(Message):
     __slots__ = (
         "error_code",
-        "producer_epoch",
-        "producer_id",
-        "topics",
-        "transaction_start_time_ms",
+        "transactional_id",
         "transaction_state",
         "transaction_timeout_ms",
-        "transactional_id",
+        "transaction_start_time_ms",
+        "producer_id",
+        "producer_epoch",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

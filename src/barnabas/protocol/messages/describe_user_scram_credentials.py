@@ -28,8 +28,8 @@ class DescribeUserScramCredentialsRequest(Message):
 
 class CredentialInfo(Message):
     __slots__ = (
-        "iterations",
         "mechanism",
+        "iterations",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -44,10 +44,10 @@ class CredentialInfo(Message):
 
 class DescribeUserScramCredentialsResult(Message):
     __slots__ = (
-        "credential_infos",
+        "user",
         "error_code",
         "error_message",
-        "user",
+        "credential_infos",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -73,10 +73,10 @@ class DescribeUserScramCredentialsResult(Message):
 
 class DescribeUserScramCredentialsResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "error_message",
         "results",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

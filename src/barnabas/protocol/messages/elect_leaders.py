@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class TopicPartitions(Message):
     __slots__ = (
-        "partitions",
         "topic",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,8 +27,8 @@ class TopicPartitions(Message):
 class ElectLeadersRequest(Message):
     __slots__ = (
         "election_type",
-        "timeout_ms",
         "topic_partitions",
+        "timeout_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -47,9 +47,9 @@ class ElectLeadersRequest(Message):
 
 class PartitionResult(Message):
     __slots__ = (
+        "partition_id",
         "error_code",
         "error_message",
-        "partition_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -66,8 +66,8 @@ class PartitionResult(Message):
 
 class ReplicaElectionResult(Message):
     __slots__ = (
-        "partition_result",
         "topic",
+        "partition_result",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -82,9 +82,9 @@ class ReplicaElectionResult(Message):
 
 class ElectLeadersResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "replica_election_results",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class LeaderEndpoint(Message):
     __slots__ = (
-        "host",
         "name",
+        "host",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
@@ -30,8 +30,8 @@ class LeaderEndpoint(Message):
 
 class ReplicaInfo(Message):
     __slots__ = (
-        "candidate_directory_id",
         "candidate_id",
+        "candidate_directory_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -46,11 +46,11 @@ class ReplicaInfo(Message):
 
 class RequestPartitionData(Message):
     __slots__ = (
-        "leader_epoch",
-        "leader_id",
         "partition_index",
-        "preferred_candidates",
+        "leader_id",
+        "leader_epoch",
         "preferred_successors",
+        "preferred_candidates",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -79,8 +79,8 @@ class RequestPartitionData(Message):
 
 class RequestTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -96,8 +96,8 @@ class RequestTopicData(Message):
 class EndQuorumEpochRequest(Message):
     __slots__ = (
         "cluster_id",
-        "leader_endpoints",
         "topics",
+        "leader_endpoints",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -120,8 +120,8 @@ class EndQuorumEpochRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "host",
         "node_id",
+        "host",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
@@ -139,10 +139,10 @@ class NodeEndpoint(Message):
 
 class ResponsePartitionData(Message):
     __slots__ = (
-        "error_code",
-        "leader_epoch",
-        "leader_id",
         "partition_index",
+        "error_code",
+        "leader_id",
+        "leader_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -161,8 +161,8 @@ class ResponsePartitionData(Message):
 
 class ResponseTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -178,8 +178,8 @@ class ResponseTopicData(Message):
 class EndQuorumEpochResponse(Message):
     __slots__ = (
         "error_code",
-        "node_endpoints",
         "topics",
+        "node_endpoints",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

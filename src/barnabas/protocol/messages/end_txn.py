@@ -9,10 +9,10 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class EndTxnRequest(Message):
     __slots__ = (
-        "committed",
-        "producer_epoch",
-        "producer_id",
         "transactional_id",
+        "producer_id",
+        "producer_epoch",
+        "committed",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -33,10 +33,10 @@ class EndTxnRequest(Message):
 
 class EndTxnResponse(Message):
     __slots__ = (
-        "error_code",
-        "producer_epoch",
-        "producer_id",
         "throttle_time_ms",
+        "error_code",
+        "producer_id",
+        "producer_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

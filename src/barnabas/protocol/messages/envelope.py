@@ -9,9 +9,9 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class EnvelopeRequest(Message):
     __slots__ = (
-        "client_host_address",
         "request_data",
         "request_principal",
+        "client_host_address",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -30,8 +30,8 @@ class EnvelopeRequest(Message):
 
 class EnvelopeResponse(Message):
     __slots__ = (
-        "error_code",
         "response_data",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -9,8 +9,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class ExpireDelegationTokenRequest(Message):
     __slots__ = (
-        "expiry_time_period_ms",
         "hmac",
+        "expiry_time_period_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 
 class ReplicaState(Message):
     __slots__ = (
-        "replica_epoch",
         "replica_id",
+        "replica_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 15, 18, 15
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,9 +27,9 @@ class ReplicaState(Message):
 
 class ForgottenTopic(Message):
     __slots__ = (
-        "partitions",
         "topic",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 7, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -46,14 +46,14 @@ class ForgottenTopic(Message):
 
 class FetchPartition(Message):
     __slots__ = (
+        "partition",
         "current_leader_epoch",
         "fetch_offset",
-        "high_watermark",
         "last_fetched_epoch",
         "log_start_offset",
-        "partition",
         "partition_max_bytes",
         "replica_directory_id",
+        "high_watermark",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -91,9 +91,9 @@ class FetchPartition(Message):
 
 class FetchTopic(Message):
     __slots__ = (
-        "partitions",
         "topic",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -111,17 +111,17 @@ class FetchTopic(Message):
 class FetchRequest(Message):
     __slots__ = (
         "cluster_id",
-        "forgotten_topics_data",
-        "isolation_level",
-        "max_bytes",
-        "max_wait_ms",
-        "min_bytes",
-        "rack_id",
         "replica_id",
         "replica_state",
-        "session_epoch",
+        "max_wait_ms",
+        "min_bytes",
+        "max_bytes",
+        "isolation_level",
         "session_id",
+        "session_epoch",
         "topics",
+        "forgotten_topics_data",
+        "rack_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -171,8 +171,8 @@ class FetchRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "host",
         "node_id",
+        "host",
         "port",
         "rack",
     )
@@ -191,10 +191,26 @@ class NodeEndpoint(Message):
         self.rack: str | None = rack
 
 
+class EpochEndOffset(Message):
+    __slots__ = (
+        "epoch",
+        "end_offset",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
+        ("end_offset", "int64", False, 12, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, epoch: int = -1, end_offset: int = -1) -> None:
+        self.epoch: int = epoch
+        self.end_offset: int = end_offset
+
+
 class AbortedTransaction(Message):
     __slots__ = (
-        "first_offset",
         "producer_id",
+        "first_offset",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -205,6 +221,22 @@ class AbortedTransaction(Message):
     def __init__(self, *, producer_id: int = 0, first_offset: int = 0) -> None:
         self.producer_id: int = producer_id
         self.first_offset: int = first_offset
+
+
+class LeaderIdAndEpoch(Message):
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("leader_id", "int32", False, 12, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
 
 
 class SnapshotId(Message):
@@ -223,51 +255,19 @@ class SnapshotId(Message):
         self.epoch: int = epoch
 
 
-class EpochEndOffset(Message):
-    __slots__ = (
-        "end_offset",
-        "epoch",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
-        ("end_offset", "int64", False, 12, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, epoch: int = -1, end_offset: int = -1) -> None:
-        self.epoch: int = epoch
-        self.end_offset: int = end_offset
-
-
-class LeaderIdAndEpoch(Message):
-    __slots__ = (
-        "leader_epoch",
-        "leader_id",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 12, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
-        self.leader_id: int = leader_id
-        self.leader_epoch: int = leader_epoch
-
-
 class PartitionData(Message):
     __slots__ = (
-        "aborted_transactions",
-        "current_leader",
-        "diverging_epoch",
+        "partition_index",
         "error_code",
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
-        "partition_index",
+        "diverging_epoch",
+        "current_leader",
+        "snapshot_id",
+        "aborted_transactions",
         "preferred_read_replica",
         "records",
-        "snapshot_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -314,9 +314,9 @@ class PartitionData(Message):
 
 class FetchableTopicResponse(Message):
     __slots__ = (
-        "partitions",
         "topic",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -333,11 +333,11 @@ class FetchableTopicResponse(Message):
 
 class FetchResponse(Message):
     __slots__ = (
-        "error_code",
-        "node_endpoints",
-        "responses",
-        "session_id",
         "throttle_time_ms",
+        "error_code",
+        "session_id",
+        "responses",
+        "node_endpoints",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -27,11 +27,11 @@ class RequestSnapshotId(Message):
 
 class RequestPartitionSnapshot(Message):
     __slots__ = (
-        "current_leader_epoch",
         "partition",
+        "current_leader_epoch",
+        "snapshot_id",
         "position",
         "replica_directory_id",
-        "snapshot_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -77,8 +77,8 @@ class RequestTopicSnapshot(Message):
 class FetchSnapshotRequest(Message):
     __slots__ = (
         "cluster_id",
-        "max_bytes",
         "replica_id",
+        "max_bytes",
         "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
@@ -105,8 +105,8 @@ class FetchSnapshotRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "host",
         "node_id",
+        "host",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
@@ -120,6 +120,22 @@ class NodeEndpoint(Message):
         self.node_id: int = node_id
         self.host: str = host
         self.port: int = port
+
+
+class LeaderIdAndEpoch(Message):
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
 
 
 class ResponseSnapshotId(Message):
@@ -138,30 +154,14 @@ class ResponseSnapshotId(Message):
         self.epoch: int = epoch
 
 
-class LeaderIdAndEpoch(Message):
-    __slots__ = (
-        "leader_epoch",
-        "leader_id",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
-        self.leader_id: int = leader_id
-        self.leader_epoch: int = leader_epoch
-
-
 class ResponsePartitionSnapshot(Message):
     __slots__ = (
-        "current_leader",
-        "error_code",
         "index",
-        "position",
-        "size",
+        "error_code",
         "snapshot_id",
+        "current_leader",
+        "size",
+        "position",
         "unaligned_records",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
@@ -213,10 +213,10 @@ class ResponseTopicSnapshot(Message):
 
 class FetchSnapshotResponse(Message):
     __slots__ = (
-        "error_code",
-        "node_endpoints",
         "throttle_time_ms",
+        "error_code",
         "topics",
+        "node_endpoints",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

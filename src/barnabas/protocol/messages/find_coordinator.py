@@ -10,9 +10,9 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class FindCoordinatorRequest(Message):
     __slots__ = (
-        "coordinator_keys",
         "key",
         "key_type",
+        "coordinator_keys",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -29,12 +29,12 @@ class FindCoordinatorRequest(Message):
 
 class Coordinator(Message):
     __slots__ = (
-        "error_code",
-        "error_message",
-        "host",
         "key",
         "node_id",
+        "host",
         "port",
+        "error_code",
+        "error_message",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 4, 6, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -66,13 +66,13 @@ class Coordinator(Message):
 
 class FindCoordinatorResponse(Message):
     __slots__ = (
-        "coordinators",
-        "error_code",
-        "error_message",
-        "host",
-        "node_id",
-        "port",
         "throttle_time_ms",
+        "error_code",
+        "coordinators",
+        "error_message",
+        "node_id",
+        "host",
+        "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -20,15 +20,15 @@ class GetTelemetrySubscriptionsRequest(Message):
 
 class GetTelemetrySubscriptionsResponse(Message):
     __slots__ = (
-        "accepted_compression_types",
-        "client_instance_id",
-        "delta_temporality",
-        "error_code",
-        "push_interval_ms",
-        "requested_metrics",
-        "subscription_id",
-        "telemetry_max_bytes",
         "throttle_time_ms",
+        "error_code",
+        "client_instance_id",
+        "subscription_id",
+        "accepted_compression_types",
+        "push_interval_ms",
+        "telemetry_max_bytes",
+        "delta_temporality",
+        "requested_metrics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

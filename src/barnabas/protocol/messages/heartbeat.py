@@ -9,10 +9,10 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class HeartbeatRequest(Message):
     __slots__ = (
-        "generation_id",
         "group_id",
-        "group_instance_id",
+        "generation_id",
         "member_id",
+        "group_instance_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -33,8 +33,8 @@ class HeartbeatRequest(Message):
 
 class HeartbeatResponse(Message):
     __slots__ = (
-        "error_code",
         "throttle_time_ms",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class AlterableConfig(Message):
     __slots__ = (
-        "config_operation",
         "name",
+        "config_operation",
         "value",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
@@ -29,9 +29,9 @@ class AlterableConfig(Message):
 
 class AlterConfigsResource(Message):
     __slots__ = (
-        "configs",
-        "resource_name",
         "resource_type",
+        "resource_name",
+        "configs",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -66,8 +66,8 @@ class AlterConfigsResourceResponse(Message):
     __slots__ = (
         "error_code",
         "error_message",
-        "resource_name",
         "resource_type",
+        "resource_name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -88,8 +88,8 @@ class AlterConfigsResourceResponse(Message):
 
 class IncrementalAlterConfigsResponse(Message):
     __slots__ = (
-        "responses",
         "throttle_time_ms",
+        "responses",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

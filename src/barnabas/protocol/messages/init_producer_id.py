@@ -9,12 +9,12 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class InitProducerIdRequest(Message):
     __slots__ = (
+        "transactional_id",
+        "transaction_timeout_ms",
+        "producer_id",
+        "producer_epoch",
         "enable2_pc",
         "keep_prepared_txn",
-        "producer_epoch",
-        "producer_id",
-        "transaction_timeout_ms",
-        "transactional_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -46,12 +46,12 @@ class InitProducerIdRequest(Message):
 
 class InitProducerIdResponse(Message):
     __slots__ = (
-        "error_code",
-        "ongoing_txn_producer_epoch",
-        "ongoing_txn_producer_id",
-        "producer_epoch",
-        "producer_id",
         "throttle_time_ms",
+        "error_code",
+        "producer_id",
+        "producer_epoch",
+        "ongoing_txn_producer_id",
+        "ongoing_txn_producer_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 6, 2
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -12,8 +12,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 class PartitionData(Message):
     __slots__ = (
         "partition",
-        "start_offset",
         "state_epoch",
+        "start_offset",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -30,8 +30,8 @@ class PartitionData(Message):
 
 class InitializeStateData(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -62,9 +62,9 @@ class InitializeShareGroupStateRequest(Message):
 
 class PartitionResult(Message):
     __slots__ = (
+        "partition",
         "error_code",
         "error_message",
-        "partition",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -81,8 +81,8 @@ class PartitionResult(Message):
 
 class InitializeStateResult(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

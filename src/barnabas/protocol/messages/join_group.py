@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class JoinGroupRequestProtocol(Message):
     __slots__ = (
-        "metadata",
         "name",
+        "metadata",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 9, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,13 +27,13 @@ class JoinGroupRequestProtocol(Message):
 class JoinGroupRequest(Message):
     __slots__ = (
         "group_id",
-        "group_instance_id",
+        "session_timeout_ms",
+        "rebalance_timeout_ms",
         "member_id",
+        "group_instance_id",
         "protocol_type",
         "protocols",
         "reason",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 9, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -71,8 +71,8 @@ class JoinGroupRequest(Message):
 
 class JoinGroupResponseMember(Message):
     __slots__ = (
-        "group_instance_id",
         "member_id",
+        "group_instance_id",
         "metadata",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 9, 6
@@ -90,15 +90,15 @@ class JoinGroupResponseMember(Message):
 
 class JoinGroupResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "generation_id",
+        "protocol_type",
+        "protocol_name",
         "leader",
+        "skip_assignment",
         "member_id",
         "members",
-        "protocol_name",
-        "protocol_type",
-        "skip_assignment",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 9, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

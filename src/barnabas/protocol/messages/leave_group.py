@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class MemberIdentity(Message):
     __slots__ = (
-        "group_instance_id",
         "member_id",
+        "group_instance_id",
         "reason",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 5, 4
@@ -48,9 +48,9 @@ class LeaveGroupRequest(Message):
 
 class MemberResponse(Message):
     __slots__ = (
-        "error_code",
-        "group_instance_id",
         "member_id",
+        "group_instance_id",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -67,9 +67,9 @@ class MemberResponse(Message):
 
 class LeaveGroupResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "members",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

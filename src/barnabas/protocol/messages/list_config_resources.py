@@ -35,9 +35,9 @@ class ConfigResource(Message):
 
 class ListConfigResourcesResponse(Message):
     __slots__ = (
-        "config_resources",
-        "error_code",
         "throttle_time_ms",
+        "error_code",
+        "config_resources",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -27,9 +27,9 @@ class ListGroupsRequest(Message):
 class ListedGroup(Message):
     __slots__ = (
         "group_id",
+        "protocol_type",
         "group_state",
         "group_type",
-        "protocol_type",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -48,9 +48,9 @@ class ListedGroup(Message):
 
 class ListGroupsResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "groups",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class ListOffsetsPartition(Message):
     __slots__ = (
-        "current_leader_epoch",
         "partition_index",
+        "current_leader_epoch",
         "timestamp",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
@@ -45,10 +45,10 @@ class ListOffsetsTopic(Message):
 
 class ListOffsetsRequest(Message):
     __slots__ = (
-        "isolation_level",
         "replica_id",
-        "timeout_ms",
+        "isolation_level",
         "topics",
+        "timeout_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -69,11 +69,11 @@ class ListOffsetsRequest(Message):
 
 class ListOffsetsPartitionResponse(Message):
     __slots__ = (
-        "error_code",
-        "leader_epoch",
-        "offset",
         "partition_index",
+        "error_code",
         "timestamp",
+        "offset",
+        "leader_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 11, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

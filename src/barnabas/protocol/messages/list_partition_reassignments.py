@@ -42,10 +42,10 @@ class ListPartitionReassignmentsRequest(Message):
 
 class OngoingPartitionReassignment(Message):
     __slots__ = (
-        "adding_replicas",
         "partition_index",
-        "removing_replicas",
         "replicas",
+        "adding_replicas",
+        "removing_replicas",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -87,9 +87,9 @@ class OngoingTopicReassignment(Message):
 
 class ListPartitionReassignmentsResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "throttle_time_ms",
         "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0

@@ -10,9 +10,9 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class ListTransactionsRequest(Message):
     __slots__ = (
-        "duration_filter",
-        "producer_id_filters",
         "state_filters",
+        "producer_id_filters",
+        "duration_filter",
         "transactional_id_pattern",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
@@ -39,9 +39,9 @@ class ListTransactionsRequest(Message):
 
 class TransactionState(Message):
     __slots__ = (
+        "transactional_id",
         "producer_id",
         "transaction_state",
-        "transactional_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -58,10 +58,10 @@ class TransactionState(Message):
 
 class ListTransactionsResponse(Message):
     __slots__ = (
-        "error_code",
         "throttle_time_ms",
-        "transaction_states",
+        "error_code",
         "unknown_state_filters",
+        "transaction_states",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

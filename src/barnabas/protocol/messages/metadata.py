@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class MetadataRequestTopic(Message):
     __slots__ = (
-        "name",
         "topic_id",
+        "name",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,10 +27,10 @@ class MetadataRequestTopic(Message):
 
 class MetadataRequest(Message):
     __slots__ = (
+        "topics",
         "allow_auto_topic_creation",
         "include_cluster_authorized_operations",
         "include_topic_authorized_operations",
-        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -56,8 +56,8 @@ class MetadataRequest(Message):
 
 class MetadataResponseBroker(Message):
     __slots__ = (
-        "host",
         "node_id",
+        "host",
         "port",
         "rack",
     )
@@ -79,12 +79,12 @@ class MetadataResponseBroker(Message):
 class MetadataResponsePartition(Message):
     __slots__ = (
         "error_code",
-        "isr_nodes",
-        "leader_epoch",
-        "leader_id",
-        "offline_replicas",
         "partition_index",
+        "leader_id",
+        "leader_epoch",
         "replica_nodes",
+        "isr_nodes",
+        "offline_replicas",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -120,11 +120,11 @@ class MetadataResponsePartition(Message):
 class MetadataResponseTopic(Message):
     __slots__ = (
         "error_code",
-        "is_internal",
         "name",
+        "topic_id",
+        "is_internal",
         "partitions",
         "topic_authorized_operations",
-        "topic_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -156,13 +156,13 @@ class MetadataResponseTopic(Message):
 
 class MetadataResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "brokers",
-        "cluster_authorized_operations",
         "cluster_id",
         "controller_id",
-        "error_code",
-        "throttle_time_ms",
         "topics",
+        "cluster_authorized_operations",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

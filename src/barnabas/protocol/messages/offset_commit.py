@@ -11,10 +11,10 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class OffsetCommitRequestPartition(Message):
     __slots__ = (
+        "partition_index",
+        "committed_offset",
         "committed_leader_epoch",
         "committed_metadata",
-        "committed_offset",
-        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -41,8 +41,8 @@ class OffsetCommitRequestPartition(Message):
 class OffsetCommitRequestTopic(Message):
     __slots__ = (
         "name",
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -61,11 +61,11 @@ class OffsetCommitRequestTopic(Message):
 
 class OffsetCommitRequest(Message):
     __slots__ = (
-        "generation_id_or_member_epoch",
         "group_id",
-        "group_instance_id",
+        "generation_id_or_member_epoch",
         "member_id",
         "retention_time_ms",
+        "group_instance_id",
         "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 10, 8
@@ -98,8 +98,8 @@ class OffsetCommitRequest(Message):
 
 class OffsetCommitResponsePartition(Message):
     __slots__ = (
-        "error_code",
         "partition_index",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -115,8 +115,8 @@ class OffsetCommitResponsePartition(Message):
 class OffsetCommitResponseTopic(Message):
     __slots__ = (
         "name",
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -51,8 +51,8 @@ class OffsetDeleteRequest(Message):
 
 class OffsetDeleteResponsePartition(Message):
     __slots__ = (
-        "error_code",
         "partition_index",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 32767
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

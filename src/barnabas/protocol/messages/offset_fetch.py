@@ -28,8 +28,8 @@ class OffsetFetchRequestTopic(Message):
 class OffsetFetchRequestTopics(Message):
     __slots__ = (
         "name",
-        "partition_indexes",
         "topic_id",
+        "partition_indexes",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 8, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -47,8 +47,8 @@ class OffsetFetchRequestTopics(Message):
 class OffsetFetchRequestGroup(Message):
     __slots__ = (
         "group_id",
-        "member_epoch",
         "member_id",
+        "member_epoch",
         "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 8, 10, 8
@@ -77,8 +77,8 @@ class OffsetFetchRequest(Message):
     __slots__ = (
         "group_id",
         "groups",
-        "require_stable",
         "topics",
+        "require_stable",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 10, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -104,11 +104,11 @@ class OffsetFetchRequest(Message):
 
 class OffsetFetchResponsePartition(Message):
     __slots__ = (
-        "committed_leader_epoch",
-        "committed_offset",
-        "error_code",
-        "metadata",
         "partition_index",
+        "committed_offset",
+        "committed_leader_epoch",
+        "metadata",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 7, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -137,11 +137,11 @@ class OffsetFetchResponsePartition(Message):
 
 class OffsetFetchResponsePartitions(Message):
     __slots__ = (
-        "committed_leader_epoch",
-        "committed_offset",
-        "error_code",
-        "metadata",
         "partition_index",
+        "committed_offset",
+        "committed_leader_epoch",
+        "metadata",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 8, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -187,8 +187,8 @@ class OffsetFetchResponseTopic(Message):
 class OffsetFetchResponseTopics(Message):
     __slots__ = (
         "name",
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 8, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -207,9 +207,9 @@ class OffsetFetchResponseTopics(Message):
 
 class OffsetFetchResponseGroup(Message):
     __slots__ = (
-        "error_code",
         "group_id",
         "topics",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 8, 10, 8
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -226,10 +226,10 @@ class OffsetFetchResponseGroup(Message):
 
 class OffsetFetchResponse(Message):
     __slots__ = (
-        "error_code",
-        "groups",
         "throttle_time_ms",
         "topics",
+        "groups",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 10, 6
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

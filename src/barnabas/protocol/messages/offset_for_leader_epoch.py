@@ -10,9 +10,9 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class OffsetForLeaderPartition(Message):
     __slots__ = (
+        "partition",
         "current_leader_epoch",
         "leader_epoch",
-        "partition",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -29,8 +29,8 @@ class OffsetForLeaderPartition(Message):
 
 class OffsetForLeaderTopic(Message):
     __slots__ = (
-        "partitions",
         "topic",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -61,10 +61,10 @@ class OffsetForLeaderEpochRequest(Message):
 
 class EpochEndOffset(Message):
     __slots__ = (
-        "end_offset",
         "error_code",
-        "leader_epoch",
         "partition",
+        "leader_epoch",
+        "end_offset",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -83,8 +83,8 @@ class EpochEndOffset(Message):
 
 class OffsetForLeaderTopicResult(Message):
     __slots__ = (
-        "partitions",
         "topic",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 4, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

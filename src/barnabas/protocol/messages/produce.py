@@ -28,8 +28,8 @@ class PartitionProduceData(Message):
 class TopicProduceData(Message):
     __slots__ = (
         "name",
-        "partition_data",
         "topic_id",
+        "partition_data",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -48,10 +48,10 @@ class TopicProduceData(Message):
 
 class ProduceRequest(Message):
     __slots__ = (
+        "transactional_id",
         "acks",
         "timeout_ms",
         "topic_data",
-        "transactional_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -77,8 +77,8 @@ class ProduceRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "host",
         "node_id",
+        "host",
         "port",
         "rack",
     )
@@ -97,6 +97,22 @@ class NodeEndpoint(Message):
         self.rack: str | None = rack
 
 
+class LeaderIdAndEpoch(Message):
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 10, 13, 10
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("leader_id", "int32", False, 10, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 10, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+
+
 class BatchIndexAndErrorMessage(Message):
     __slots__ = (
         "batch_index",
@@ -113,32 +129,16 @@ class BatchIndexAndErrorMessage(Message):
         self.batch_index_error_message: str | None = batch_index_error_message
 
 
-class LeaderIdAndEpoch(Message):
-    __slots__ = (
-        "leader_epoch",
-        "leader_id",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 10, 13, 10
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 10, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 10, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
-        self.leader_id: int = leader_id
-        self.leader_epoch: int = leader_epoch
-
-
 class PartitionProduceResponse(Message):
     __slots__ = (
-        "base_offset",
-        "current_leader",
-        "error_code",
-        "error_message",
         "index",
+        "error_code",
+        "base_offset",
         "log_append_time_ms",
         "log_start_offset",
         "record_errors",
+        "error_message",
+        "current_leader",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -177,8 +177,8 @@ class PartitionProduceResponse(Message):
 class TopicProduceResponse(Message):
     __slots__ = (
         "name",
-        "partition_responses",
         "topic_id",
+        "partition_responses",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -197,9 +197,9 @@ class TopicProduceResponse(Message):
 
 class ProduceResponse(Message):
     __slots__ = (
-        "node_endpoints",
         "responses",
         "throttle_time_ms",
+        "node_endpoints",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 13, 9
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

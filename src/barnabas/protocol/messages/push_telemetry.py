@@ -11,10 +11,10 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 class PushTelemetryRequest(Message):
     __slots__ = (
         "client_instance_id",
-        "compression_type",
-        "metrics",
         "subscription_id",
         "terminating",
+        "compression_type",
+        "metrics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -43,8 +43,8 @@ class PushTelemetryRequest(Message):
 
 class PushTelemetryResponse(Message):
     __slots__ = (
-        "error_code",
         "throttle_time_ms",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class PartitionData(Message):
     __slots__ = (
-        "leader_epoch",
         "partition",
+        "leader_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,8 +27,8 @@ class PartitionData(Message):
 
 class ReadStateData(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -59,10 +59,10 @@ class ReadShareGroupStateRequest(Message):
 
 class StateBatch(Message):
     __slots__ = (
-        "delivery_count",
-        "delivery_state",
         "first_offset",
         "last_offset",
+        "delivery_state",
+        "delivery_count",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -81,12 +81,12 @@ class StateBatch(Message):
 
 class PartitionResult(Message):
     __slots__ = (
+        "partition",
         "error_code",
         "error_message",
-        "partition",
+        "state_epoch",
         "start_offset",
         "state_batches",
-        "state_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -118,8 +118,8 @@ class PartitionResult(Message):
 
 class ReadStateResult(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class PartitionData(Message):
     __slots__ = (
-        "leader_epoch",
         "partition",
+        "leader_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,8 +27,8 @@ class PartitionData(Message):
 
 class ReadStateSummaryData(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -59,13 +59,13 @@ class ReadShareGroupStateSummaryRequest(Message):
 
 class PartitionResult(Message):
     __slots__ = (
-        "delivery_complete_count",
+        "partition",
         "error_code",
         "error_message",
-        "leader_epoch",
-        "partition",
-        "start_offset",
         "state_epoch",
+        "leader_epoch",
+        "start_offset",
+        "delivery_complete_count",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -100,8 +100,8 @@ class PartitionResult(Message):
 
 class ReadStateSummaryResult(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 class RemoveRaftVoterRequest(Message):
     __slots__ = (
         "cluster_id",
-        "voter_directory_id",
         "voter_id",
+        "voter_directory_id",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -29,9 +29,9 @@ class RemoveRaftVoterRequest(Message):
 
 class RemoveRaftVoterResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -18,9 +18,9 @@ class SaslAuthenticateRequest(Message):
 
 class SaslAuthenticateResponse(Message):
     __slots__ = (
-        "auth_bytes",
         "error_code",
         "error_message",
+        "auth_bytes",
         "session_lifetime_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 2

@@ -11,9 +11,9 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class AcknowledgementBatch(Message):
     __slots__ = (
-        "acknowledge_types",
         "first_offset",
         "last_offset",
+        "acknowledge_types",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -30,8 +30,8 @@ class AcknowledgementBatch(Message):
 
 class AcknowledgePartition(Message):
     __slots__ = (
-        "acknowledgement_batches",
         "partition_index",
+        "acknowledgement_batches",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -46,8 +46,8 @@ class AcknowledgePartition(Message):
 
 class AcknowledgeTopic(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -63,9 +63,9 @@ class AcknowledgeTopic(Message):
 class ShareAcknowledgeRequest(Message):
     __slots__ = (
         "group_id",
-        "is_renew_ack",
         "member_id",
         "share_session_epoch",
+        "is_renew_ack",
         "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
@@ -95,8 +95,8 @@ class ShareAcknowledgeRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "host",
         "node_id",
+        "host",
         "port",
         "rack",
     )
@@ -117,8 +117,8 @@ class NodeEndpoint(Message):
 
 class LeaderIdAndEpoch(Message):
     __slots__ = (
-        "leader_epoch",
         "leader_id",
+        "leader_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -133,10 +133,10 @@ class LeaderIdAndEpoch(Message):
 
 class PartitionData(Message):
     __slots__ = (
-        "current_leader",
+        "partition_index",
         "error_code",
         "error_message",
-        "partition_index",
+        "current_leader",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -162,8 +162,8 @@ class PartitionData(Message):
 
 class ShareAcknowledgeTopicResponse(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -178,12 +178,12 @@ class ShareAcknowledgeTopicResponse(Message):
 
 class ShareAcknowledgeResponse(Message):
     __slots__ = (
-        "acquisition_lock_timeout_ms",
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "node_endpoints",
+        "acquisition_lock_timeout_ms",
         "responses",
-        "throttle_time_ms",
+        "node_endpoints",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

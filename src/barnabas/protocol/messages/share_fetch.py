@@ -11,8 +11,8 @@ from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 
 class ForgottenTopic(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -27,9 +27,9 @@ class ForgottenTopic(Message):
 
 class AcknowledgementBatch(Message):
     __slots__ = (
-        "acknowledge_types",
         "first_offset",
         "last_offset",
+        "acknowledge_types",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -46,8 +46,8 @@ class AcknowledgementBatch(Message):
 
 class FetchPartition(Message):
     __slots__ = (
-        "acknowledgement_batches",
         "partition_index",
+        "acknowledgement_batches",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -62,8 +62,8 @@ class FetchPartition(Message):
 
 class FetchTopic(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -78,18 +78,18 @@ class FetchTopic(Message):
 
 class ShareFetchRequest(Message):
     __slots__ = (
-        "batch_size",
-        "forgotten_topics_data",
         "group_id",
-        "is_renew_ack",
+        "member_id",
+        "share_session_epoch",
+        "max_wait_ms",
+        "min_bytes",
         "max_bytes",
         "max_records",
-        "max_wait_ms",
-        "member_id",
-        "min_bytes",
+        "batch_size",
         "share_acquire_mode",
-        "share_session_epoch",
+        "is_renew_ack",
         "topics",
+        "forgotten_topics_data",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -139,8 +139,8 @@ class ShareFetchRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "host",
         "node_id",
+        "host",
         "port",
         "rack",
     )
@@ -161,9 +161,9 @@ class NodeEndpoint(Message):
 
 class AcquiredRecords(Message):
     __slots__ = (
-        "delivery_count",
         "first_offset",
         "last_offset",
+        "delivery_count",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -180,8 +180,8 @@ class AcquiredRecords(Message):
 
 class LeaderIdAndEpoch(Message):
     __slots__ = (
-        "leader_epoch",
         "leader_id",
+        "leader_epoch",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -196,14 +196,14 @@ class LeaderIdAndEpoch(Message):
 
 class PartitionData(Message):
     __slots__ = (
-        "acknowledge_error_code",
-        "acknowledge_error_message",
-        "acquired_records",
-        "current_leader",
+        "partition_index",
         "error_code",
         "error_message",
-        "partition_index",
+        "acknowledge_error_code",
+        "acknowledge_error_message",
+        "current_leader",
         "records",
+        "acquired_records",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -241,8 +241,8 @@ class PartitionData(Message):
 
 class ShareFetchableTopicResponse(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -257,12 +257,12 @@ class ShareFetchableTopicResponse(Message):
 
 class ShareFetchResponse(Message):
     __slots__ = (
-        "acquisition_lock_timeout_ms",
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "node_endpoints",
+        "acquisition_lock_timeout_ms",
         "responses",
-        "throttle_time_ms",
+        "node_endpoints",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

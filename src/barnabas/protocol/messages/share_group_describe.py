@@ -27,9 +27,9 @@ class ShareGroupDescribeRequest(Message):
 
 class TopicPartitions(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -57,13 +57,13 @@ class Assignment(Message):
 
 class Member(Message):
     __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "member_epoch",
         "member_id",
         "rack_id",
+        "member_epoch",
+        "client_id",
+        "client_host",
         "subscribed_topic_names",
+        "assignment",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -98,15 +98,15 @@ class Member(Message):
 
 class DescribedGroup(Message):
     __slots__ = (
-        "assignment_epoch",
-        "assignor_name",
-        "authorized_operations",
         "error_code",
         "error_message",
-        "group_epoch",
         "group_id",
         "group_state",
+        "group_epoch",
+        "assignment_epoch",
+        "assignor_name",
         "members",
+        "authorized_operations",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -147,8 +147,8 @@ class DescribedGroup(Message):
 
 class ShareGroupDescribeResponse(Message):
     __slots__ = (
-        "groups",
         "throttle_time_ms",
+        "groups",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

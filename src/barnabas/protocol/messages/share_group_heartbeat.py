@@ -12,8 +12,8 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 class ShareGroupHeartbeatRequest(Message):
     __slots__ = (
         "group_id",
-        "member_epoch",
         "member_id",
+        "member_epoch",
         "rack_id",
         "subscribed_topic_names",
     )
@@ -44,8 +44,8 @@ class ShareGroupHeartbeatRequest(Message):
 
 class TopicPartitions(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -71,13 +71,13 @@ class Assignment(Message):
 
 class ShareGroupHeartbeatResponse(Message):
     __slots__ = (
-        "assignment",
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "heartbeat_interval_ms",
-        "member_epoch",
         "member_id",
-        "throttle_time_ms",
+        "member_epoch",
+        "heartbeat_interval_ms",
+        "assignment",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 1, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -42,9 +42,9 @@ class KeyValue(Message):
 
 class TaskOffset(Message):
     __slots__ = (
-        "offset",
-        "partition",
         "subtopology_id",
+        "partition",
+        "offset",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -77,8 +77,8 @@ class Endpoint(Message):
 
 class TaskIds(Message):
     __slots__ = (
-        "partitions",
         "subtopology_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -138,11 +138,11 @@ class Assignment(Message):
 
 class Subtopology(Message):
     __slots__ = (
-        "repartition_sink_topics",
-        "repartition_source_topics",
-        "source_topics",
-        "state_changelog_topics",
         "subtopology_id",
+        "source_topics",
+        "repartition_sink_topics",
+        "state_changelog_topics",
+        "repartition_source_topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -171,21 +171,21 @@ class Subtopology(Message):
 
 class Member(Message):
     __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "client_tags",
-        "instance_id",
-        "is_classic",
-        "member_epoch",
         "member_id",
-        "process_id",
+        "member_epoch",
+        "instance_id",
         "rack_id",
-        "target_assignment",
-        "task_end_offsets",
-        "task_offsets",
+        "client_id",
+        "client_host",
         "topology_epoch",
+        "process_id",
         "user_endpoint",
+        "client_tags",
+        "task_offsets",
+        "task_end_offsets",
+        "assignment",
+        "target_assignment",
+        "is_classic",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -260,15 +260,15 @@ class Topology(Message):
 
 class DescribedGroup(Message):
     __slots__ = (
-        "assignment_epoch",
-        "authorized_operations",
         "error_code",
         "error_message",
-        "group_epoch",
         "group_id",
         "group_state",
-        "members",
+        "group_epoch",
+        "assignment_epoch",
         "topology",
+        "members",
+        "authorized_operations",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -309,8 +309,8 @@ class DescribedGroup(Message):
 
 class StreamsGroupDescribeResponse(Message):
     __slots__ = (
-        "groups",
         "throttle_time_ms",
+        "groups",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

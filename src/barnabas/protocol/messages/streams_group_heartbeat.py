@@ -8,45 +8,10 @@ from typing import ClassVar
 from barnabas.protocol.message import FieldSpec, Message
 
 
-class TaskOffset(Message):
-    __slots__ = (
-        "offset",
-        "partition",
-        "subtopology_id",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("offset", "int64", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, subtopology_id: str = "", partition: int = 0, offset: int = 0) -> None:
-        self.subtopology_id: str = subtopology_id
-        self.partition: int = partition
-        self.offset: int = offset
-
-
-class KeyValue(Message):
-    __slots__ = (
-        "key",
-        "value",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("key", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("value", "string", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, key: str = "", value: str = "") -> None:
-        self.key: str = key
-        self.value: str = value
-
-
 class RequestTaskIds(Message):
     __slots__ = (
-        "partitions",
         "subtopology_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -75,11 +40,46 @@ class RequestEndpoint(Message):
         self.port: int = port
 
 
+class KeyValue(Message):
+    __slots__ = (
+        "key",
+        "value",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("key", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("value", "string", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, key: str = "", value: str = "") -> None:
+        self.key: str = key
+        self.value: str = value
+
+
+class TaskOffset(Message):
+    __slots__ = (
+        "subtopology_id",
+        "partition",
+        "offset",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, subtopology_id: str = "", partition: int = 0, offset: int = 0) -> None:
+        self.subtopology_id: str = subtopology_id
+        self.partition: int = partition
+        self.offset: int = offset
+
+
 class CopartitionGroup(Message):
     __slots__ = (
-        "repartition_source_topics",
-        "source_topic_regex",
         "source_topics",
+        "source_topic_regex",
+        "repartition_source_topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -126,13 +126,13 @@ class TopicInfo(Message):
 
 class Subtopology(Message):
     __slots__ = (
-        "copartition_groups",
+        "subtopology_id",
+        "source_topics",
+        "source_topic_regex",
+        "state_changelog_topics",
         "repartition_sink_topics",
         "repartition_source_topics",
-        "source_topic_regex",
-        "source_topics",
-        "state_changelog_topics",
-        "subtopology_id",
+        "copartition_groups",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -183,23 +183,23 @@ class Topology(Message):
 
 class StreamsGroupHeartbeatRequest(Message):
     __slots__ = (
-        "active_tasks",
-        "client_tags",
-        "endpoint_information_epoch",
         "group_id",
-        "instance_id",
-        "member_epoch",
         "member_id",
-        "process_id",
+        "member_epoch",
+        "endpoint_information_epoch",
+        "instance_id",
         "rack_id",
         "rebalance_timeout_ms",
-        "shutdown_application",
-        "standby_tasks",
-        "task_end_offsets",
-        "task_offsets",
         "topology",
-        "user_endpoint",
+        "active_tasks",
+        "standby_tasks",
         "warmup_tasks",
+        "process_id",
+        "user_endpoint",
+        "client_tags",
+        "task_offsets",
+        "task_end_offsets",
+        "shutdown_application",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -264,8 +264,8 @@ class StreamsGroupHeartbeatRequest(Message):
 
 class ResponseTaskIds(Message):
     __slots__ = (
-        "partitions",
         "subtopology_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -294,6 +294,22 @@ class Status(Message):
         self.status_detail: str = status_detail
 
 
+class TopicPartition(Message):
+    __slots__ = (
+        "topic",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
+        self.topic: str = topic
+        self.partitions: Sequence[int] = partitions
+
+
 class ResponseEndpoint(Message):
     __slots__ = (
         "host",
@@ -310,27 +326,11 @@ class ResponseEndpoint(Message):
         self.port: int = port
 
 
-class TopicPartition(Message):
-    __slots__ = (
-        "partitions",
-        "topic",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
-        self.topic: str = topic
-        self.partitions: Sequence[int] = partitions
-
-
 class EndpointToPartitions(Message):
     __slots__ = (
+        "user_endpoint",
         "active_partitions",
         "standby_partitions",
-        "user_endpoint",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -353,20 +353,20 @@ class EndpointToPartitions(Message):
 
 class StreamsGroupHeartbeatResponse(Message):
     __slots__ = (
-        "acceptable_recovery_lag",
-        "active_tasks",
-        "endpoint_information_epoch",
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "heartbeat_interval_ms",
-        "member_epoch",
         "member_id",
-        "partitions_by_user_endpoint",
-        "standby_tasks",
-        "status",
+        "member_epoch",
+        "heartbeat_interval_ms",
+        "acceptable_recovery_lag",
         "task_offset_interval_ms",
-        "throttle_time_ms",
+        "status",
+        "active_tasks",
+        "standby_tasks",
         "warmup_tasks",
+        "endpoint_information_epoch",
+        "partitions_by_user_endpoint",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

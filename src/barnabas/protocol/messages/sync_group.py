@@ -10,8 +10,8 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class SyncGroupRequestAssignment(Message):
     __slots__ = (
-        "assignment",
         "member_id",
+        "assignment",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -26,13 +26,13 @@ class SyncGroupRequestAssignment(Message):
 
 class SyncGroupRequest(Message):
     __slots__ = (
-        "assignments",
-        "generation_id",
         "group_id",
-        "group_instance_id",
+        "generation_id",
         "member_id",
-        "protocol_name",
+        "group_instance_id",
         "protocol_type",
+        "protocol_name",
+        "assignments",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -67,11 +67,11 @@ class SyncGroupRequest(Message):
 
 class SyncGroupResponse(Message):
     __slots__ = (
-        "assignment",
-        "error_code",
-        "protocol_name",
-        "protocol_type",
         "throttle_time_ms",
+        "error_code",
+        "protocol_type",
+        "protocol_name",
+        "assignment",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 4
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -10,10 +10,10 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class TxnOffsetCommitRequestPartition(Message):
     __slots__ = (
+        "partition_index",
+        "committed_offset",
         "committed_leader_epoch",
         "committed_metadata",
-        "committed_offset",
-        "partition_index",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -55,14 +55,14 @@ class TxnOffsetCommitRequestTopic(Message):
 
 class TxnOffsetCommitRequest(Message):
     __slots__ = (
-        "generation_id",
-        "group_id",
-        "group_instance_id",
-        "member_id",
-        "producer_epoch",
-        "producer_id",
-        "topics",
         "transactional_id",
+        "group_id",
+        "producer_id",
+        "producer_epoch",
+        "generation_id",
+        "member_id",
+        "group_instance_id",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -100,8 +100,8 @@ class TxnOffsetCommitRequest(Message):
 
 class TxnOffsetCommitResponsePartition(Message):
     __slots__ = (
-        "error_code",
         "partition_index",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 5, 3
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

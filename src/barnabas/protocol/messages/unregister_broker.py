@@ -18,9 +18,9 @@ class UnregisterBrokerRequest(Message):
 
 class UnregisterBrokerResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "error_message",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

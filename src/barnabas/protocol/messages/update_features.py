@@ -10,9 +10,9 @@ from barnabas.protocol.message import FieldSpec, Message
 
 class FeatureUpdateKey(Message):
     __slots__ = (
-        "allow_downgrade",
         "feature",
         "max_version_level",
+        "allow_downgrade",
         "upgrade_type",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
@@ -34,8 +34,8 @@ class FeatureUpdateKey(Message):
 
 class UpdateFeaturesRequest(Message):
     __slots__ = (
-        "feature_updates",
         "timeout_ms",
+        "feature_updates",
         "validate_only",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
@@ -55,9 +55,9 @@ class UpdateFeaturesRequest(Message):
 
 class UpdatableFeatureResult(Message):
     __slots__ = (
+        "feature",
         "error_code",
         "error_message",
-        "feature",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -74,10 +74,10 @@ class UpdatableFeatureResult(Message):
 
 class UpdateFeaturesResponse(Message):
     __slots__ = (
+        "throttle_time_ms",
         "error_code",
         "error_message",
         "results",
-        "throttle_time_ms",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

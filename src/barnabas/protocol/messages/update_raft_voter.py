@@ -9,26 +9,10 @@ from uuid import UUID
 from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 
-class KRaftVersionFeature(Message):
-    __slots__ = (
-        "max_supported_version",
-        "min_supported_version",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("min_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("max_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, min_supported_version: int = 0, max_supported_version: int = 0) -> None:
-        self.min_supported_version: int = min_supported_version
-        self.max_supported_version: int = max_supported_version
-
-
 class Listener(Message):
     __slots__ = (
-        "host",
         "name",
+        "host",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
@@ -44,14 +28,30 @@ class Listener(Message):
         self.port: int = port
 
 
+class KRaftVersionFeature(Message):
+    __slots__ = (
+        "min_supported_version",
+        "max_supported_version",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("min_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("max_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, min_supported_version: int = 0, max_supported_version: int = 0) -> None:
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
+
+
 class UpdateRaftVoterRequest(Message):
     __slots__ = (
         "cluster_id",
         "current_leader_epoch",
-        "k_raft_version_feature",
-        "listeners",
-        "voter_directory_id",
         "voter_id",
+        "voter_directory_id",
+        "listeners",
+        "k_raft_version_feature",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -85,9 +85,9 @@ class UpdateRaftVoterRequest(Message):
 
 class CurrentLeader(Message):
     __slots__ = (
-        "host",
-        "leader_epoch",
         "leader_id",
+        "leader_epoch",
+        "host",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
@@ -107,9 +107,9 @@ class CurrentLeader(Message):
 
 class UpdateRaftVoterResponse(Message):
     __slots__ = (
-        "current_leader",
-        "error_code",
         "throttle_time_ms",
+        "error_code",
+        "current_leader",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,14 +11,14 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class RequestPartitionData(Message):
     __slots__ = (
-        "last_offset",
-        "last_offset_epoch",
         "partition_index",
-        "pre_vote",
-        "replica_directory_id",
         "replica_epoch",
         "replica_id",
+        "replica_directory_id",
         "voter_directory_id",
+        "last_offset_epoch",
+        "last_offset",
+        "pre_vote",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -56,8 +56,8 @@ class RequestPartitionData(Message):
 
 class RequestTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -73,8 +73,8 @@ class RequestTopicData(Message):
 class VoteRequest(Message):
     __slots__ = (
         "cluster_id",
-        "topics",
         "voter_id",
+        "topics",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -91,8 +91,8 @@ class VoteRequest(Message):
 
 class NodeEndpoint(Message):
     __slots__ = (
-        "host",
         "node_id",
+        "host",
         "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
@@ -110,10 +110,10 @@ class NodeEndpoint(Message):
 
 class ResponsePartitionData(Message):
     __slots__ = (
-        "error_code",
-        "leader_epoch",
-        "leader_id",
         "partition_index",
+        "error_code",
+        "leader_id",
+        "leader_epoch",
         "vote_granted",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
@@ -143,8 +143,8 @@ class ResponsePartitionData(Message):
 
 class ResponseTopicData(Message):
     __slots__ = (
-        "partitions",
         "topic_name",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -160,8 +160,8 @@ class ResponseTopicData(Message):
 class VoteResponse(Message):
     __slots__ = (
         "error_code",
-        "node_endpoints",
         "topics",
+        "node_endpoints",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 2, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -11,10 +11,10 @@ from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 class StateBatch(Message):
     __slots__ = (
-        "delivery_count",
-        "delivery_state",
         "first_offset",
         "last_offset",
+        "delivery_state",
+        "delivery_count",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -33,12 +33,12 @@ class StateBatch(Message):
 
 class PartitionData(Message):
     __slots__ = (
-        "delivery_complete_count",
-        "leader_epoch",
         "partition",
-        "start_offset",
-        "state_batches",
         "state_epoch",
+        "leader_epoch",
+        "start_offset",
+        "delivery_complete_count",
+        "state_batches",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -70,8 +70,8 @@ class PartitionData(Message):
 
 class WriteStateData(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -102,9 +102,9 @@ class WriteShareGroupStateRequest(Message):
 
 class PartitionResult(Message):
     __slots__ = (
+        "partition",
         "error_code",
         "error_message",
-        "partition",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
@@ -121,8 +121,8 @@ class PartitionResult(Message):
 
 class WriteStateResult(Message):
     __slots__ = (
-        "partitions",
         "topic_id",
+        "partitions",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (

@@ -26,11 +26,11 @@ class WritableTxnMarkerTopic(Message):
 
 class WritableTxnMarker(Message):
     __slots__ = (
-        "coordinator_epoch",
-        "producer_epoch",
         "producer_id",
-        "topics",
+        "producer_epoch",
         "transaction_result",
+        "topics",
+        "coordinator_epoch",
         "transaction_version",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
@@ -72,8 +72,8 @@ class WriteTxnMarkersRequest(Message):
 
 class WritableTxnMarkerPartitionResult(Message):
     __slots__ = (
-        "error_code",
         "partition_index",
+        "error_code",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
