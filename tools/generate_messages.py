@@ -161,7 +161,7 @@ def element_type(f: FieldFacts) -> str:
 
 
 def attribute_type(f: FieldFacts) -> str:
-    nullable = bool(f.nullable) or f.wire_type == "records"
+    nullable = bool(f.nullable) or f.wire_type == "records" or (f.is_array and f.default == "None")
     base = f"Sequence[{element_type(f)}]" if f.is_array else element_type(f)
     return f": {base}{' | None' if nullable else ''}"
 

@@ -7,7 +7,7 @@ Prometheus library is imported with the first scrape endpoint, since a broker wi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.protocol.messages import APIS
 
@@ -135,12 +135,12 @@ class BrokerCollector:
         yield from (size, start, end)
 
     def _group_lag(self, family: Any) -> Metric:
-        lag: Metric = family("barnabas_group_lag", NAMES["barnabas_group_lag"], labels=["group", "topic", "partition"])
+        lag: Any = family("barnabas_group_lag", NAMES["barnabas_group_lag"], labels=["group", "topic", "partition"])
         for group, topic, index, offset in self._broker.groups.committed_offsets():
             partition = self._broker.partitions.get(topic, index)
             if partition is not None:
                 lag.add_metric([group, topic, str(index)], max(partition.high_watermark - offset, 0))
-        return lag
+        return cast("Metric", lag)
 
 
 def render(broker: Broker) -> bytes:

@@ -8,6 +8,22 @@ from typing import ClassVar
 from barnabas.protocol.message import FieldSpec, Message
 
 
+class RequestEntityData(Message):
+    __slots__ = (
+        "entity_type",
+        "entity_name",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("entity_type", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("entity_name", "string", False, 0, 32767, 0, 32767, None, None),
+    )
+
+    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
+
+
 class OpData(Message):
     __slots__ = (
         "key",
@@ -25,22 +41,6 @@ class OpData(Message):
         self.key: str = key
         self.value: float = value
         self.remove: bool = remove
-
-
-class RequestEntityData(Message):
-    __slots__ = (
-        "entity_type",
-        "entity_name",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("entity_type", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("entity_name", "string", False, 0, 32767, 0, 32767, None, None),
-    )
-
-    def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
-        self.entity_type: str = entity_type
-        self.entity_name: str | None = entity_name
 
 
 class RequestEntryData(Message):

@@ -43,25 +43,6 @@ class FinalizedFeatureKey(Message):
         self.min_version_level: int = min_version_level
 
 
-class SupportedFeatureKey(Message):
-    __slots__ = (
-        "name",
-        "min_version",
-        "max_version",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 4, 3
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("min_version", "int16", False, 3, 32767, 32767, 32767, None, None),
-        ("max_version", "int16", False, 3, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, name: str = "", min_version: int = 0, max_version: int = 0) -> None:
-        self.name: str = name
-        self.min_version: int = min_version
-        self.max_version: int = max_version
-
-
 class ApiVersion(Message):
     __slots__ = (
         "api_key",
@@ -77,6 +58,25 @@ class ApiVersion(Message):
 
     def __init__(self, *, api_key: int = 0, min_version: int = 0, max_version: int = 0) -> None:
         self.api_key: int = api_key
+        self.min_version: int = min_version
+        self.max_version: int = max_version
+
+
+class SupportedFeatureKey(Message):
+    __slots__ = (
+        "name",
+        "min_version",
+        "max_version",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 4, 3
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 3, 32767, 32767, 32767, None, None),
+        ("min_version", "int16", False, 3, 32767, 32767, 32767, None, None),
+        ("max_version", "int16", False, 3, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, name: str = "", min_version: int = 0, max_version: int = 0) -> None:
+        self.name: str = name
         self.min_version: int = min_version
         self.max_version: int = max_version
 

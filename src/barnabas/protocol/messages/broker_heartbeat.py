@@ -47,7 +47,7 @@ class BrokerHeartbeatRequest(Message):
         self.want_fence: bool = want_fence
         self.want_shut_down: bool = want_shut_down
         self.offline_log_dirs: Sequence[UUID] = offline_log_dirs
-        self.cordoned_log_dirs: Sequence[UUID] = cordoned_log_dirs
+        self.cordoned_log_dirs: Sequence[UUID] | None = cordoned_log_dirs
 
 
 class BrokerHeartbeatResponse(Message):

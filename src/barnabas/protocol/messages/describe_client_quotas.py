@@ -43,22 +43,6 @@ class DescribeClientQuotasRequest(Message):
         self.strict: bool = strict
 
 
-class ValueData(Message):
-    __slots__ = (
-        "key",
-        "value",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("key", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("value", "float64", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, key: str = "", value: float = 0.0) -> None:
-        self.key: str = key
-        self.value: float = value
-
-
 class EntityData(Message):
     __slots__ = (
         "entity_type",
@@ -73,6 +57,22 @@ class EntityData(Message):
     def __init__(self, *, entity_type: str = "", entity_name: str | None = "") -> None:
         self.entity_type: str = entity_type
         self.entity_name: str | None = entity_name
+
+
+class ValueData(Message):
+    __slots__ = (
+        "key",
+        "value",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("key", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("value", "float64", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, key: str = "", value: float = 0.0) -> None:
+        self.key: str = key
+        self.value: float = value
 
 
 class EntryData(Message):

@@ -9,6 +9,15 @@ from uuid import UUID
 from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 
+class TopicRequest(Message):
+    __slots__ = ("name",)
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("name", "string", False, 0, 32767, 32767, 32767, None, None),)
+
+    def __init__(self, *, name: str = "") -> None:
+        self.name: str = name
+
+
 class RequestCursor(Message):
     __slots__ = (
         "topic_name",
@@ -23,15 +32,6 @@ class RequestCursor(Message):
     def __init__(self, *, topic_name: str = "", partition_index: int = 0) -> None:
         self.topic_name: str = topic_name
         self.partition_index: int = partition_index
-
-
-class TopicRequest(Message):
-    __slots__ = ("name",)
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (("name", "string", False, 0, 32767, 32767, 32767, None, None),)
-
-    def __init__(self, *, name: str = "") -> None:
-        self.name: str = name
 
 
 class DescribeTopicPartitionsRequest(Message):

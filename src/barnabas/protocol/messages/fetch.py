@@ -223,22 +223,6 @@ class AbortedTransaction(Message):
         self.first_offset: int = first_offset
 
 
-class LeaderIdAndEpoch(Message):
-    __slots__ = (
-        "leader_id",
-        "leader_epoch",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 12, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
-        self.leader_id: int = leader_id
-        self.leader_epoch: int = leader_epoch
-
-
 class SnapshotId(Message):
     __slots__ = (
         "end_offset",
@@ -253,6 +237,22 @@ class SnapshotId(Message):
     def __init__(self, *, end_offset: int = -1, epoch: int = -1) -> None:
         self.end_offset: int = end_offset
         self.epoch: int = epoch
+
+
+class LeaderIdAndEpoch(Message):
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("leader_id", "int32", False, 12, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
 
 
 class PartitionData(Message):

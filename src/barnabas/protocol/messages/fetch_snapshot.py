@@ -122,22 +122,6 @@ class NodeEndpoint(Message):
         self.port: int = port
 
 
-class LeaderIdAndEpoch(Message):
-    __slots__ = (
-        "leader_id",
-        "leader_epoch",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
-        self.leader_id: int = leader_id
-        self.leader_epoch: int = leader_epoch
-
-
 class ResponseSnapshotId(Message):
     __slots__ = (
         "end_offset",
@@ -152,6 +136,22 @@ class ResponseSnapshotId(Message):
     def __init__(self, *, end_offset: int = 0, epoch: int = 0) -> None:
         self.end_offset: int = end_offset
         self.epoch: int = epoch
+
+
+class LeaderIdAndEpoch(Message):
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 1, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("leader_id", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
 
 
 class ResponsePartitionSnapshot(Message):

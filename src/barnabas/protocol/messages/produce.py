@@ -97,22 +97,6 @@ class NodeEndpoint(Message):
         self.rack: str | None = rack
 
 
-class LeaderIdAndEpoch(Message):
-    __slots__ = (
-        "leader_id",
-        "leader_epoch",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 10, 13, 10
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 10, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 10, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
-        self.leader_id: int = leader_id
-        self.leader_epoch: int = leader_epoch
-
-
 class BatchIndexAndErrorMessage(Message):
     __slots__ = (
         "batch_index",
@@ -127,6 +111,22 @@ class BatchIndexAndErrorMessage(Message):
     def __init__(self, *, batch_index: int = 0, batch_index_error_message: str | None = None) -> None:
         self.batch_index: int = batch_index
         self.batch_index_error_message: str | None = batch_index_error_message
+
+
+class LeaderIdAndEpoch(Message):
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 10, 13, 10
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("leader_id", "int32", False, 10, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 10, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
 
 
 class PartitionProduceResponse(Message):

@@ -24,20 +24,23 @@ class RequestTaskIds(Message):
         self.partitions: Sequence[int] = partitions
 
 
-class RequestEndpoint(Message):
+class TaskOffset(Message):
     __slots__ = (
-        "host",
-        "port",
+        "subtopology_id",
+        "partition",
+        "offset",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
+        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("offset", "int64", False, 0, 32767, 32767, 32767, None, None),
     )
 
-    def __init__(self, *, host: str = "", port: int = 0) -> None:
-        self.host: str = host
-        self.port: int = port
+    def __init__(self, *, subtopology_id: str = "", partition: int = 0, offset: int = 0) -> None:
+        self.subtopology_id: str = subtopology_id
+        self.partition: int = partition
+        self.offset: int = offset
 
 
 class KeyValue(Message):
@@ -56,23 +59,20 @@ class KeyValue(Message):
         self.value: str = value
 
 
-class TaskOffset(Message):
+class RequestEndpoint(Message):
     __slots__ = (
-        "subtopology_id",
-        "partition",
-        "offset",
+        "host",
+        "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
     )
 
-    def __init__(self, *, subtopology_id: str = "", partition: int = 0, offset: int = 0) -> None:
-        self.subtopology_id: str = subtopology_id
-        self.partition: int = partition
-        self.offset: int = offset
+    def __init__(self, *, host: str = "", port: int = 0) -> None:
+        self.host: str = host
+        self.port: int = port
 
 
 class CopartitionGroup(Message):
@@ -294,22 +294,6 @@ class Status(Message):
         self.status_detail: str = status_detail
 
 
-class TopicPartition(Message):
-    __slots__ = (
-        "topic",
-        "partitions",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
-        self.topic: str = topic
-        self.partitions: Sequence[int] = partitions
-
-
 class ResponseEndpoint(Message):
     __slots__ = (
         "host",
@@ -324,6 +308,22 @@ class ResponseEndpoint(Message):
     def __init__(self, *, host: str = "", port: int = 0) -> None:
         self.host: str = host
         self.port: int = port
+
+
+class TopicPartition(Message):
+    __slots__ = (
+        "topic",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("topic", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, topic: str = "", partitions: Sequence[int] = ()) -> None:
+        self.topic: str = topic
+        self.partitions: Sequence[int] = partitions
 
 
 class EndpointToPartitions(Message):
