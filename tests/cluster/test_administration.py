@@ -40,7 +40,7 @@ class FailingStore(MemoryStore):
 async def test_racing_auto_creations_all_succeed() -> None:
     async with FakeBroker() as broker:
         told = await asyncio.gather(*(broker.controller.auto_create(["a", f"b{n % 3}"]) for n in range(20)))
-        assert told == [{}] * 20
+        assert all(error is None for names in told for error in names.values())
         assert set(broker.metadata.topics) == {"a", "b0", "b1", "b2"}
         assert len(broker.instructions) == 4
 
@@ -48,13 +48,17 @@ async def test_racing_auto_creations_all_succeed() -> None:
 async def test_auto_creation_tells_what_cannot_be() -> None:
     async with FakeBroker() as broker:
         told = await broker.controller.auto_create(["good", "bad name"])
-        assert told == {"bad name": ErrorCode.INVALID_TOPIC_EXCEPTION}
+        assert told["good"] is None
+        refused = told["bad name"]
+        assert refused is not None
+        assert refused.code is ErrorCode.INVALID_TOPIC_EXCEPTION
         assert set(broker.metadata.topics) == {"good"}
 
 
 async def test_internal_topics_are_made_as_their_keys_say() -> None:
     async with FakeBroker({"offsets.topic.num.partitions": "7", "offsets.topic.segment.bytes": "2000000"}) as broker:
-        assert await broker.controller.auto_create(["__consumer_offsets", "__transaction_state", "__share_group_state"]) == {}
+        names = ["__consumer_offsets", "__transaction_state", "__share_group_state"]
+        assert await broker.controller.auto_create(names) == dict.fromkeys(names)
         topic = broker.metadata.topics["__consumer_offsets"]
         assert topic.is_internal
         assert [state.replicas for state in topic.partitions] == [(1,)] * 7

@@ -112,10 +112,10 @@ class Administration:
             return self._core.create_topics(requests)[0]
         return await self._run(lambda: self._core.create_topics(requests))
 
-    async def auto_create(self, names: Iterable[str]) -> dict[str, ErrorCode]:
+    async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
         """Make the topics that are missing, with the broker's defaults or as the internal topics they are.
 
-        Returns the code of each topic that cannot be made. Racing calls all succeed. Does not look at auto.create.topics.enable:
+        Returns None for each topic that then exists. Racing calls all succeed. Does not look at auto.create.topics.enable:
         that is the caller's to ask.
         """
         wanted = tuple(names)

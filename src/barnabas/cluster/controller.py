@@ -135,12 +135,14 @@ class Controller:
         plan = PlanBuilder(self.versions)
         return self._topics(plan).create(requests), plan.build()
 
-    def auto_create(self, names: Iterable[str]) -> tuple[dict[str, ErrorCode], Plan]:
-        """Make the topics that are missing; the code of each that cannot be made."""
-        missing = [name for name in dict.fromkeys(names) if name not in self.image.topics]
+    def auto_create(self, names: Iterable[str]) -> tuple[dict[str, KafkaError | None], Plan]:
+        """Make the topics that are missing; None for each that then exists."""
+        told: dict[str, KafkaError | None] = dict.fromkeys(names)
+        missing = [name for name in told if name not in self.image.topics]
         requests = [internal_topic(name, self.config, alone=self._alone) or NewTopic(name) for name in missing]
         outcomes, plan = self.create_topics(requests)
-        return {outcome.name: outcome.error.code for outcome in outcomes if outcome.error is not None}, plan
+        told.update((outcome.name, outcome.error) for outcome in outcomes)
+        return told, plan
 
     def delete_topics(self, requests: Sequence[tuple[str | None, UUID]]) -> tuple[list[DeleteOutcome], Plan]:
         """Delete topics, each named or with its id."""
