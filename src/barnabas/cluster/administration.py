@@ -98,6 +98,15 @@ class Administration:
             self._commit_now(self._core.bump_leader_epochs())
         self._commit_now(self._core.register(registration))
 
+    @property
+    def deleted_topics(self) -> set[UUID]:
+        """Topics that were deleted just before a crash: logs of theirs are to go."""
+        return self._core.deleted_topics
+
+    def forget_deleted_topics(self) -> None:
+        """Their logs are gone. Blocks for a commit: call it before serving."""
+        self._commit_now(self._core.forget_deleted_topics())
+
     async def close(self) -> None:
         """Finish the commands under way and end the store's session."""
         self._closed = True
@@ -167,8 +176,21 @@ class Administration:
                     self._stale = True
                     continue
                 await self._apply(self._core.committed(plan))
+                if plan.delta.deleted_topics:
+                    await self._forget_deleted_topics()
                 return answer
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the metadata changed too often meanwhile")
+
+    async def _forget_deleted_topics(self) -> None:
+        """The logs of deleted topics are out of use; should this fail, the next start or deletion does it."""
+        plan = self._core.forget_deleted_topics()
+        try:
+            await self._commit(plan)
+        except (StoreConflict, KafkaError) as error:
+            self._stale = True
+            logger.warning("event=deletions-not-forgotten detail=%r", str(error))
+        else:
+            self._core.committed(plan)
 
     async def _commit(self, plan: Plan) -> None:
         if not plan.operations:

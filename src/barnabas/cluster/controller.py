@@ -88,6 +88,18 @@ class Controller:
                 self.config = instruction.config
         return plan.instructions
 
+    @property
+    def deleted_topics(self) -> set[UUID]:
+        """Topics whose deletion is written down and may not be carried out everywhere."""
+        return {UUID(path.removeprefix(records.DELETED_TOPICS)) for path in self.versions.under(records.DELETED_TOPICS)}
+
+    def forget_deleted_topics(self) -> Plan:
+        """No log of them is left."""
+        plan = PlanBuilder(self.versions)
+        for topic_id in self.deleted_topics:
+            plan.remove(records.deleted_topic_path(topic_id))
+        return plan.build()
+
     # Joining
 
     def set_cluster_id(self, cluster_id: str) -> Plan:

@@ -24,6 +24,10 @@ class Versions:
     def expected(self, path: str) -> int:
         return self._of.get(path, ABSENT)
 
+    def under(self, prefix: str) -> list[str]:
+        """The paths that begin with `prefix`."""
+        return [path for path in self._of if path.startswith(prefix)]
+
     def learn(self, operations: Iterable[Operation]) -> None:
         """The operations were committed."""
         for operation in operations:
@@ -88,6 +92,7 @@ class PlanBuilder:
         for path, _ in records.chunks_of(topic):
             self.remove(path)
         self.remove(records.config_path((ResourceType.TOPIC, topic.name)))
+        self.put(records.deleted_topic_path(topic.topic_id), records.encode(topic.name))
         self._deleted.append(topic.name)
 
     def set_config(self, resource: Resource, settings: Mapping[str, str]) -> None:

@@ -7,6 +7,7 @@
     /topics/<name>                    a topic's id and its number of partitions
     /partitions/<name>/<chunk>        states of CHUNK partitions, in order
     /configs/<type>/<name>            settings of a resource
+    /deleted-topics/<id>              the name of a topic that is gone, until no broker has a log of it
     /producer-ids                     the first producer id that no broker has been given
 
 Values are JSON: they are few, written rarely, and people repair them by hand. Names that may hold any character are escaped as
@@ -36,6 +37,7 @@ BROKERS = "/brokers/"
 TOPICS = "/topics/"
 PARTITIONS = "/partitions/"
 CONFIGS = "/configs/"
+DELETED_TOPICS = "/deleted-topics/"
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
@@ -57,6 +59,10 @@ def chunk_path(name: str, chunk: int) -> str:
 def config_path(resource: Resource) -> str:
     kind, name = resource
     return f"{CONFIGS}{kind.name.lower()}/{escape(name) if name else '%'}"
+
+
+def deleted_topic_path(topic_id: UUID) -> str:
+    return f"{DELETED_TOPICS}{topic_id}"
 
 
 def escape(name: str) -> str:

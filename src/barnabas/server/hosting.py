@@ -43,8 +43,14 @@ class Hosting:
                 if found is None:
                     found = broker.logs.create(topic.name, index, topic.topic_id, config)
                 self._host(found, state.leader_epoch)
+        deleted = broker.controller.deleted_topics
         for stray in [each for each in broker.logs.logs() if broker.partitions.get(each.topic, each.partition) is None]:
-            log.warning("a log that the metadata does not know stays untouched directory=%s", stray.directory)
+            if stray.topic_id in deleted:
+                log.info("finishing the deletion of a topic topic=%s partition=%d", stray.topic, stray.partition)
+                broker.logs.delete(stray.topic, stray.partition).remove()
+            else:
+                log.warning("a log that the metadata does not know stays untouched directory=%s", stray.directory)
+        broker.controller.forget_deleted_topics()
 
     async def apply(self, instructions: Sequence[Instruction]) -> None:
         """Carry out `instructions` in their order."""

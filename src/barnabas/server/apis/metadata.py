@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
@@ -61,7 +61,7 @@ def _look_up(
     wanted: MetadataRequestTopic,
     context: RequestContext,
     request: MetadataRequest,
-    failed: dict[str, ErrorCode],
+    failed: dict[str, KafkaError | None],
 ) -> MetadataResponseTopic:
     if wanted.name is None or wanted.topic_id != ZERO_UUID:
         topic = metadata.topic_by_id(wanted.topic_id)
@@ -71,8 +71,8 @@ def _look_up(
     topic = metadata.topic(wanted.name)
     if topic is not None:
         return _describe(topic, request)
-    code = failed.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return MetadataResponseTopic(error_code=code, name=wanted.name)
+    error = failed.get(wanted.name)
+    return MetadataResponseTopic(error_code=error.code if error else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=wanted.name)
 
 
 def _describe(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
