@@ -19,7 +19,8 @@ def admin(broker: Broker) -> AdminClient:
 
 def test_a_crash_between_the_decision_and_the_folders_is_made_good_at_the_next_start() -> None:
     with Broker() as broker:
-        for future in admin(broker).create_topics([NewTopic("kept", 1, 1), NewTopic("gone", 2, 1)]).values():
+        client = admin(broker)
+        for future in client.create_topics([NewTopic("kept", 1, 1), NewTopic("gone", 2, 1)]).values():
             future.result(10)
         broker.kill()
         store = EmbeddedStore(broker.data_dir)
@@ -41,7 +42,8 @@ def test_a_crash_between_the_decision_and_the_folders_is_made_good_at_the_next_s
 
 def test_a_log_that_no_topic_explains_is_left_alone() -> None:
     with Broker() as broker:
-        admin(broker).create_topics([NewTopic("mine", 1, 1)])["mine"].result(10)
+        client = admin(broker)
+        client.create_topics([NewTopic("mine", 1, 1)])["mine"].result(10)
         broker.stop()
         (broker.data_dir / "mine-0").rename(broker.data_dir / "stranger-0")
         broker.start()
