@@ -8,11 +8,11 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from barnabas.protocol.records.record import Record, build_batch
-from barnabas.storage.files import OsFiles
 
 from barnabas.cli.dump import OFFSET_ENTRY, TIME_ENTRY, read_entries
+from barnabas.protocol.records.record import Record, build_batch
 from barnabas.storage import checkpoints
+from barnabas.storage.files import OsFiles
 from tests.cli.conftest import Command
 
 TOPIC_ID = UUID(int=7)

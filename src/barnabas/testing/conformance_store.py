@@ -6,8 +6,8 @@
             tree = MemoryTree()
             return lambda: MemoryStore(tree)
 
-`open_store()` opens a session with the same stored data each time. Stores that only one process may open (`several_sessions = False`)
-are closed before they are opened again.
+`open_store()` opens a session with the same stored data each time. Stores that only one process may open (`several_sessions =
+False`) are closed before they are opened again.
 """
 
 from __future__ import annotations
