@@ -1,4 +1,4 @@
-"""Our data source beside Spark's own connector: the same topic, the same machine, one after the other, rows a second and the ratio.
+"""Our data source beside Spark's own connector: the same topic on the same machine, taking turns; rows a second and the ratio.
 
     python bench/spark/compare.py --bootstrap 127.0.0.1:9092
 
@@ -11,14 +11,12 @@ The connector is the newest whose parts are all on Maven Central: of 4.0.1 to 4.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +33,7 @@ PARTS = {
     "org.apache.kafka:kafka-clients": "3.9.0",
     "org.apache.commons:commons-pool2": "2.12.0",
 }
+WAYS = ("batch, aggregated", "batch, noop", "stream, one batch", "stream, limited")
 TARGETS = {"batch, aggregated": 2.5, "stream, one batch": 1.3}
 
 
@@ -50,13 +49,11 @@ def main() -> None:
     with server(arguments.bootstrap) as bootstrap:
         topic = f"spark-bench-{arguments.records}-{arguments.size}-{arguments.partitions}"
         fill(bootstrap, topic, arguments)
-        common = ["--bootstrap", bootstrap, "--topic", topic, "--rows", str(arguments.records), "--rounds", str(arguments.rounds)]
-        results = {}
-        for name in ("barnabas", "kafka"):
-            if arguments.only in (None, name):
-                print(f"measuring {name} ...", file=sys.stderr, flush=True)
-                results[name] = measure(name, common)
-        report(results)
+        common = ["--bootstrap", bootstrap, "--topic", topic, "--rows", str(arguments.records)]
+        with ExitStack() as stack:
+            names = [name for name in ("barnabas", "kafka") if arguments.only in (None, name)]
+            sources = {name: stack.enter_context(source(name, common)) for name in names}
+            report(take_turns(sources, arguments.rounds))
 
 
 @contextmanager
@@ -99,18 +96,40 @@ def fill(bootstrap: str, topic: str, arguments: argparse.Namespace) -> None:
     producer.flush()
 
 
-def measure(name: str, common: list[str]) -> dict[str, list[float]]:
+@contextmanager
+def source(name: str, common: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A session that measures what it is told to."""
     command = [sys.executable if name == "barnabas" else str(connector_python()), str(Path(__file__).with_name("measure.py"))]
     command += ["--format", name, *common, *(["--jars", str(connector_jars())] if name == "kafka" else [])]
-    environment = dict(os.environ)
-    environment["PYTHONPATH"] = str(ROOT / "src") if name == "barnabas" else ""
-    began = time.perf_counter()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-4000:]}")
-    print(f"  took {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-    found: dict[str, list[float]] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
+    environment = dict(os.environ, PYTHONPATH=str(ROOT / "src") if name == "barnabas" else "")
+    print(f"starting {name} ...", file=sys.stderr, flush=True)
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        ask(process, None)
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def ask(process: subprocess.Popen[str], way: str | None) -> str:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    if way is not None:
+        process.stdin.write(way + "\n")
+        process.stdin.flush()
+    answer = process.stdout.readline().strip()
+    if not answer:
+        raise SystemExit("a session ended before it answered; its errors are above")
+    return answer
+
+
+def take_turns(sources: dict[str, subprocess.Popen[str]], rounds: int) -> dict[str, dict[str, list[float]]]:
+    results: dict[str, dict[str, list[float]]] = {name: {} for name in sources}
+    for number in range(rounds):
+        for way in WAYS:
+            for name, process in sources.items():
+                results[name].setdefault(way, []).append(float(ask(process, way)))
+                print(f"round {number + 1}: {name:<10}{way:<20}{results[name][way][-1] / 1e6:6.2f}", file=sys.stderr, flush=True)
+    return results
 
 
 def connector_python() -> Path:

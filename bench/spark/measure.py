@@ -1,9 +1,11 @@
-"""Reads one topic in one way with one data source, and prints rows a second as JSON. Started by `compare.py`, under either PySpark."""
+"""Reads a topic with one data source, in the way that each line of standard input names, and prints rows a second.
+
+Started by `compare.py`, under either PySpark; the session lives on between the lines, so that two sources take turns.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -22,21 +24,18 @@ def main() -> None:
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--topic", required=True)
     parser.add_argument("--rows", type=int, required=True)
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jars", default="")
     parser.add_argument("--rows-a-trigger", type=int, default=500_000)
     arguments = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = session(arguments)
     ways = {"batch, aggregated": aggregated, "batch, noop": noop, "stream, one batch": stream, "stream, limited": limited}
-    found: dict[str, list[float]] = {}
     aggregated(spark, arguments)  # the first read in a session starts the workers
-    for _ in range(arguments.rounds):
-        for name, way in ways.items():
-            began = time.perf_counter()
-            way(spark, arguments)
-            found.setdefault(name, []).append(arguments.rows / (time.perf_counter() - began))
-    print(json.dumps(found), flush=True)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        began = time.perf_counter()
+        ways[line.strip()](spark, arguments)
+        print(arguments.rows / (time.perf_counter() - began), flush=True)
     spark.stop()
 
 

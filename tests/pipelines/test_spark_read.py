@@ -8,8 +8,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Producer
 
 from barnabas.client.blocking import BlockingClient
+from barnabas.client.errors import UnsupportedRequest
+from barnabas.client.plans import ANY_BROKER
+from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -142,3 +146,23 @@ def test_rows_and_windows_in_sql(spark: SparkSession, load: Callable[..., DataFr
         "from records group by 1 order by 1"
     ).collect()
     assert [(row.n, row.total) for row in rows] == [(60, sum(range(60))), (60, sum(range(60, 120)))]
+
+
+def test_transactions(load: Callable[..., DataFrame], topic: MakeTopic, kafka_server: str, client: BlockingClient) -> None:
+    client.topics()
+    try:
+        client.connection_to(ANY_BROKER).wire.version_of(AddPartitionsToTxnRequest)
+    except UnsupportedRequest:
+        pytest.skip("the server has no transactions")
+    name = topic()
+    producer = Producer({"bootstrap.servers": kafka_server, "transactional.id": name})
+    producer.init_transactions()
+    for i, end in enumerate([producer.commit_transaction, producer.abort_transaction, producer.commit_transaction]):
+        producer.begin_transaction()
+        for _ in range(3):
+            producer.produce(name, b"%d" % i)
+        producer.flush()
+        end()
+    committed = load(subscribe=name, kafka__isolation__level="read_committed").orderBy("offset").collect()
+    assert [(row.offset, row.value) for row in committed] == [(i, b"0") for i in range(3)] + [(i, b"2") for i in range(8, 11)]
+    assert len(load(subscribe=name).collect()) == 9

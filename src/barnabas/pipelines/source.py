@@ -1,6 +1,7 @@
 """The data source `barnabas` as Spark sees it: batch and stream, read and write. Thin; what is decided is decided elsewhere.
 
-Importing this module costs little: Spark does it on every look-up of a format. What tasks need is imported in the methods they run.
+Importing this module costs little (20 ms): Spark does it on every look-up of a format. What the driver and the tasks need is imported
+in the methods they run.
 
 Ugly: `streamWriter` and `writer` must name their parameters exactly as here, Spark passes them by name; and Spark hands over options with
 names in lower case.
@@ -17,12 +18,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from barnabas.pipelines.offsets import OffsetRange, OptionError, from_json, to_json
 from barnabas.pipelines.options import ReadOptions, include_headers, read_options
-from barnabas.pipelines.planner import Planner
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql.types import StructType
 
+    from barnabas.pipelines.planner import Planner
     from barnabas.pipelines.reading import ReadTask
     from barnabas.pipelines.sink import BatchWriter, StreamWriter
 
@@ -105,6 +106,8 @@ class TopicReader(DataSourceReader):
         self._options = read_options(options, streaming=False)
 
     def partitions(self) -> Sequence[InputPartition]:
+        from barnabas.pipelines.planner import Planner
+
         planner = Planner(self._options)
         try:
             return _tasks(self._options, planner.batch_ranges())
@@ -127,6 +130,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def planner(self) -> Planner:
+        from barnabas.pipelines.planner import Planner
+
         if self._planner is None:
             self._planner = Planner(self._options)
         return self._planner
