@@ -19,7 +19,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,13 @@ WEATHER_SCHEMA = "origin string, time_hour timestamp, wind_speed double, precip 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far the query is. `watermark` is the text of a UTC time, empty before the first batch."""
+    """How far the query is. `watermark` is the text of a UTC time, empty before the first batch; `doing` is in Spark's words."""
 
     batches: int
     rows: int
     windows: int
     watermark: str
+    doing: str = ""
 
 
 def start(spark: SparkSession, bootstrap: str, checkpoint: Path, *, available_now: bool = False) -> StreamingQuery:
@@ -160,7 +161,7 @@ def follow(query: StreamingQuery, report: Callable[[Status], None], should_stop:
                 if progress["batchId"] > last_batch and "addBatch" in progress["durationMs"]:
                     last_batch = progress["batchId"]
                     status = _after(status, progress)
-                    report(status)
+            report(replace(status, doing=query.status["message"]))
             ended = ended or should_stop(status)
         return status
     finally:

@@ -91,10 +91,11 @@ class Board:
             if now_s - self._plain_at_s < PLAIN_INTERVAL_S:
                 return
             self._plain_at_s = now_s
-            news = [task for task in self._tasks if task.completed and task.text() != task.shown]
+            news = [task for task in self._tasks if (task.completed or task.words) and task.text() != task.shown]
             for task in news:
                 task.shown = task.text()
-        self.step("; ".join(task.shown for task in news))
+        if news:
+            self.step("; ".join(task.shown for task in news))
 
     def __enter__(self) -> Self:
         self._progress.start()

@@ -28,7 +28,7 @@ from demo.data import Slice
 from demo.pipeline import Status
 from demo.progress import Board
 from demo.session import spark_session
-from demo.steps import Producers, reporter
+from demo.steps import Producers, reporter, stop_signals
 from demo.watch import Worst, watch
 
 
@@ -100,13 +100,16 @@ class Streams:
         closed = self._settings.part.closing - pd.Timedelta(pipeline.WATERMARK_DELAY)
 
         def is_closed(status: Status) -> bool:
+            if stopped.is_set():
+                raise KeyboardInterrupt
             producers.raise_failure()
             if watching.done():
                 watching.result()
             return bool(status.watermark) and pd.Timestamp(status.watermark) >= closed
 
         reference = producers.start_reference()
-        with spark_session(self._settings.work) as spark:
+        # From here on a signal is an event: an exception in the middle of a call to the JVM leaves a broken connection.
+        with spark_session(self._settings.work) as spark, stop_signals() as stopped:
             self._board.step("Spark is up")
             reference.result()
             query = pipeline.start(spark, self._bootstrap, self._settings.work / "checkpoint")

@@ -14,8 +14,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+
+from demo.data import DemoError
 
 WORKER_DAEMON = "barnabas.pipelines.daemon"  # workers that have the decoder in memory before they are forked
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -32,7 +36,11 @@ appender.file.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
 
 
 def open_session(work: Path) -> SparkSession:
-    """A session whose log is `work`/spark.log."""
+    """A session whose log is `work`/spark.log; what its processes write to standard error is in `work`/spark.err.
+
+    Raises:
+        DemoError: Java did not start.
+    """
     work.mkdir(parents=True, exist_ok=True)
     log_settings = work / "log4j2.properties"
     log_settings.write_text(LOG_SETTINGS.format(path=work / "spark.log"))
@@ -50,10 +58,22 @@ def open_session(work: Path) -> SparkSession:
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         **({"spark.python.daemon.module": WORKER_DAEMON} if find_spec(WORKER_DAEMON) else {}),
     }
-    builder = SparkSession.builder.master("local[2]").appName("barnabas demo")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    conf = SparkConf().setMaster("local[2]").setAppName("barnabas demo").setAll(list(settings.items()))
+    _launch_java(conf, work / "spark.err")
+    return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def _launch_java(conf: SparkConf, errors: Path) -> None:
+    """Start the JVM that the session will find: out of reach of the terminal's signals, so that it is there to be stopped in order.
+
+    It ends by itself when its standard input does, that is when this process is gone in whatever way.
+    """
+    with errors.open("wb") as output:
+        try:
+            SparkContext._gateway = launch_gateway(conf, {"start_new_session": True, "stderr": output})  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError as error:
+            raise DemoError(f"Spark did not start (is there a Java 17 or later?): {errors.read_text()[-2000:]}") from error
+    SparkContext._jvm = SparkContext._gateway.jvm
 
 
 def close_session(spark: SparkSession) -> None:

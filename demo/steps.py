@@ -63,10 +63,9 @@ class Producers:
             if future.done():
                 future.result()
 
-    def wait(self) -> None:
-        """Until all is published; the first failure is raised at once."""
-        for future in as_completed(self._futures):
-            future.result()
+    def wait(self) -> int:
+        """Wait until all is published, and return how many records; the first failure is raised at once."""
+        return sum(future.result() for future in as_completed(self._futures))
 
 
 def publish_all(bootstrap: str, part: Slice, days_per_second: float, board: Board, *, again: bool) -> None:
@@ -77,7 +76,7 @@ def publish_all(bootstrap: str, part: Slice, days_per_second: float, board: Boar
         try:
             producers.start_reference()
             producers.start_streams(days_per_second)
-            producers.wait()
+            board.step(f"{producers.wait():,} records are published")
         finally:
             producers.stop.set()
 
@@ -98,7 +97,7 @@ def reporter(board: Board) -> Callable[[Status], None]:
     rows, windows = board.task("pipeline: records read"), board.task("pipeline: windows out")
 
     def report(status: Status) -> None:
-        rows.update(status.rows, f"micro-batch {status.batches}")
+        rows.update(status.rows, f"in {status.batches} micro-batches" if status.batches else status.doing.lower())
         windows.update(status.windows, f"up to {status.watermark[:10]}" if status.watermark else "")
 
     return report

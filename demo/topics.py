@@ -20,6 +20,7 @@ WEATHER = "weather"
 RESULTS = "carrier-delays"
 REFERENCE = {"airlines": "carrier", "airports": "faa", "planes": "tailnum"}  # topic -> the column that is its key
 TIMEOUT_S = 30.0
+WARNINGS = 4  # of librdkafka's log, by syslog's numbers; it is chatty when a client is closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def create_topics(bootstrap: str, *, again: bool = False) -> None:
     Raises:
         DemoError: topics of an earlier run are there and `again` is not set.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": WARNINGS})
     present = _present(admin)
     if present and not again:
         raise DemoError(
