@@ -23,6 +23,7 @@ from typing import Protocol, cast
 
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
+from barnabas.server.apis.repeated_produce import RepeatedProduce
 from barnabas.server.outbox import Outbox, Part, hold
 
 log = logging.getLogger(__name__)
@@ -102,6 +103,7 @@ class Connection(asyncio.BufferedProtocol):
         self._paused_for: set[str] = set()
         self._backlog: bytes = b""  # frames received while reading was paused
         self._working = False
+        self.repeated = RepeatedProduce()
         self.closed = False
 
     @property

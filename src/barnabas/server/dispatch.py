@@ -64,6 +64,9 @@ class RequestDispatcher:
             ProtocolError: the connection cannot go on.
         """
         started = time.perf_counter_ns()
+        if connection.repeated.take(self._broker, connection, frame):
+            self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
+            return
         header = read_request_header(frame)
         api_key, version = header.api_key, header.api_version
         first, last = self._versions(api_key)

@@ -23,17 +23,15 @@ LOOP_LAG_INTERVAL_MS = 100
 class Histogram:
     """Counts by power of two of microseconds."""
 
-    __slots__ = ("buckets", "count", "sum_ns")
+    __slots__ = ("buckets", "sum_ns")
 
     def __init__(self) -> None:
         self.buckets = [0] * LATENCY_BUCKETS
-        self.count = 0
         self.sum_ns = 0
 
-    def observe(self, nanoseconds: int) -> None:
-        self.count += 1
-        self.sum_ns += nanoseconds
-        self.buckets[min((nanoseconds // 1000).bit_length(), LATENCY_BUCKETS - 1)] += 1
+    @property
+    def count(self) -> int:
+        return sum(self.buckets)
 
     def cumulative(self) -> list[tuple[str, float]]:
         """Pairs of upper bound in seconds and count, as Prometheus has them."""
@@ -60,7 +58,9 @@ class Metrics:
         found = self.requests.get(api_key)
         if found is None:
             found = self.requests[api_key] = Histogram()
-        found.observe(nanoseconds)
+        found.sum_ns += nanoseconds
+        power = (nanoseconds // 1000).bit_length()
+        found.buckets[power if power < LATENCY_BUCKETS else LATENCY_BUCKETS - 1] += 1
 
     def observe_loop_lag(self, lag_ms: float) -> None:
         self.loop_lag_ms = lag_ms

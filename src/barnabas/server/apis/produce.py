@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.errors import ErrorCode, InvalidRecordError, KafkaError, ProtocolError, StorageError
+from barnabas.errors import ErrorCode, KafkaError, ProtocolError, StorageError
 from barnabas.protocol.produce import (
     FIRST_TOPIC_ID_VERSION,
     PartitionAnswer,
@@ -18,15 +18,16 @@ from barnabas.protocol.produce import (
     read_produce,
     write_produce_answer,
 )
+from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, refused
+from barnabas.server.apis.repeated_produce import learn
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
-    from barnabas.server.connection import Answer, Connection
+    from barnabas.server.connection import Connection
 
 log = logging.getLogger(__name__)
 ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
-Topics = list[tuple[bytes, list[PartitionAnswer]]]
 
 
 def handle_produce(
@@ -47,15 +48,17 @@ def handle_produce(
     for key, records in head.topics:
         partitions = find(key)
         if partitions is None:
-            answers.append((key, [_refused(p.partition, KafkaError(unknown)) for p in records]))
+            answers.append((key, [refused(p.partition, KafkaError(unknown)) for p in records]))
         else:
             answers.append((key, [_append(broker, partitions, p, now_ms, head.acks, waiting) for p in records]))
     if head.acks == ACKS_NONE:
         _check_unanswered(answers)
     elif not waiting:
         connection.send([write_produce_answer(version, correlation_id, answers)])
+        if not any(answer.error_code for _, partitions in answers for answer in partitions):
+            learn(broker, connection, frame, version, head)
     else:
-        _DelayedProduce(broker, connection, version, correlation_id, answers, waiting, head.timeout_ms)
+        DelayedProduce(broker, connection, version, correlation_id, answers, waiting, head.timeout_ms)
 
 
 def _append(
@@ -68,7 +71,7 @@ def _append(
 ) -> PartitionAnswer:
     partition = partitions.get(request.partition)
     if partition is None:
-        return _refused(request.partition, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        return refused(request.partition, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     records = request.records
     try:
         if partition.topic in broker.internal_topics:
@@ -77,81 +80,21 @@ def _append(
             raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
         result = partition.append_as_leader(records, now_ms)
     except KafkaError as error:
-        return _refused(request.partition, error)
+        return refused(request.partition, error)
     except StorageError as error:
         log.error("append failed topic=%s partition=%d error=%s", partition.topic, partition.index, error)
-        return _refused(request.partition, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+        return refused(request.partition, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     broker.metrics.bytes_in += len(records)
     if acks == ACKS_ALL and not partition.is_committed(result.last_offset):
         waiting.append((partition, result.last_offset))
     return PartitionAnswer(request.partition, 0, result.first_offset, result.log_append_time_ms, result.log_start_offset)
 
 
-def _refused(partition: int, error: KafkaError) -> PartitionAnswer:
-    record_errors = error.record_errors if isinstance(error, InvalidRecordError) else ()
-    return PartitionAnswer(partition, error.code, -1, -1, -1, error.message, record_errors)
-
-
 def _refuse_all(head: ProduceHead, code: ErrorCode) -> Topics:
-    return [(key, [_refused(p.partition, KafkaError(code)) for p in partitions]) for key, partitions in head.topics]
+    return [(key, [refused(p.partition, KafkaError(code)) for p in partitions]) for key, partitions in head.topics]
 
 
 def _check_unanswered(answers: Topics) -> None:
     failed = [answer for _, partitions in answers for answer in partitions if answer.error_code]
     if failed:
         raise ProtocolError(f"a produce request with acks=0 failed with {ErrorCode(failed[0].error_code).name}")
-
-
-class _DelayedProduce:
-    """An acks=all request that waits for the high watermark."""
-
-    def __init__(
-        self,
-        broker: Broker,
-        connection: Connection,
-        version: int,
-        correlation_id: int,
-        answers: Topics,
-        waiting: list[tuple[Partition, int]],
-        timeout_ms: int,
-    ) -> None:
-        self._connection = connection
-        self._version = version
-        self._correlation_id = correlation_id
-        self._answers = answers
-        self._left = len(waiting)
-        self._place: Answer = connection.expect_answer()
-        self._timer = broker.loop.call_later(max(timeout_ms, 0) / 1000, self._timed_out)
-        self._done = False
-        for partition, last_offset in waiting:
-            partition.wait_committed(last_offset, self._make_callback(partition, last_offset))
-
-    def _make_callback(self, partition: Partition, last_offset: int):  # type: ignore[no-untyped-def]
-        def settled(error: KafkaError | None) -> None:
-            if self._done:
-                return
-            if error is not None:
-                self._fail(partition, error)
-            self._left -= 1
-            if not self._left:
-                self._answer()
-
-        return settled
-
-    def _fail(self, partition: Partition, error: KafkaError) -> None:
-        keys = (partition.topic.encode(), partition.topic_id.bytes)
-        for key, answers in self._answers:
-            if key in keys:
-                answers[:] = [_refused(a.partition, error) if a.partition == partition.index else a for a in answers]
-
-    def _timed_out(self) -> None:
-        timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        self._answers = [
-            (k, [a if a.error_code else _refused(a.partition, timed_out) for a in answers]) for k, answers in self._answers
-        ]
-        self._answer()
-
-    def _answer(self) -> None:
-        self._done = True
-        self._timer.cancel()
-        self._connection.complete(self._place, [write_produce_answer(self._version, self._correlation_id, self._answers)])
