@@ -53,7 +53,7 @@ class FieldFacts:
 class ClassFacts:
     name: str
     fields: dict[str, FieldFacts] = dataclasses.field(default_factory=dict)
-    order: dict[str, set[str]] = dataclasses.field(default_factory=dict)  # field -> those before it
+    order: dict[str, list[str]] = dataclasses.field(default_factory=dict)  # field -> those before it
     versions: list[int] = dataclasses.field(default_factory=list)
     flexible: list[int] = dataclasses.field(default_factory=list)
 
@@ -119,9 +119,9 @@ def collect(schema: type, version: int, known: dict[str, ClassFacts]) -> str:
         if nullable and wire_type not in {"uuid", "int64"}:
             found.nullable.append(version)
         found.default = render_default(field, wire_type, is_array=is_array) or found.default
-        facts.order.setdefault(name, set())
-        if previous is not None:
-            facts.order[name].add(previous)
+        before = facts.order.setdefault(name, [])
+        if previous is not None and previous not in before:
+            before.append(previous)
         previous = name
     return schema.__name__
 
@@ -189,7 +189,7 @@ def disambiguate(request: dict[str, ClassFacts], response: dict[str, ClassFacts]
 def bottom_up(known: dict[str, ClassFacts]) -> list[ClassFacts]:
     """Classes in an order in which each one's items come before it."""
     by_name = {facts.name: facts for facts in known.values()}
-    uses = {facts.name: {f.item for f in facts.fields.values() if f.item} for facts in known.values()}
+    uses = {facts.name: [f.item for f in facts.fields.values() if f.item] for facts in known.values()}
     return [by_name[name] for name in TopologicalSorter(uses).static_order()]
 
 

@@ -8,6 +8,22 @@ from typing import ClassVar
 from barnabas.protocol.message import FieldSpec, Message
 
 
+class ScramCredentialDeletion(Message):
+    __slots__ = (
+        "name",
+        "mechanism",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("mechanism", "int8", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, name: str = "", mechanism: int = 0) -> None:
+        self.name: str = name
+        self.mechanism: int = mechanism
+
+
 class ScramCredentialUpsertion(Message):
     __slots__ = (
         "name",
@@ -33,22 +49,6 @@ class ScramCredentialUpsertion(Message):
         self.iterations: int = iterations
         self.salt: bytes = salt
         self.salted_password: bytes = salted_password
-
-
-class ScramCredentialDeletion(Message):
-    __slots__ = (
-        "name",
-        "mechanism",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("mechanism", "int8", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, name: str = "", mechanism: int = 0) -> None:
-        self.name: str = name
-        self.mechanism: int = mechanism
 
 
 class AlterUserScramCredentialsRequest(Message):

@@ -24,25 +24,6 @@ class ApiVersionsRequest(Message):
         self.client_software_version: str = client_software_version
 
 
-class FinalizedFeatureKey(Message):
-    __slots__ = (
-        "name",
-        "max_version_level",
-        "min_version_level",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 4, 3
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 3, 32767, 32767, 32767, None, None),
-        ("max_version_level", "int16", False, 3, 32767, 32767, 32767, None, None),
-        ("min_version_level", "int16", False, 3, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, name: str = "", max_version_level: int = 0, min_version_level: int = 0) -> None:
-        self.name: str = name
-        self.max_version_level: int = max_version_level
-        self.min_version_level: int = min_version_level
-
-
 class ApiVersion(Message):
     __slots__ = (
         "api_key",
@@ -79,6 +60,25 @@ class SupportedFeatureKey(Message):
         self.name: str = name
         self.min_version: int = min_version
         self.max_version: int = max_version
+
+
+class FinalizedFeatureKey(Message):
+    __slots__ = (
+        "name",
+        "max_version_level",
+        "min_version_level",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 3, 4, 3
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 3, 32767, 32767, 32767, None, None),
+        ("max_version_level", "int16", False, 3, 32767, 32767, 32767, None, None),
+        ("min_version_level", "int16", False, 3, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, name: str = "", max_version_level: int = 0, min_version_level: int = 0) -> None:
+        self.name: str = name
+        self.max_version_level: int = max_version_level
+        self.min_version_level: int = min_version_level
 
 
 class ApiVersionsResponse(Message):

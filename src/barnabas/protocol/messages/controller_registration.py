@@ -9,25 +9,6 @@ from uuid import UUID
 from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 
-class Feature(Message):
-    __slots__ = (
-        "name",
-        "min_supported_version",
-        "max_supported_version",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("min_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("max_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, name: str = "", min_supported_version: int = 0, max_supported_version: int = 0) -> None:
-        self.name: str = name
-        self.min_supported_version: int = min_supported_version
-        self.max_supported_version: int = max_supported_version
-
-
 class Listener(Message):
     __slots__ = (
         "name",
@@ -48,6 +29,25 @@ class Listener(Message):
         self.host: str = host
         self.port: int = port
         self.security_protocol: int = security_protocol
+
+
+class Feature(Message):
+    __slots__ = (
+        "name",
+        "min_supported_version",
+        "max_supported_version",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("min_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("max_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, name: str = "", min_supported_version: int = 0, max_supported_version: int = 0) -> None:
+        self.name: str = name
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
 
 
 class ControllerRegistrationRequest(Message):

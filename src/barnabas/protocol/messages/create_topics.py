@@ -9,22 +9,6 @@ from uuid import UUID
 from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 
-class CreatableTopicConfig(Message):
-    __slots__ = (
-        "name",
-        "value",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("name", "string", False, 2, 32767, 32767, 32767, None, None),
-        ("value", "string", False, 2, 32767, 2, 32767, None, None),
-    )
-
-    def __init__(self, *, name: str = "", value: str | None = "") -> None:
-        self.name: str = name
-        self.value: str | None = value
-
-
 class CreatableReplicaAssignment(Message):
     __slots__ = (
         "partition_index",
@@ -39,6 +23,22 @@ class CreatableReplicaAssignment(Message):
     def __init__(self, *, partition_index: int = 0, broker_ids: Sequence[int] = ()) -> None:
         self.partition_index: int = partition_index
         self.broker_ids: Sequence[int] = broker_ids
+
+
+class CreatableTopicConfig(Message):
+    __slots__ = (
+        "name",
+        "value",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 2, 7, 5
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("name", "string", False, 2, 32767, 32767, 32767, None, None),
+        ("value", "string", False, 2, 32767, 2, 32767, None, None),
+    )
+
+    def __init__(self, *, name: str = "", value: str | None = "") -> None:
+        self.name: str = name
+        self.value: str | None = value
 
 
 class CreatableTopic(Message):

@@ -9,22 +9,6 @@ from uuid import UUID
 from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 
 
-class ReplicaState(Message):
-    __slots__ = (
-        "replica_id",
-        "replica_epoch",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 15, 18, 15
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("replica_id", "int32", False, 15, 32767, 32767, 32767, None, None),
-        ("replica_epoch", "int64", False, 15, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, replica_id: int = -1, replica_epoch: int = -1) -> None:
-        self.replica_id: int = replica_id
-        self.replica_epoch: int = replica_epoch
-
-
 class ForgottenTopic(Message):
     __slots__ = (
         "topic",
@@ -42,6 +26,22 @@ class ForgottenTopic(Message):
         self.topic: str = topic
         self.topic_id: UUID = topic_id
         self.partitions: Sequence[int] = partitions
+
+
+class ReplicaState(Message):
+    __slots__ = (
+        "replica_id",
+        "replica_epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 15, 18, 15
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("replica_id", "int32", False, 15, 32767, 32767, 32767, None, None),
+        ("replica_epoch", "int64", False, 15, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, replica_id: int = -1, replica_epoch: int = -1) -> None:
+        self.replica_id: int = replica_id
+        self.replica_epoch: int = replica_epoch
 
 
 class FetchPartition(Message):
@@ -191,22 +191,6 @@ class NodeEndpoint(Message):
         self.rack: str | None = rack
 
 
-class EpochEndOffset(Message):
-    __slots__ = (
-        "epoch",
-        "end_offset",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
-        ("end_offset", "int64", False, 12, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, epoch: int = -1, end_offset: int = -1) -> None:
-        self.epoch: int = epoch
-        self.end_offset: int = end_offset
-
-
 class AbortedTransaction(Message):
     __slots__ = (
         "producer_id",
@@ -223,20 +207,20 @@ class AbortedTransaction(Message):
         self.first_offset: int = first_offset
 
 
-class SnapshotId(Message):
+class EpochEndOffset(Message):
     __slots__ = (
-        "end_offset",
         "epoch",
+        "end_offset",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("end_offset", "int64", False, 12, 32767, 32767, 32767, None, None),
         ("epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
+        ("end_offset", "int64", False, 12, 32767, 32767, 32767, None, None),
     )
 
-    def __init__(self, *, end_offset: int = -1, epoch: int = -1) -> None:
-        self.end_offset: int = end_offset
+    def __init__(self, *, epoch: int = -1, end_offset: int = -1) -> None:
         self.epoch: int = epoch
+        self.end_offset: int = end_offset
 
 
 class LeaderIdAndEpoch(Message):
@@ -253,6 +237,22 @@ class LeaderIdAndEpoch(Message):
     def __init__(self, *, leader_id: int = -1, leader_epoch: int = -1) -> None:
         self.leader_id: int = leader_id
         self.leader_epoch: int = leader_epoch
+
+
+class SnapshotId(Message):
+    __slots__ = (
+        "end_offset",
+        "epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 12, 18, 12
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("end_offset", "int64", False, 12, 32767, 32767, 32767, None, None),
+        ("epoch", "int32", False, 12, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, end_offset: int = -1, epoch: int = -1) -> None:
+        self.end_offset: int = end_offset
+        self.epoch: int = epoch
 
 
 class PartitionData(Message):

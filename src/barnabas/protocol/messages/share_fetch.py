@@ -159,6 +159,22 @@ class NodeEndpoint(Message):
         self.rack: str | None = rack
 
 
+class LeaderIdAndEpoch(Message):
+    __slots__ = (
+        "leader_id",
+        "leader_epoch",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("leader_id", "int32", False, 1, 32767, 32767, 32767, None, None),
+        ("leader_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+
+
 class AcquiredRecords(Message):
     __slots__ = (
         "first_offset",
@@ -176,22 +192,6 @@ class AcquiredRecords(Message):
         self.first_offset: int = first_offset
         self.last_offset: int = last_offset
         self.delivery_count: int = delivery_count
-
-
-class LeaderIdAndEpoch(Message):
-    __slots__ = (
-        "leader_id",
-        "leader_epoch",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 1, 2, 1
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("leader_id", "int32", False, 1, 32767, 32767, 32767, None, None),
-        ("leader_epoch", "int32", False, 1, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, leader_id: int = 0, leader_epoch: int = 0) -> None:
-        self.leader_id: int = leader_id
-        self.leader_epoch: int = leader_epoch
 
 
 class PartitionData(Message):

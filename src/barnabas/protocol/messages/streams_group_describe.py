@@ -40,6 +40,22 @@ class KeyValue(Message):
         self.value: str = value
 
 
+class Endpoint(Message):
+    __slots__ = (
+        "host",
+        "port",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, host: str = "", port: int = 0) -> None:
+        self.host: str = host
+        self.port: int = port
+
+
 class TaskOffset(Message):
     __slots__ = (
         "subtopology_id",
@@ -57,22 +73,6 @@ class TaskOffset(Message):
         self.subtopology_id: str = subtopology_id
         self.partition: int = partition
         self.offset: int = offset
-
-
-class Endpoint(Message):
-    __slots__ = (
-        "host",
-        "port",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, host: str = "", port: int = 0) -> None:
-        self.host: str = host
-        self.port: int = port
 
 
 class TaskIds(Message):

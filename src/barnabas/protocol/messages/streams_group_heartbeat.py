@@ -24,23 +24,20 @@ class RequestTaskIds(Message):
         self.partitions: Sequence[int] = partitions
 
 
-class TaskOffset(Message):
+class RequestEndpoint(Message):
     __slots__ = (
-        "subtopology_id",
-        "partition",
-        "offset",
+        "host",
+        "port",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
-        ("offset", "int64", False, 0, 32767, 32767, 32767, None, None),
+        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
     )
 
-    def __init__(self, *, subtopology_id: str = "", partition: int = 0, offset: int = 0) -> None:
-        self.subtopology_id: str = subtopology_id
-        self.partition: int = partition
-        self.offset: int = offset
+    def __init__(self, *, host: str = "", port: int = 0) -> None:
+        self.host: str = host
+        self.port: int = port
 
 
 class KeyValue(Message):
@@ -59,20 +56,23 @@ class KeyValue(Message):
         self.value: str = value
 
 
-class RequestEndpoint(Message):
+class TaskOffset(Message):
     __slots__ = (
-        "host",
-        "port",
+        "subtopology_id",
+        "partition",
+        "offset",
     )
     FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
     FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("host", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("port", "uint16", False, 0, 32767, 32767, 32767, None, None),
+        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partition", "int32", False, 0, 32767, 32767, 32767, None, None),
+        ("offset", "int64", False, 0, 32767, 32767, 32767, None, None),
     )
 
-    def __init__(self, *, host: str = "", port: int = 0) -> None:
-        self.host: str = host
-        self.port: int = port
+    def __init__(self, *, subtopology_id: str = "", partition: int = 0, offset: int = 0) -> None:
+        self.subtopology_id: str = subtopology_id
+        self.partition: int = partition
+        self.offset: int = offset
 
 
 class CopartitionGroup(Message):
@@ -262,22 +262,6 @@ class StreamsGroupHeartbeatRequest(Message):
         self.shutdown_application: bool = shutdown_application
 
 
-class ResponseTaskIds(Message):
-    __slots__ = (
-        "subtopology_id",
-        "partitions",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
-        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, subtopology_id: str = "", partitions: Sequence[int] = ()) -> None:
-        self.subtopology_id: str = subtopology_id
-        self.partitions: Sequence[int] = partitions
-
-
 class Status(Message):
     __slots__ = (
         "status_code",
@@ -292,6 +276,22 @@ class Status(Message):
     def __init__(self, *, status_code: int = 0, status_detail: str = "") -> None:
         self.status_code: int = status_code
         self.status_detail: str = status_detail
+
+
+class ResponseTaskIds(Message):
+    __slots__ = (
+        "subtopology_id",
+        "partitions",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("subtopology_id", "string", False, 0, 32767, 32767, 32767, None, None),
+        ("partitions", "int32", True, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, subtopology_id: str = "", partitions: Sequence[int] = ()) -> None:
+        self.subtopology_id: str = subtopology_id
+        self.partitions: Sequence[int] = partitions
 
 
 class ResponseEndpoint(Message):

@@ -9,22 +9,6 @@ from uuid import UUID
 from barnabas.protocol.message import ZERO_UUID, FieldSpec, Message
 
 
-class KRaftVersionFeature(Message):
-    __slots__ = (
-        "min_supported_version",
-        "max_supported_version",
-    )
-    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
-    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
-        ("min_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-        ("max_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
-    )
-
-    def __init__(self, *, min_supported_version: int = 0, max_supported_version: int = 0) -> None:
-        self.min_supported_version: int = min_supported_version
-        self.max_supported_version: int = max_supported_version
-
-
 class Listener(Message):
     __slots__ = (
         "name",
@@ -42,6 +26,22 @@ class Listener(Message):
         self.name: str = name
         self.host: str = host
         self.port: int = port
+
+
+class KRaftVersionFeature(Message):
+    __slots__ = (
+        "min_supported_version",
+        "max_supported_version",
+    )
+    FIRST_VERSION, LAST_VERSION, FIRST_FLEXIBLE_VERSION = 0, 0, 0
+    FIELDS: ClassVar[tuple[FieldSpec, ...]] = (
+        ("min_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+        ("max_supported_version", "int16", False, 0, 32767, 32767, 32767, None, None),
+    )
+
+    def __init__(self, *, min_supported_version: int = 0, max_supported_version: int = 0) -> None:
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
 
 
 class UpdateRaftVoterRequest(Message):
