@@ -141,9 +141,10 @@ class Broker:
     async def stop(self) -> None:
         """Stop as far as the start had come; the data folder is marked clean."""
         self.ready = False
-        await self._listeners.close()
+        self._listeners.close()
         for connection in list(self.connections):
             connection.close()
+        await self._listeners.wait_closed()
         await self._dispatcher.close()
         await self._timers.close()
         if self.http is not None:

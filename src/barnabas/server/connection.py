@@ -245,6 +245,10 @@ class Connection(asyncio.BufferedProtocol):
         except ProtocolError as error:
             self._fail(error)
             return
+        except Exception:  # a fault of ours must cost this connection only, and be seen
+            log.exception("request failed peer=%s", self.peer)
+            self.close()
+            return
         finally:
             self._working = False
         if position < end:

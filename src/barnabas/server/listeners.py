@@ -86,9 +86,13 @@ class Listeners:
         for server in self._servers:
             await server.start_serving()
 
-    async def close(self) -> None:
+    def close(self) -> None:
+        """Accept nobody any more."""
         for server in self._servers:
             server.close()
+
+    async def wait_closed(self) -> None:
+        """Wait for the end of the connections too, which are to be closed before."""
         for server in self._servers:
             await server.wait_closed()
 

@@ -8,9 +8,13 @@ from barnabas.server.listeners import close_idle
 from barnabas.server.timers import Timers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.server.broker import Broker
+    from barnabas.storage.garbage import Garbage
 
 IDLE_CHECK_MS = 1_000
+GARBAGE_CHECK_MS = 5_000
 
 
 def schedule(broker: Broker, timers: Timers) -> None:
@@ -27,15 +31,31 @@ def schedule(broker: Broker, timers: Timers) -> None:
         "starts",
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
+    timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
 
 
-async def _in_thread(broker: Broker, job: object) -> None:
-    await broker.loop.run_in_executor(broker.io_threads, job)  # type: ignore[arg-type]
+async def _in_thread(broker: Broker, job: Callable[[], None]) -> None:
+    await broker.loop.run_in_executor(broker.io_threads, job)
 
 
 async def _flush(broker: Broker) -> None:
-    await broker.loop.run_in_executor(broker.io_threads, broker.logs.checkpoint_recovery_points)
+    """Bring sealed segments to the disk, so that a crash leaves only the active ones to be read again, and write down how far."""
+    sealed = [(p.log, p.log.active_base_offset) for p in broker.partitions if p.log.active_base_offset > p.log.recovery_point]
+    for log, end in sealed:
+        await broker.loop.run_in_executor(broker.io_threads, log.flush, end)
+    await _in_thread(broker, broker.logs.checkpoint_recovery_points)
+
+
+def _remove_garbage(broker: Broker) -> None:
+    """Segments that are no longer part of a log go after `file.delete.delay.ms`; a broker that stops removes them at once."""
+    for partition in broker.partitions:
+        for garbage in partition.log.take_garbage():
+            broker.loop.call_later(partition.log.config.file_delete_delay_ms / 1000, _remove, broker, garbage)
+
+
+def _remove(broker: Broker, garbage: Garbage) -> None:
+    broker.loop.run_in_executor(broker.io_threads, garbage.remove)
 
 
 async def _checkpoint_high_watermarks(broker: Broker) -> None:

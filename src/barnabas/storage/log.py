@@ -467,6 +467,11 @@ class Log:
                     yield segment, position, header
 
     @property
+    def active_base_offset(self) -> int:
+        """Base offset of the segment that grows; everything below it is sealed."""
+        return self._bases[-1]
+
+    @property
     def first_offset(self) -> int:
         """Base offset of the oldest segment; `log_start_offset` is at or past it."""
         return self._bases[0]
