@@ -26,8 +26,15 @@ if TYPE_CHECKING:
 Messages = list[Any]  # of confluent_kafka.Message, whose every getter may be None by its types; records that came have all
 
 BATCH = 1_000
+END_WAIT_MS = 50  # the end of a partition shows in an empty answer, which a broker holds back this long
 WAIT_S = 0.25  # between two looks for Ctrl-C while nothing arrives
-CONFIG = {"enable.partition.eof": True, "enable.auto.offset.store": False, "auto.offset.reset": "earliest"}
+CONFIG = {
+    "enable.partition.eof": True,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "earliest",
+    # librdkafka waits a whole second before it looks again at a queue that was full; printing empties it sooner.
+    "fetch.queue.backoff.ms": 10,
+}
 
 
 class ByPartition:
@@ -185,7 +192,10 @@ def open_group(
         raise BadInput(
             "a group begins where it stopped; only --from earliest or latest is for its first time (see group reset-offsets)"
         )
-    consumer = connection.consumer({**CONFIG, "group.id": group, "auto.offset.reset": begin.kind.value})
+    settings: dict[str, Any] = {**CONFIG, "group.id": group, "auto.offset.reset": begin.kind.value}
+    if not follow:
+        settings["fetch.wait.max.ms"] = END_WAIT_MS
+    consumer = connection.consumer(settings)
     return consumer, ByGroup(consumer, list(topics), follow=follow, commit=commit)
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 READ_BYTES = 1 << 16
-ANY_PARTITION = -1
 POLL_EVERY = 256  # records between two looks at the confirmations; a look costs as much as a few records
 
 
@@ -39,6 +38,7 @@ class Sender:
 
     producer: Producer
     topic: str
+    refusals: tuple[type[Exception], ...]  # what the producer raises for a record that can never be sent
     sent: int = 0
     failed: int = 0
     first_error: str | None = None
@@ -46,18 +46,20 @@ class Sender:
 
     def send(self, record: Record) -> None:
         """Queue a record, waiting while the queue is full; raises Failure for one that can never be sent."""
-        from confluent_kafka import KafkaException
-
-        arguments: dict[str, Any] = {"headers": record.headers} if record.headers else {}
-        if record.timestamp_ms is not None:
-            arguments["timestamp"] = record.timestamp_ms
-        partition = ANY_PARTITION if record.partition is None else record.partition
+        key, value, headers, timestamp_ms, partition = record
+        arguments: dict[str, Any] = {}
+        if headers:
+            arguments["headers"] = headers
+        if timestamp_ms is not None:
+            arguments["timestamp"] = timestamp_ms
+        if partition is not None:
+            arguments["partition"] = partition
         while True:
             try:
-                self.producer.produce(self.topic, record.value, record.key, partition, **arguments)
+                self.producer.produce(self.topic, value, key, **arguments)
             except BufferError:
                 self.producer.poll(0.1)
-            except KafkaException as error:
+            except self.refusals as error:
                 raise Failure(f"topic {self.topic}: {reason_of(error)}") from error
             else:
                 break
@@ -150,7 +152,8 @@ def produce(
     separator = unescape(key_separator) if key_separator else None
     parse = parser_for(format_name, key_separator=separator, null_marker=null)
     fixed_headers = [(name, value.encode()) for name, value in parse_pairs(headers, "--header").items()]
-    fix = _fixer(key, fixed_headers, partition, keep_partitions)
+    names_partitions = format_name not in {"text", "hex"}
+    fix = _fixer(key, fixed_headers, partition, drop_partitions=names_partitions and not keep_partitions)
     settings: dict[str, Any] = {"compression.type": compression, "acks": acks, "enable.idempotence": idempotence}
     settings["message.timeout.ms"] = int(connection.timeout_s * 1000)
     with ExitStack() as stack:
@@ -161,7 +164,11 @@ def produce(
         else:
             pieces = (piece for stream in _open_all(stack, files) for piece in split(stream, unescape(delimiter)))
             records = map(parse, pieces)
-        sender = _send_all(connection, settings, topic, map(fix, pace(records, rate)), with_offsets=output.as_json)
+        if fix is not None:
+            records = map(fix, records)
+        if rate is not None:
+            records = pace(records, rate)
+        sender = _send_all(connection, settings, topic, records, with_offsets=output.as_json)
     if output.as_json:
         partitions = [{"partition": p, "first_offset": f, "last_offset": last} for p, (f, last) in sorted(sender.offsets.items())]
         output.json({"topic": topic, "records": sender.sent, "partitions": partitions})
@@ -172,11 +179,13 @@ def produce(
 def _send_all(
     connection: Connection, settings: dict[str, Any], topic: str, records: Iterator[Record], *, with_offsets: bool
 ) -> Sender:
+    from confluent_kafka import KafkaException
+
     # Reports of success cost a call each, so they are asked for only where their offsets are shown.
     reports: list[Callable[..., None]] = []
     settings["delivery.report.only.error"] = not with_offsets
     settings["on_delivery"] = lambda error, message: reports[0](error, message)
-    sender = Sender(connection.producer(settings), topic)
+    sender = Sender(connection.producer(settings), topic, (KafkaException,))
     reports.append(sender.receive_report)
     try:
         for record in records:
@@ -192,30 +201,27 @@ def _send_all(
 
 
 def _fixer(
-    key: str | None, headers: list[tuple[str, bytes]], partition: int | None, keep_partitions: bool
-) -> Callable[[Record], Record]:
-    """What the options say about every record."""
+    key: str | None, headers: list[tuple[str, bytes]], partition: int | None, *, drop_partitions: bool
+) -> Callable[[Record], Record] | None:
+    """What the options say about every record; None where they say nothing."""
     fixed: dict[str, Any] = {}
     if key is not None:
         fixed["key"] = key.encode()
-    if partition is not None:
+    if partition is not None or drop_partitions:
         fixed["partition"] = partition
+    if not fixed and not headers:
+        return None
 
     def fix(record: Record) -> Record:
-        if record.partition is not None and not keep_partitions:
-            record = record._replace(partition=None)
         if headers:
             record = record._replace(headers=[*record.headers, *headers])
-        return record._replace(**fixed) if fixed else record
+        return record._replace(**fixed)
 
     return fix
 
 
-def pace(records: Iterator[Record], rate: float | None) -> Iterator[Record]:
+def pace(records: Iterator[Record], rate: float) -> Iterator[Record]:
     """The records, held back to `rate` a second."""
-    if rate is None:
-        yield from records
-        return
     start = time.monotonic()
     for index, record in enumerate(records):
         wait = start + index / rate - time.monotonic()
