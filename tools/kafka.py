@@ -1,6 +1,6 @@
 """Apache Kafka 4.3.0 as the oracle: fetch it, run one node of it, run its tools.
 
-Owns: the jars under `.cache/kafka-4.3.0/` of the checkout, fetched once from Maven Central by `mvn`, and every process started here.
+Owns: the jars under `.cache/kafka-4.3.0/` of the checkout, fetched once from Maven Central by `mvn`, and the processes started here.
 
 Rules
   1. Nothing here is needed by the broker or by the tests that `make test` runs: Kafka's recorded answers are in the checkout.
@@ -145,7 +145,7 @@ def run_tool(
         AssertionError: `check` and the tool failed; the text holds what it printed.
     """
     command = tool_command(name, *arguments)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout_s, check=False)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False)
     if check and done.returncode != 0:
         raise AssertionError(f"{name} {' '.join(arguments)} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
     return done

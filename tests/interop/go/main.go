@@ -1,0 +1,67 @@
+// Command interop lets the Go clients franz-go and sarama try a broker: "interop franz|sarama HOST:PORT PREFIX".
+// It prints "ok NAME" for every scenario and ends with 1 at the first that fails.
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+const (
+	baseTime = int64(1_700_000_000_000)
+	patience = 30 * time.Second
+)
+
+// message is what both clients send and must read back.
+type message struct {
+	key, value []byte
+	header     string
+	time       int64
+}
+
+type scenario struct {
+	name string
+	run  func(bootstrap, prefix string) error
+}
+
+// messages are plain ones, a tombstone, one without a key and one without bytes, a second apart.
+func messages() []message {
+	var all []message
+	for index := range 20 {
+		all = append(all, message{key: fmt.Appendf(nil, "k%d", index), value: fmt.Appendf(nil, "value %d", index), header: "h"})
+	}
+	all = append(all, message{key: []byte("tombstone")}, message{value: []byte("no key")}, message{key: []byte{}, value: []byte{}})
+	for index := range all {
+		all[index].time = baseTime + int64(index)*1000
+	}
+	return all
+}
+
+func same(sent message, key, value []byte, header string, milliseconds int64) error {
+	if string(sent.key) != string(key) || (sent.key == nil) != (key == nil) {
+		return fmt.Errorf("key %q where %q was sent", key, sent.key)
+	}
+	if string(sent.value) != string(value) || (sent.value == nil) != (value == nil) {
+		return fmt.Errorf("value %q where %q was sent", value, sent.value)
+	}
+	if sent.header != header || sent.time != milliseconds {
+		return fmt.Errorf("header %q and time %d where %q and %d were sent", header, milliseconds, sent.header, sent.time)
+	}
+	return nil
+}
+
+func main() {
+	clients := map[string][]scenario{"franz": franzScenarios, "sarama": saramaScenarios}
+	if len(os.Args) != 4 || clients[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: interop franz|sarama HOST:PORT PREFIX")
+		os.Exit(2)
+	}
+	for _, each := range clients[os.Args[1]] {
+		if err := each.run(os.Args[2], os.Args[3]+"-"+each.name); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", each.name, err)
+			os.Exit(1)
+		}
+		fmt.Println("ok", each.name)
+	}
+}
