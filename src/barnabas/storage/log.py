@@ -625,6 +625,7 @@ class Log:
         for stale in snapshot_offsets(self._files, self.directory):
             self._files.unlink(self.directory / file_name(stale, SNAPSHOT_SUFFIX))
         self._forget_past_end()
+        self.recovery_point = offset
 
     def _forget_past_end(self) -> None:
         """Bring everything else back to the log's new end."""

@@ -1,0 +1,72 @@
+"""Small helpers for the tests of the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+from barnabas.config.topic import TopicConfig
+from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
+from barnabas.storage.files import OsFiles
+from barnabas.storage.log import AppendOrigin, AppendResult, FileRegion, Log
+
+NOW = 1_700_000_000_000
+TOPIC_ID = UUID("12345678-1234-5678-1234-567812345678")
+FILES = OsFiles()
+
+
+def open_log(
+    folder: Path,
+    config: TopicConfig | None = None,
+    *,
+    clean: bool = True,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    files: OsFiles = FILES,
+) -> Log:
+    return Log.open(
+        folder / "topic-0",
+        config=TopicConfig() if config is None else config,
+        files=files,
+        now_ms=NOW,
+        clean_shutdown=clean,
+        recovery_point=recovery_point,
+        log_start_offset=log_start_offset,
+        topic_id=TOPIC_ID,
+    )
+
+
+def batch(*values: bytes, time_ms: int = NOW, **fields: int) -> bytearray:
+    records = [Record(0, time_ms + index, b"key", value) for index, value in enumerate(values)]
+    return bytearray(build_batch(records, **fields))  # type: ignore[arg-type]
+
+
+def append(log: Log, *values: bytes, epoch: int = 0, time_ms: int = NOW, **fields: int) -> AppendResult:
+    data = batch(*(values or (b"value",)), time_ms=time_ms, **fields)
+    return log.append_as_leader(memoryview(data), leader_epoch=epoch, now_ms=NOW, origin=AppendOrigin.CLIENT)
+
+
+def bytes_of(region: FileRegion | None) -> bytes:
+    if region is None:
+        return b""
+    data = FILES.pread(region.fileno, region.size, region.position)
+    assert len(data) == region.size
+    return data
+
+
+def records_in(data: bytes) -> list[Record]:
+    return [record for position, _ in split_batches(data) for record in iterate_records(data, position)]
+
+
+def read_all(log: Log, offset: int | None = None, max_bytes: int = 2**20) -> list[Record]:
+    """Every record from `offset` to the end, fetched as a consumer would."""
+    at = log.log_start_offset if offset is None else offset
+    found: list[Record] = []
+    while at < log.log_end_offset:
+        region = log.read(at, max_bytes, limit_offset=log.log_end_offset, minimum_one=True)
+        if region is None:
+            break
+        records = records_in(bytes_of(region))
+        found += [record for record in records if record.offset >= at]
+        at = records[-1].offset + 1
+    return found
