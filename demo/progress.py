@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -45,14 +46,14 @@ class Task:
 class Board:
     """The tasks and the place to print beside them; a context manager."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, *, now_s: Callable[[], float] = time.monotonic) -> None:
         self.console = console or Console(highlight=False)
         if not self.console.is_terminal:
             self.console.width = PLAIN_WIDTH
         self._tasks: list[Task] = []
         self._lock = threading.Lock()
-        self._plain_at_s = time.monotonic()
-        self._started_s = time.monotonic()
+        self._now_s = now_s
+        self._started_s = self._plain_at_s = now_s()
         self._progress = Progress(
             TextColumn("{task.description:<23}"),
             BarColumn(bar_width=30),
@@ -83,11 +84,11 @@ class Board:
 
     def step(self, text: str) -> None:
         """A line that says where the whole is."""
-        self.say(f"[dim]{time.monotonic() - self._started_s:6.1f} s[/dim]  {text}")
+        self.say(f"[dim]{self._now_s() - self._started_s:6.1f} s[/dim]  {text}")
 
     def _show_plain(self) -> None:
         with self._lock:
-            now_s = time.monotonic()
+            now_s = self._now_s()
             if now_s - self._plain_at_s < PLAIN_INTERVAL_S:
                 return
             self._plain_at_s = now_s
