@@ -62,5 +62,9 @@ make_environment() {
   cp pyproject.toml "$stamp.project"
 }
 
+# As pip does for an installed package: the broker starts from bytecode, also where the environment forbids Python to write it.
+compile_source() { .venv/bin/python -m compileall -q src; }
+
 install_packages
 make_environment
+compile_source
