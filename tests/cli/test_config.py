@@ -13,16 +13,16 @@ def settings(command: Command, kind: str, name: str, *options: str) -> dict[str,
 
 
 def test_settings_of_a_topic(kafka_command: Command, topic: str) -> None:
-    ended = kafka_command("config", "alter", "topic", topic, "--set", "retention.ms=1000", "--append", "cleanup.policy=compact")
-    assert ended.text == f"changed retention.ms, cleanup.policy of topic {topic}\n"
-    expected = {"retention.ms": "1000", "cleanup.policy": "delete,compact"}
+    ended = kafka_command("config", "alter", "topic", topic, "--set", "flush.ms=1000", "--append", "cleanup.policy=compact")
+    assert ended.text == f"changed flush.ms, cleanup.policy of topic {topic}\n"
+    expected = {"flush.ms": "1000", "cleanup.policy": "delete,compact"}
     eventually(lambda: settings(kafka_command, "topic", topic).items() >= expected.items())
-    ended = kafka_command("config", "alter", "topic", topic, "--delete", "retention.ms", "--subtract", "cleanup.policy=delete")
+    ended = kafka_command("config", "alter", "topic", topic, "--delete", "flush.ms", "--subtract", "cleanup.policy=delete")
     assert ended.code == 0
     changed = settings(kafka_command, "topic", topic)
     assert changed["cleanup.policy"] == "compact"
-    assert "retention.ms" not in changed
-    assert settings(kafka_command, "topic", topic, "--key", "retention.ms") == {"retention.ms": "604800000"}
+    assert "flush.ms" not in changed
+    assert settings(kafka_command, "topic", topic, "--key", "flush.ms") == {"flush.ms": "9223372036854775807"}
     assert len(settings(kafka_command, "topic", topic, "--all")) > 20
 
 
@@ -32,8 +32,8 @@ def test_all_topics_are_shown_without_a_name(kafka_command: Command, topic: str)
 
 
 def test_validation_changes_nothing(kafka_command: Command, topic: str) -> None:
-    assert kafka_command("config", "alter", "topic", topic, "--set", "retention.ms=1", "--validate-only").code == 0
-    assert "retention.ms" not in settings(kafka_command, "topic", topic)
+    assert kafka_command("config", "alter", "topic", topic, "--set", "flush.ms=1", "--validate-only").code == 0
+    assert "flush.ms" not in settings(kafka_command, "topic", topic)
 
 
 def test_brokers(kafka_command: Command) -> None:

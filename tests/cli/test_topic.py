@@ -6,12 +6,13 @@ import pytest
 
 from barnabas.cli.errors import BadInput
 from barnabas.cli.topic import parse_assignment
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, eventually
 
 
 def test_create_list_describe_alter_delete(kafka_command: Command, name: str) -> None:
     created = kafka_command("topic", "create", name, "-p", 3, "--config", "retention.ms=5000")
     assert (created.code, created.text) == (0, f"created topic {name}\n")
+    eventually(lambda: kafka_command("topic", "describe", name).code == 0)
     row = next(line.split() for line in kafka_command("topic", "list").lines if line.startswith(name + " "))
     assert row == [name, "3", "1", "no"]
     (described,) = kafka_command("topic", "describe", name, "--json").json
@@ -19,8 +20,8 @@ def test_create_list_describe_alter_delete(kafka_command: Command, name: str) ->
     assert {p["end"] for p in described["partitions"]} == {0}
     assert {s["name"]: s["value"] for s in described["settings"]}["retention.ms"] == "5000"
     assert kafka_command("topic", "alter", name, "-p", 4, "--set", "cleanup.policy=compact", "--delete", "retention.ms").code == 0
+    eventually(lambda: len(kafka_command("topic", "describe", name, "--json").json[0]["partitions"]) == 4)
     (described,) = kafka_command("topic", "describe", name, "--json").json
-    assert len(described["partitions"]) == 4
     settings = {s["name"]: s["value"] for s in described["settings"]}
     assert settings["cleanup.policy"] == "compact"
     assert "retention.ms" not in settings
@@ -61,6 +62,7 @@ def test_validation_creates_nothing(kafka_command: Command, name: str) -> None:
 def test_an_assignment_says_the_brokers(kafka_command: Command, name: str) -> None:
     broker = kafka_command("cluster", "describe", "--json").json["brokers"][0]["id"]
     assert kafka_command("topic", "create", name, "--replica-assignment", f"{broker},{broker}").code == 0
+    eventually(lambda: kafka_command("topic", "describe", name).code == 0)
     (described,) = kafka_command("topic", "describe", name, "--json").json
     assert [p["replicas"] for p in described["partitions"]] == [[broker], [broker]]
     assert kafka_command("topic", "create", name, "--replica-assignment", "1", "-p", 1).code == 2

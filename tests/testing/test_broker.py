@@ -89,9 +89,10 @@ def test_two_brokers_do_not_meet() -> None:
 
 def test_a_setting_that_is_refused_is_told_with_the_log() -> None:
     kafka = Broker({"num.partitions": "many"})
+    folder = kafka.data_dir.parent
     with pytest.raises(BrokerFailed, match=r"num\.partitions"):
         kafka.start()
-    kafka.close()
+    assert not folder.exists()
 
 
 def test_the_address_is_unknown_before_the_first_start() -> None:

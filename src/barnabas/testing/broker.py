@@ -133,6 +133,8 @@ class Broker:
             self._listeners = self._wait_ready(self._process)
         except BaseException:
             self.kill()
+            if not self._listeners:  # it never ran: there is nothing to look at but the log, and the error has that
+                self._remove_folder()
             raise
         return self
 
@@ -180,9 +182,7 @@ class Broker:
                 self.stop()
         finally:
             self.kill()
-            if self._folder is not None:
-                shutil.rmtree(self._folder)
-                self._folder = None
+            self._remove_folder()
 
     def __enter__(self) -> Self:
         try:
@@ -202,6 +202,11 @@ class Broker:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="barnabas-"))
         return self._folder
+
+    def _remove_folder(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+            self._folder = None
 
     def _log_path(self) -> Path | None:
         return self._folder / "broker.log" if self._folder is not None else None
