@@ -44,9 +44,9 @@ class FakeClient:
             return first
         return max(first, timestamp) if timestamp < end else -1
 
-    def commit_offsets(self, group: str, offsets: Offsets) -> None:
+    def commit_offsets(self, group: str, offsets: Offsets, *, timeout_ms: int) -> None:
         if self.refuse_commits:
-            raise TimedOut("commit", 1)
+            raise TimedOut("commit", timeout_ms)
         self.committed.append((group, offsets))
 
     def close(self) -> None: ...
@@ -180,6 +180,7 @@ def test_commits_are_shown_and_a_refusal_does_no_harm() -> None:
     client = FakeClient({("t", 0): (0, 5)})
     it = planner(client, kafka__group__id="g")
     it.commit({("t", 0): 5})
+    latest(it, {("t", 0): 5})
     client.refuse_commits = True
     it.commit({("t", 0): 6})
     it.commit({("t", 0): 7})

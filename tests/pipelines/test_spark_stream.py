@@ -140,7 +140,7 @@ def test_a_running_query_sees_new_records_and_tells_its_group(
         assert json.loads(progress["endOffset"]) == {name: {"0": 7}}
     finally:
         query.stop()
-    assert client.committed_offsets(f"group-of-{name}", [(name, 0)])[name, 0].offset in (3, 7)
+    assert client.committed_offsets(f"group-of-{name}", [(name, 0)])[name, 0].offset == 7
 
 
 def test_records_deleted_before_they_were_read(

@@ -17,6 +17,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -249,8 +250,11 @@ class BlockingClient:
     def describe_topic_config(self, topic: str) -> dict[str, str | None]:
         return self.run(administration.describe_topic_config(self.config, self.cluster, topic))
 
-    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:
-        self.run(administration.commit_offsets(self.config, self.cluster, group, offsets, metadata))
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "", *, timeout_ms: int | None = None
+    ) -> None:
+        config = self.config if timeout_ms is None else replace(self.config, default_api_timeout_ms=timeout_ms)
+        self.run(administration.commit_offsets(config, self.cluster, group, offsets, metadata))
 
     def committed_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
         return self.run(administration.committed_offsets(self.config, self.cluster, group, partitions))

@@ -19,9 +19,11 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.cluster import Topic, UnknownTopic
+from barnabas.client.config import ClientConfig
 from barnabas.errors import BarnabasError
 from barnabas.pipelines.offsets import (
     EARLIEST,
@@ -39,12 +41,24 @@ from barnabas.pipelines.options import ReadOptions
 
 logger = logging.getLogger(__name__)
 
+COMMIT_TIMEOUT_MS = 5_000  # a cluster whose coordinator is away must not hold up a query for what only lag tools see
 LOSS = (
     "Some data may have been lost because they are not available in Kafka any more; either the data was aged out by Kafka or the topic "
     "may have been deleted before all the data in the topic was processed. "
 )
 LOSS_FAILS = LOSS + "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false."
 LOSS_WARNS = LOSS + "If you want your streaming query to fail on such cases, set the source option failOnDataLoss to true."
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """All that a task needs to know; made by the driver, pickled to the task."""
+
+    range: OffsetRange
+    client: ClientConfig
+    include_headers: bool
+    fail_on_data_loss: bool
+    poll_timeout_ms: int
 
 
 class DataLoss(BarnabasError):
@@ -81,6 +95,7 @@ class Planner:
         self._first_batch_done = False  # of a query that starts at a moving position: see Ugly
         self._latest: Offsets = {}  # what the cluster answered last
         self._last_trigger_ms = 0.0
+        self._committed: Offsets = {}  # what the group was told last
         self._commit_refused = False
 
     def close(self) -> None:
@@ -111,9 +126,13 @@ class Planner:
     def latest(self, start: Offsets, *, everything: bool, now_ms: float) -> Offsets:
         """Where the next micro-batch ends; `start` where there is nothing to read or not enough yet.
 
+        Spark asks only when the batch that ended with `start` is in the checkpoint, so `start` is shown to the group here: its own
+        word of a finished batch comes when the next one is planned, and after the last one never.
+
         Args:
             everything: heed no limit (Trigger.Once).
         """
+        self.commit(start)
         if self._is_first_batch(start):
             self._first_batch_done = True
             self._latest = start
@@ -163,10 +182,11 @@ class Planner:
 
     def commit(self, end: Offsets) -> None:
         """Tell the consumer group how far the query is. For lag tools only: a refusal is logged once and does no harm."""
-        if self._options.group_id is None or self._commit_refused:
+        if self._options.group_id is None or self._commit_refused or end == self._committed:
             return
         try:
-            self._client.commit_offsets(self._options.group_id, end)
+            self._client.commit_offsets(self._options.group_id, end, timeout_ms=COMMIT_TIMEOUT_MS)
+            self._committed = dict(end)
         except BarnabasError as error:
             self._commit_refused = True
             logger.warning("offsets of the query are not shown in group %s: %s", self._options.group_id, error)

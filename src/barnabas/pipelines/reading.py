@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -24,8 +23,8 @@ from barnabas.client.errors import PartitionError
 from barnabas.client.results import Fetched
 from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.decode import RecordDecoder
-from barnabas.pipelines.offsets import EARLIEST, OffsetRange
-from barnabas.pipelines.planner import report_data_loss
+from barnabas.pipelines.offsets import EARLIEST
+from barnabas.pipelines.planner import ReadTask, report_data_loss
 
 logger = logging.getLogger(__name__)
 
@@ -34,17 +33,6 @@ MAX_ROWS = (
 )  # rows of one Arrow batch: the JVM takes 50,000 and more at its best speed, and small records would make millions
 GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 _idle_clients: dict[ClientConfig, list[BlockingClient]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTask:
-    """All that a task needs to know; made by the driver, pickled to the task."""
-
-    range: OffsetRange
-    client: ClientConfig
-    include_headers: bool
-    fail_on_data_loss: bool
-    poll_timeout_ms: int
 
 
 def read_range(task: ReadTask) -> Iterator[pa.RecordBatch]:

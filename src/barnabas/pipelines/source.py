@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql.types import StructType
 
-    from barnabas.pipelines.planner import Planner
-    from barnabas.pipelines.reading import ReadTask
+    from barnabas.pipelines.planner import Planner, ReadTask
     from barnabas.pipelines.sink import BatchWriter, StreamWriter
 
 COLUMNS = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
@@ -81,7 +80,7 @@ class TopicPartitionTask(InputPartition):
 
 
 def _tasks(options: ReadOptions, ranges: Sequence[OffsetRange]) -> list[InputPartition]:
-    from barnabas.pipelines.reading import ReadTask
+    from barnabas.pipelines.planner import ReadTask
 
     return [
         TopicPartitionTask(
