@@ -166,7 +166,7 @@ def free_ports(count: int) -> list[int]:
 class KafkaNode:
     """One KRaft node, broker and controller in one process, from `start` to `stop` or as a context.
 
-    `config` overrides the properties below. With `data_dir` the data is kept there and outlives the node.
+    `config` overrides the properties below, `features` the levels that the storage is formatted with. With `data_dir` the data is kept there and outlives the node.
     """
 
     def __init__(
@@ -175,10 +175,12 @@ class KafkaNode:
         heap: str = "1g",
         config: Mapping[str, str] | None = None,
         data_dir: Path | None = None,
+        features: Mapping[str, int] | None = None,
         jvm: Sequence[str] = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"),
     ) -> None:
         self.heap = heap
         self.config = dict(config or {})
+        self.features = dict(features or {})
         self.jvm = tuple(jvm)
         self.node_id = NODE_ID
         self.bootstrap = ""
@@ -232,7 +234,8 @@ class KafkaNode:
         properties = Path(self._scratch.name) / "server.properties"
         properties.write_text("".join(f"{key}={value}\n" for key, value in self._properties(port, controller_port).items()))
         if not (self.data_dir / "meta.properties").exists():
-            run_tool("kafka-storage", "format", "-t", CLUSTER_ID, "-c", str(properties))
+            features = [part for name, level in self.features.items() for part in ("--feature", f"{name}={level}")]
+            run_tool("kafka-storage", "format", "-t", CLUSTER_ID, "-c", str(properties), *features)
         began = time.monotonic()
         with (Path(self._scratch.name) / "kafka.log").open("ab") as log:
             command = java("kafka.Kafka", str(properties), jvm=(f"-Xms{self.heap}", f"-Xmx{self.heap}", *self.jvm))

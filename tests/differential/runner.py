@@ -26,6 +26,9 @@ CONFIG = {
     "num.partitions": "2",
 }
 
+# Eligible leader replicas would turn the default of min.insync.replicas into a setting of the whole cluster in every answer
+FEATURES = {"eligible.leader.replicas.version": 0}
+
 
 def scenarios() -> dict[str, dict[str, Scenario]]:
     """Module -> scenario's name -> function: every public function of a script module that takes a talk."""
@@ -35,7 +38,9 @@ def scenarios() -> dict[str, dict[str, Scenario]]:
         own = {
             name: each for name, each in vars(page).items() if callable(each) and getattr(each, "__module__", "") == page.__name__
         }
-        found[module] = {name.replace("_", "-"): each for name, each in own.items() if _is_scenario(name, each)}
+        matching = {name.replace("_", "-"): each for name, each in own.items() if _is_scenario(name, each)}
+        if matching:
+            found[module] = matching
     return found
 
 
