@@ -1,0 +1,128 @@
+"""A partition as a core: what is committed, what readers see, who is woken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.records.batch import build_batch
+from barnabas.replication.partition import Partition
+from barnabas.replication.partitions import Partitions
+from barnabas.storage.files import OsFiles
+from barnabas.storage.log import Log
+
+NOW_MS = 1_700_000_000_000
+
+
+def open_partition(folder: Path, name: str = "topic-0", leader_epoch: int = 3) -> Partition:
+    log = Log.open(
+        folder / name,
+        config=TopicConfig(),
+        files=OsFiles(),
+        now_ms=NOW_MS,
+        clean_shutdown=False,
+        topic_id=UUID(int=int(name[-1]) + 1),
+    )
+    return Partition(log, leader_id=1, leader_epoch=leader_epoch)
+
+
+def batch(*values: bytes) -> memoryview:
+    return memoryview(bytearray(build_batch([(None, value) for value in values], timestamp_ms=NOW_MS)))
+
+
+class Waiter:
+    def __init__(self) -> None:
+        self.heard: list[int | str] = []
+
+    def records_added(self, size: int) -> None:
+        self.heard.append(size)
+
+    def partition_closed(self) -> None:
+        self.heard.append("closed")
+
+
+def test_what_a_lone_leader_appends_is_committed_and_readable(tmp_path: Path) -> None:
+    partition = open_partition(tmp_path)
+    data = batch(b"a", b"b")
+    result = partition.append_as_leader(data, NOW_MS)
+    assert (result.first_offset, result.last_offset) == (0, 1)
+    assert partition.high_watermark == 2
+    assert partition.is_committed(1)
+    region = partition.read(0, 10_000, minimum_one=True)
+    assert region is not None
+    assert region.size == len(data)
+    assert partition.read(2, 10_000, minimum_one=True) is None
+    with pytest.raises(KafkaError) as refused:
+        partition.read(3, 10_000, minimum_one=True)
+    assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+    partition.log.close()
+
+
+def test_waiters_are_woken_by_appends_and_by_the_end(tmp_path: Path) -> None:
+    partition = open_partition(tmp_path)
+    waiter, gone = Waiter(), Waiter()
+    partition.add_fetch_waiter(waiter)
+    partition.add_fetch_waiter(gone)
+    partition.remove_fetch_waiter(gone)
+    data = batch(b"a")
+    partition.append_as_leader(data, NOW_MS)
+    failures: list[KafkaError | None] = []
+    partition.wait_committed(5, failures.append)
+    partition.close()
+    assert waiter.heard == [len(data), "closed"]
+    assert gone.heard == []
+    assert [error.code for error in failures if error] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    partition.log.close()
+
+
+def test_commit_waiters_hear_once_their_offset_is_below_the_high_watermark(tmp_path: Path) -> None:
+    partition = open_partition(tmp_path)
+    heard: list[str] = []
+    partition.wait_committed(0, lambda _: heard.append("first"))
+    partition.wait_committed(1, lambda _: heard.append("second"))
+    partition.append_as_leader(batch(b"a"), NOW_MS)
+    assert heard == ["first"]
+    partition.append_as_leader(batch(b"b"), NOW_MS)
+    assert heard == ["first", "second"]
+    partition.log.close()
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"), [(-1, None), (3, None), (2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+)
+def test_requests_of_other_epochs_are_refused(tmp_path: Path, epoch: int, code: ErrorCode | None) -> None:
+    partition = open_partition(tmp_path)
+    if code is None:
+        partition.check_leader_epoch(epoch)
+    else:
+        with pytest.raises(KafkaError) as refused:
+            partition.check_leader_epoch(epoch)
+        assert refused.value.code is code
+    assert partition.leader_epoch == 3
+    partition.log.close()
+
+
+def test_partitions_are_found_by_name_by_its_bytes_and_by_id_until_they_are_removed(tmp_path: Path) -> None:
+    partitions = Partitions()
+    zero, one = open_partition(tmp_path, "topic-0"), open_partition(tmp_path, "topic-1")
+    one.topic_id = zero.topic_id
+    partitions.add(zero)
+    partitions.add(one)
+    assert len(partitions) == 2
+    assert partitions.require("topic", 1) is one
+    assert partitions.by_name_bytes(b"topic") == {0: zero, 1: one}
+    assert partitions.by_id(zero.topic_id, 0) is zero
+    assert partitions.remove("topic", 0) is zero
+    assert partitions.remove("topic", 0) is None
+    assert zero.closed
+    partitions.remove("topic", 1)
+    assert (len(partitions), partitions.by_name_bytes(b"topic"), partitions.by_id(zero.topic_id, 1)) == (0, None, None)
+    with pytest.raises(KafkaError) as missing:
+        partitions.require("topic", 0)
+    assert missing.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    zero.log.close()
+    one.log.close()

@@ -1,0 +1,137 @@
+"""Fetch sessions as a core: requests in, contexts out, beside a fetcher that keeps the full picture itself."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from barnabas.errors import ErrorCode
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from barnabas.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, MAX_EPOCH, FetchContext, FetchSessions
+
+VERSION = 12
+EVICTION_MS = 1_000
+
+
+def sessions(slots: int = 10) -> FetchSessions:
+    ids = iter(range(1, 1_000_000))
+    return FetchSessions(slots, EVICTION_MS, lambda: next(ids))
+
+
+def request(
+    partitions: dict[tuple[str, int], int],
+    session_id: int = 0,
+    epoch: int = INITIAL_EPOCH,
+    forgotten: list[tuple[str, int]] | None = None,
+) -> FetchRequest:
+    topics = [
+        FetchTopic(topic=topic, partitions=[FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=100)])
+        for (topic, index), offset in partitions.items()
+    ]
+    dropped = [ForgottenTopic(topic=topic, partitions=[index]) for topic, index in forgotten or []]
+    return FetchRequest(session_id=session_id, session_epoch=epoch, topics=topics, forgotten_topics_data=dropped)
+
+
+def asked(context: FetchContext) -> dict[tuple[object, int], int]:
+    return {(p.topic, p.index): p.fetch_offset for p in context.partitions}
+
+
+def test_a_full_fetch_makes_a_session_and_the_next_one_says_only_what_changed() -> None:
+    cache = sessions()
+    first = cache.open(request({("a", 0): 5, ("b", 1): 7}), VERSION, 0)
+    assert (first.session_id, first.is_incremental) == (1, False)
+    second = cache.open(request({("a", 0): 6}, 1, 1), VERSION, 1)
+    assert second.is_incremental
+    assert asked(second) == {("a", 0): 6, ("b", 1): 7}
+    third = cache.open(request({}, 1, 2, forgotten=[("a", 0)]), VERSION, 2)
+    assert asked(third) == {("b", 1): 7}
+
+
+def test_wrong_sessions_and_epochs_are_told_apart() -> None:
+    cache = sessions()
+    cache.open(request({("a", 0): 0}), VERSION, 0)
+    assert cache.open(request({}, 9, 1), VERSION, 0).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.open(request({}, 1, 2), VERSION, 0).error is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert cache.open(request({}, 1, 1), 13, 0).error is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    assert cache.open(request({}, 1, 1), VERSION, 0).error is ErrorCode.NONE
+
+
+def test_a_final_epoch_ends_the_session_and_gives_none() -> None:
+    cache = sessions()
+    cache.open(request({("a", 0): 0}), VERSION, 0)
+    last = cache.open(request({("a", 0): 3}, 1, FINAL_EPOCH), VERSION, 0)
+    assert (last.session_id, asked(last), len(cache)) == (0, {("a", 0): 3}, 0)
+
+
+def test_epochs_wrap_to_one() -> None:
+    cache = sessions()
+    session = cache.open(request({("a", 0): 0}), VERSION, 0).session
+    assert session is not None
+    session.epoch = MAX_EPOCH
+    assert cache.open(request({}, 1, MAX_EPOCH), VERSION, 0).error is ErrorCode.NONE
+    assert session.epoch == 1
+
+
+def test_a_full_cache_keeps_the_young_and_gives_up_the_long_unused() -> None:
+    cache = sessions(slots=1)
+    assert cache.open(request({("a", 0): 0}), VERSION, 0).session_id == 1
+    assert cache.open(request({("b", 0): 0}), VERSION, EVICTION_MS).session_id == 0
+    assert cache.open(request({("b", 0): 0}), VERSION, EVICTION_MS + 1).session_id == 2
+    assert cache.open(request({}, 1, 1), VERSION, EVICTION_MS + 1).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_an_incremental_answer_says_what_the_last_one_did_not() -> None:
+    cache = sessions()
+    partition = cache.open(request({("a", 0): 0}), VERSION, 0).partitions[0]
+
+    def tell(error_code: int = 0, high_watermark: int = 5, *, has_records: bool = False) -> bool:
+        return partition.tell(error_code=error_code, high_watermark=high_watermark, log_start_offset=0, has_records=has_records)
+
+    assert [tell(), tell(), tell(has_records=True), tell(high_watermark=6), tell(high_watermark=6)] == [
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert [tell(error_code=3), tell(high_watermark=6)] == [True, True]
+
+
+class AgainstAFetcher(RuleBasedStateMachine):
+    """Whatever a fetcher adds, moves and drops: its session knows exactly what it asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = sessions()
+        self.wanted: dict[tuple[str, int], int] = {}
+        self.session_id = 0
+        self.epoch = 0
+        self.seen: dict[tuple[object, int], int] = {}
+
+    partition = st.tuples(st.sampled_from("ab"), st.integers(0, 2))
+
+    @rule(first=st.dictionaries(partition, st.integers(0, 9), min_size=1, max_size=4))
+    def begin(self, first: dict[tuple[str, int], int]) -> None:
+        context = self.cache.open(request(first, self.session_id, INITIAL_EPOCH), VERSION, 0)
+        self.wanted, self.session_id, self.epoch = dict(first), context.session_id, 1
+        self.seen = asked(context)
+
+    @precondition(lambda self: self.session_id)
+    @rule(changes=st.dictionaries(partition, st.integers(0, 9), max_size=3), data=st.data())
+    def go_on(self, changes: dict[tuple[str, int], int], data: st.DataObject) -> None:
+        drops = data.draw(st.lists(st.sampled_from(sorted(self.wanted)), max_size=2, unique=True))
+        drops = [drop for drop in drops if drop not in changes]
+        self.wanted = {key: offset for key, offset in {**self.wanted, **changes}.items() if key not in drops}
+        context = self.cache.open(request(changes, self.session_id, self.epoch, drops), VERSION, 0)
+        self.seen = asked(context)
+        self.epoch += 1
+        if not self.wanted:
+            self.session_id = 0
+
+    @invariant()
+    def the_session_is_what_was_asked(self) -> None:
+        assert self.seen == self.wanted
+        assert len(self.cache) == (1 if self.session_id else 0)
+
+
+TestAgainstAFetcher = AgainstAFetcher.TestCase
