@@ -25,7 +25,15 @@ DAYS_PER_SECOND = 6.0  # a year in a minute
 OUTPUT = Path("demo-output")
 
 bootstrap_option = click.option(
-    "--bootstrap", default="127.0.0.1:9092", show_default=True, metavar="HOST:PORT", help="The broker."
+    "-b",
+    "--bootstrap-server",
+    "bootstrap",
+    default="127.0.0.1:9092",
+    envvar="BARNABAS_BOOTSTRAP_SERVERS",
+    show_envvar=True,
+    show_default=True,
+    metavar="HOST:PORT",
+    help="The broker.",
 )
 days_option = click.option(
     "--days",

@@ -19,8 +19,9 @@ FLIGHTS = "flights"
 WEATHER = "weather"
 RESULTS = "carrier-delays"
 REFERENCE = {"airlines": "carrier", "airports": "faa", "planes": "tailnum"}  # topic -> the column that is its key
+CONTACT_TIMEOUT_S = 5.0  # for the first answer of a broker, which may not be there at all
 TIMEOUT_S = 30.0
-WARNINGS = 4  # of librdkafka's log, by syslog's numbers; it is chatty when a client is closed
+QUIET = {"log_level": 2}  # librdkafka says each failed connection on standard error otherwise; we say it once
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,11 @@ def create_topics(bootstrap: str, *, again: bool = False) -> None:
     Raises:
         DemoError: topics of an earlier run are there and `again` is not set.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": WARNINGS})
-    present = _present(admin)
+    admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
+    try:
+        present = _present(admin)
+    except KafkaException as error:
+        raise DemoError(f"no answer from {bootstrap}: {error.args[0].str()}") from error
     if present and not again:
         raise DemoError(
             f"topics of an earlier run are there ({', '.join(sorted(present))}); --again deletes them and starts anew"
@@ -64,20 +68,20 @@ def end_offsets(bootstrap: str, topic: str) -> dict[int, tuple[int, int]]:
     Raises:
         DemoError: there is no such topic.
     """
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "demo-offsets", "enable.auto.commit": False})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "demo-offsets", **QUIET})
     try:
-        found = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+        found = consumer.list_topics(topic, timeout=CONTACT_TIMEOUT_S).topics[topic]
         if found.error is not None:
             raise DemoError(f"there is no topic {topic!r} at {bootstrap}: run `python -m demo publish` first")
         return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=TIMEOUT_S) for p in sorted(found.partitions)}
     except KafkaException as error:
-        raise DemoError(f"no answer from {bootstrap}: {error}") from error
+        raise DemoError(f"no answer from {bootstrap}: {error.args[0].str()}") from error
     finally:
         consumer.close()
 
 
 def _present(admin: AdminClient) -> set[str]:
-    return {topic.name for topic in ALL} & set(admin.list_topics(timeout=TIMEOUT_S).topics)
+    return {topic.name for topic in ALL} & set(admin.list_topics(timeout=CONTACT_TIMEOUT_S).topics)
 
 
 def _delete(admin: AdminClient, names: set[str]) -> None:
