@@ -54,9 +54,7 @@ def _try(data: bytes) -> None:
     for position, header in batches:
         for config in CONFIGS:
             try:
-                checked = validate_batch(
-                    data, header, config=config, now_ms=NOW, origin=AppendOrigin.CLIENT, position=position
-                )
+                checked = validate_batch(data, header, config=config, now_ms=NOW, origin=AppendOrigin.CLIENT, position=position)
             except KafkaError:
                 continue
             stored, at = (data, position) if checked.rewritten is None else (checked.rewritten, 0)

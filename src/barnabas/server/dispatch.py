@@ -63,6 +63,16 @@ class RequestDispatcher:
         Raises:
             ProtocolError: the connection cannot go on.
         """
+        try:
+            self._dispatch(connection, frame)
+        except ProtocolError:
+            raise
+        except Exception as error:
+            # A fault of ours. It must not get past the connection it came by, and an answer is not to be had.
+            log.exception("request failed head=%s peer=%s", bytes(frame[:8]).hex(), connection.peer)
+            raise ProtocolError("the request met a fault of the broker") from error
+
+    def _dispatch(self, connection: Connection, frame: memoryview) -> None:
         started = time.perf_counter_ns()
         if connection.repeated.take(self._broker, connection, frame):
             self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)

@@ -37,11 +37,23 @@ def handle_metadata(
     topics = request.topics
     if topics is None or (context.api_version == 0 and not topics):
         return _respond(broker, context, request, [_describe(topic, request) for topic in broker.metadata.topics.values()])
+    if context.api_version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP and any(
+        t.name is None or t.topic_id != ZERO_UUID for t in topics
+    ):
+        return _refuse(topics)
     missing = _missing(broker.metadata, topics)
     may_create = context.api_version < FIRST_VERSION_WITH_AUTO_CREATE_FLAG or request.allow_auto_topic_creation
     if missing and may_create and broker.config.auto_create_topics_enable:
         return _create_and_respond(broker, context, request, topics, missing)
     return _respond(broker, context, request, [_look_up(broker.metadata, t, context, request, {}) for t in topics])
+
+
+def _refuse(topics: Sequence[MetadataRequestTopic]) -> MetadataResponse:
+    """Versions 10 and 11 have a field for topic ids that no broker serves, and an answer without room for a missing name."""
+    code = ErrorCode.INVALID_REQUEST
+    return MetadataResponse(
+        topics=[MetadataResponseTopic(error_code=code, name=t.name or "", topic_id=t.topic_id) for t in topics]
+    )
 
 
 async def _create_and_respond(
