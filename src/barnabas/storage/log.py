@@ -197,11 +197,13 @@ class Log:
                 OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
             LogDirFailed: the write failed.
         """
-        if len(records) < HEADER.size or records[16] != MAGIC:
+        if len(records) < HEADER.size:
+            raise invalid("Record batch is shorter than its header.")
+        if records[16] != MAGIC:
             check_magic(records)
         header = BatchHeader._make(HEADER.unpack_from(records))
         size = header.batch_length + LENGTH_OVERHEAD
-        if size < len(records):
+        if HEADER.size <= size < len(records):
             raise invalid("Produce requests are only allowed to contain exactly one record batch per partition")
         config = self.config
         header, rewritten = validate_batch(records, header, config=config, now_ms=now_ms, origin=origin)

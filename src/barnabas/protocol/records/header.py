@@ -147,7 +147,7 @@ def split_batches(buffer: Buffer, *, allow_partial: bool = False) -> list[tuple[
 
 def check_magic(buffer: Buffer, position: int = 0) -> None:
     """Refuse a batch at `position` that is not of magic 2."""
-    if len(buffer) - position <= MAGIC_POSITION:
+    if len(buffer) - position < HEADER_SIZE:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Record batch is shorter than its header.")
     magic = buffer[position + MAGIC_POSITION]
     if magic == MAGIC:

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
+API_VERSIONS = 18
 FIRST_VERSION_WITH_SOFTWARE = 3
 
 
 def describe(broker: Broker, error: ErrorCode = ErrorCode.NONE) -> ApiVersionsResponse:
-    keys = [ApiVersion(api_key=key, min_version=APIS[key][2], max_version=APIS[key][3]) for key in sorted(broker.served_apis)]
+    """What is served; beside an error only the versions of ApiVersions itself, enough to ask again (KIP-511)."""
+    served = sorted(broker.served_apis) if error == ErrorCode.NONE else [API_VERSIONS]
+    keys = [ApiVersion(api_key=key, min_version=APIS[key][2], max_version=APIS[key][3]) for key in served]
     return ApiVersionsResponse(error_code=error, api_keys=keys, finalized_features_epoch=0)
 
 
@@ -30,4 +33,4 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
     return describe(broker)
 
 
-HANDLERS = {18: handle_api_versions}
+HANDLERS = {API_VERSIONS: handle_api_versions}

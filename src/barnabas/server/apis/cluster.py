@@ -61,7 +61,7 @@ def handle_describe_topic_partitions(
     broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     """DescribeTopicPartitions (api 75, KIP-966): topics in the order of their names, from the cursor on, as many as fit."""
-    names = sorted({topic.name for topic in request.topics})
+    names = sorted({topic.name for topic in request.topics} or broker.metadata.topics)
     cursor = request.cursor
     if cursor is not None and (cursor.partition_index < 0 or not any(name >= cursor.topic_name for name in names)):
         return DescribeTopicPartitionsResponse(topics=[_refused(name, ErrorCode.INVALID_REQUEST) for name in names])

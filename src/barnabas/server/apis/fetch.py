@@ -153,12 +153,12 @@ class _Fetch:
                     wanted.fetch_offset, size, minimum_one=minimum_one, isolation_level=self._request.isolation_level
                 )
         except KafkaError as error:
-            return FetchedData(wanted.index, error.code, -1, -1, -1)
+            return FetchedData(wanted.index, error.code, -1, -1, -1, aborted=())
         except StorageError as error:
             log.error(
                 "read failed topic=%s partition=%d offset=%d error=%s", wanted.topic, wanted.index, wanted.fetch_offset, error
             )
-            return FetchedData(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1)
+            return FetchedData(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, aborted=())
         self._partitions.append(partition)
         return FetchedData(
             wanted.index,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.cluster.topics import check_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.messages.metadata import (
@@ -45,7 +46,7 @@ def handle_metadata(
     may_create = context.api_version < FIRST_VERSION_WITH_AUTO_CREATE_FLAG or request.allow_auto_topic_creation
     if missing and may_create and broker.config.auto_create_topics_enable:
         return _create_and_respond(broker, context, request, topics, missing)
-    return _respond(broker, context, request, [_look_up(broker.metadata, t, context, request, {}) for t in topics])
+    return _respond(broker, context, request, _look_up_all(broker, context, request, {}))
 
 
 def _refuse(topics: Sequence[MetadataRequestTopic]) -> MetadataResponse:
@@ -60,7 +61,15 @@ async def _create_and_respond(
     broker: Broker, context: RequestContext, request: MetadataRequest, topics: Sequence[MetadataRequestTopic], missing: list[str]
 ) -> MetadataResponse:
     failed = await broker.controller.auto_create(missing)
-    return _respond(broker, context, request, [_look_up(broker.metadata, t, context, request, failed) for t in topics])
+    return _respond(broker, context, request, _look_up_all(broker, context, request, failed))
+
+
+def _look_up_all(
+    broker: Broker, context: RequestContext, request: MetadataRequest, failed: dict[str, KafkaError | None]
+) -> list[MetadataResponseTopic]:
+    """One answer for each topic, however often it is named."""
+    answers = [_look_up(broker.metadata, topic, context, request, failed) for topic in request.topics or ()]
+    return list({answer.name or answer.topic_id: answer for answer in answers}.values())
 
 
 def _missing(metadata: MetadataImage, topics: Sequence[MetadataRequestTopic]) -> list[str]:
@@ -75,7 +84,10 @@ def _look_up(
     request: MetadataRequest,
     failed: dict[str, KafkaError | None],
 ) -> MetadataResponseTopic:
-    if wanted.name is None or wanted.topic_id != ZERO_UUID:
+    by_id = wanted.name is None or wanted.topic_id != ZERO_UUID
+    if by_id and context.api_version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP:
+        return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
+    if by_id:
         topic = metadata.topic_by_id(wanted.topic_id)
         if topic is None:
             return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
@@ -83,8 +95,16 @@ def _look_up(
     topic = metadata.topic(wanted.name)
     if topic is not None:
         return _describe(topic, request)
-    error = failed.get(wanted.name)
-    return MetadataResponseTopic(error_code=error.code if error else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=wanted.name)
+    error = failed.get(wanted.name) or _error_of_missing(wanted.name)
+    return MetadataResponseTopic(error_code=error.code, name=wanted.name)
+
+
+def _error_of_missing(name: str) -> KafkaError:
+    try:
+        check_name(name)
+    except KafkaError as error:
+        return error
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _describe(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from barnabas.cluster.topics import check_name
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -55,7 +56,7 @@ def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOf
         indexes = [p.partition_index for p in topic.partitions]
         twice = {index for index in indexes if indexes.count(index) > 1} if len(set(indexes)) < len(indexes) else frozenset()
         answers = []
-        for wanted in topic.partitions:
+        for wanted in {p.partition_index: p for p in topic.partitions}.values():
             try:
                 if wanted.partition_index in twice:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -83,7 +84,8 @@ def _list_offset(broker: Broker, version: int, topic: str, wanted: ListOffsetsPa
         return UNKNOWN_TIMESTAMP, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = partition.log.log_start_offset
-        return UNKNOWN_TIMESTAMP, start, partition.log.epoch_at(start)
+        epoch = partition.log.epoch_at(start)
+        return UNKNOWN_TIMESTAMP, start, partition.leader_epoch if epoch == UNKNOWN_EPOCH else epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOWHERE  # nothing is tiered
     found = (
@@ -155,6 +157,7 @@ def handle_describe_producers(
 
 def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
     try:
+        check_name(topic)
         partition = broker.partitions.require(topic, index)
     except KafkaError as error:
         return PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
