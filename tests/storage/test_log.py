@@ -67,10 +67,10 @@ def test_a_segment_ends_where_its_relative_offsets_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        (b"", ErrorCode.CORRUPT_MESSAGE),
-        (b"x" * 16, ErrorCode.CORRUPT_MESSAGE),
+        (b"", ErrorCode.INVALID_RECORD),
+        (b"x" * 16, ErrorCode.INVALID_RECORD),
         (b"\0" * 61, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
-        (bytes(batch(b"a"))[:-1], ErrorCode.CORRUPT_MESSAGE),
+        (bytes(batch(b"a"))[:-1], ErrorCode.INVALID_RECORD),
         (bytes(batch(b"a") + batch(b"b")), ErrorCode.INVALID_RECORD),
     ],
 )

@@ -84,10 +84,9 @@ def _look_up(
     request: MetadataRequest,
     failed: dict[str, KafkaError | None],
 ) -> MetadataResponseTopic:
-    by_id = wanted.name is None or wanted.topic_id != ZERO_UUID
-    if by_id and context.api_version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP:
-        return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
-    if by_id:
+    if wanted.name is None or wanted.topic_id != ZERO_UUID:
+        if context.api_version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP:
+            return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
         topic = metadata.topic_by_id(wanted.topic_id)
         if topic is None:
             return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
