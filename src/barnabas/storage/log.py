@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
@@ -56,6 +55,7 @@ from barnabas.storage.loader import aborted_of, load_log, load_producers, remove
 from barnabas.storage.producer_state import CompletedTransaction, ProducerStates, parse_marker
 from barnabas.storage.segment import DELETED_SUFFIX, SNAPSHOT_SUFFIX, SUFFIXES, Segment, file_name
 from barnabas.storage.snapshot import encode_snapshot
+from barnabas.storage.time_search import TimestampedOffset, first_at_or_after, newest
 
 __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "ProducerDescription", "TimestampedOffset"]
 
@@ -85,14 +85,6 @@ class FileRegion(NamedTuple):
     position: int
     size: int
     base_offset: int
-
-
-class TimestampedOffset(NamedTuple):
-    """A record found by its time."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
 
 
 class ProducerDescription(NamedTuple):
@@ -445,49 +437,11 @@ class Log:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """The first record at or after a time; None if there is none."""
-        for segment in self._segments:
-            if segment.max_timestamp < timestamp_ms or segment.next_offset <= self.log_start_offset:
-                continue
-            for position, header in segment.walk(segment.find_time(timestamp_ms)):
-                if header.max_timestamp < timestamp_ms or header.last_offset < self.log_start_offset:
-                    continue
-                for record in iterate_records(segment.read_batch(position, header)):
-                    if record.timestamp >= timestamp_ms and record.offset >= self.log_start_offset:
-                        return TimestampedOffset(record.timestamp, record.offset, header.partition_leader_epoch)
-        return None
+        return first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
 
     def offset_of_max_timestamp(self) -> TimestampedOffset | None:
         """The first record that has the largest time in the log; None in an empty log."""
-        if self.log_start_offset == self.log_end_offset:
-            return None
-        segment = max(self._segments, key=lambda segment: segment.max_timestamp)
-        found = segment.find(segment.offset_of_max_timestamp)
-        if segment.max_timestamp == NO_TIMESTAMP or found is None or segment.offset_of_max_timestamp < self.log_start_offset:
-            return self._slow_max_timestamp()
-        position, header = next(segment.walk(found.position))
-        records = [r for r in iterate_records(segment.read_batch(position, header)) if r.offset >= self.log_start_offset]
-        newest = max(records, key=lambda record: (record.timestamp, -record.offset))
-        if newest.timestamp != segment.max_timestamp:
-            return self._slow_max_timestamp()
-        return TimestampedOffset(newest.timestamp, newest.offset, header.partition_leader_epoch)
-
-    def _slow_max_timestamp(self) -> TimestampedOffset | None:
-        """As `offset_of_max_timestamp`, where the indexes name a record that is deleted."""
-        best: TimestampedOffset | None = None
-        for segment, position, header in self._batches_from(self.log_start_offset):
-            if best is not None and header.max_timestamp <= best.timestamp:
-                continue
-            for record in iterate_records(segment.read_batch(position, header)):
-                if record.offset >= self.log_start_offset and (best is None or record.timestamp > best.timestamp):
-                    best = TimestampedOffset(record.timestamp, record.offset, header.partition_leader_epoch)
-        return best if best is not None and best.timestamp != NO_TIMESTAMP else None
-
-    def _batches_from(self, offset: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
-        for segment in self._segments[max(0, bisect_right(self._bases, offset) - 1) :]:
-            found = segment.find(offset)
-            if found is not None:
-                for position, header in segment.walk(found.position):
-                    yield segment, position, header
+        return None if self.log_start_offset == self.log_end_offset else newest(self._segments, self.log_start_offset)
 
     @property
     def active_base_offset(self) -> int:
