@@ -161,6 +161,17 @@ def test_a_follower_refuses_what_does_not_follow(tmp_path: Path) -> None:
     log.close()
 
 
+def test_a_log_of_which_all_is_too_old_becomes_empty_and_goes_on(tmp_path: Path) -> None:
+    log = open_log(tmp_path, replace(SMALL, retention_ms=HOUR_MS))
+    append(log, b"x", time_ms=NOW - 2 * HOUR_MS)
+    assert log.delete_retained(NOW) == 1
+    assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1, 1, 0)
+    assert log.delete_retained(NOW) == 0
+    append(log, b"y", time_ms=NOW)
+    assert [record.offset for record in read_all(log)] == [1]
+    log.close()
+
+
 def test_retention_detaches_by_time_and_by_size(tmp_path: Path) -> None:
     config = replace(SMALL, retention_ms=HOUR_MS, retention_bytes=-1)
     log = open_log(tmp_path, config)

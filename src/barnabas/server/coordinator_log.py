@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.records.batch import build_batch, iterate_records
+from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
 from barnabas.storage.log import AppendOrigin
 
 if TYPE_CHECKING:
@@ -60,10 +60,11 @@ class PartitionedLog:
             if region is None:
                 return
             data = os.pread(region.fileno, region.size, region.position)
-            for record in iterate_records(data):
-                if record.offset >= offset:
-                    offset = record.offset + 1
-                    yield record.key or b"", record.value
+            for position, header in split_batches(data, allow_partial=True):
+                for record in iterate_records(data, position):
+                    if record.offset >= offset:
+                        yield record.key or b"", record.value
+                offset = header.next_offset
 
 
 def _settle(future: asyncio.Future[None], error: KafkaError | None) -> None:

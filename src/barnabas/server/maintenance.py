@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.server.listeners import close_idle
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 IDLE_CHECK_MS = 1_000
 GARBAGE_CHECK_MS = 5_000
+LOGS_PER_TURN = 50  # looked at for retention before others get their turn
 
 
 def schedule(broker: Broker, timers: Timers) -> None:
@@ -31,6 +33,7 @@ def schedule(broker: Broker, timers: Timers) -> None:
         "starts",
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
+    timers.every(config.log_retention_check_interval_ms, lambda: _apply_retention(broker), "retention")
     timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
 
@@ -45,6 +48,16 @@ async def _flush(broker: Broker) -> None:
     for log, end in sealed:
         await broker.loop.run_in_executor(broker.io_threads, log.flush, end)
     await _in_thread(broker, broker.logs.checkpoint_recovery_points)
+
+
+async def _apply_retention(broker: Broker) -> None:
+    """Let go of the segments that `retention.ms` and `retention.bytes` no longer keep, a few logs in each turn of the loop."""
+    for count, partition in enumerate(list(broker.partitions)):
+        now_ms = broker.clock.now_ms()
+        partition.log.maybe_roll(now_ms)
+        partition.log.delete_retained(now_ms)
+        if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
+            await asyncio.sleep(0)
 
 
 def _remove_garbage(broker: Broker) -> None:

@@ -516,24 +516,29 @@ class Log:
     def delete_retained(self, now_ms: int) -> int:
         """Detach the oldest segments that `retention.ms` and `retention.bytes` no longer keep; how many.
 
-        The active segment stays: it is rolled first (`maybe_roll`), so that an idle topic empties too.
+        An active segment of which all is too old is rolled and goes too, so that an idle topic empties.
         """
         config = self.config
         if "delete" not in config.cleanup_policy:
             return self._detach(self._count_below_start())
         count, size = 0, self.size_bytes
         for segment in self._segments[:-1]:
-            newest = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
-            too_old = 0 <= config.retention_ms < now_ms - newest
             too_much = 0 <= config.retention_bytes <= size - segment.size
-            if not (too_old or too_much or segment.next_offset <= self.log_start_offset):
+            if not (self._is_too_old(segment, now_ms) or too_much or segment.next_offset <= self.log_start_offset):
                 break
             count, size = count + 1, size - segment.size
+        if count == len(self._segments) - 1 and self._active.size and self._is_too_old(self._active, now_ms):
+            self._roll(now_ms, self.log_end_offset)
+            count += 1
         if count:
             self.log_start_offset = max(self.log_start_offset, self._segments[count].base_offset)
             self._epochs.truncate_from_start(self.log_start_offset)
             self._save_epochs()
         return self._detach(count)
+
+    def _is_too_old(self, segment: Segment, now_ms: int) -> bool:
+        newest = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
+        return 0 <= self.config.retention_ms < now_ms - newest
 
     def _count_below_start(self) -> int:
         """How many segments lie wholly below the log's start."""
