@@ -14,6 +14,7 @@ from enum import IntEnum
 from barnabas.cluster.instructions import UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.cluster.metadata import MetadataImage, Resource, ResourceType
 from barnabas.cluster.plan import PlanBuilder
+from barnabas.cluster.topics import check_name
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
 from barnabas.config.definition import ConfigKey, ConfigType
@@ -90,6 +91,7 @@ class ConfigPlanner:
         if kind == ResourceType.TOPIC:
             if not name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+            check_name(name)
             if name not in self.image.topics:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         elif kind == ResourceType.BROKER:

@@ -3,7 +3,7 @@
 Owns the checks of Kafka's LogValidator for magic 2, in Kafka's order, so that a batch that is wrong in two ways gets the same
 answer:
 
-    base offset not 0, size over max.message.bytes, CRC, offset range against count, control batch, sequence
+    base offset not 0, size over max.message.bytes, CRC, transactional, offset range against count, control batch, sequence
     then record by record: structure, offset delta, key on a compacted topic, timestamp
 
 Rules
@@ -36,6 +36,7 @@ from barnabas.protocol.records.header import (
     LOG_APPEND_TIME_BIT,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     Buffer,
 )
@@ -43,6 +44,7 @@ from barnabas.protocol.records.record import assemble, invalid, read_record, rec
 from barnabas.protocol.records.scan import scan_records
 
 MAX_INT64 = 2**63 - 1
+NOT_FOR_CLIENTS = CONTROL_BIT | TRANSACTIONAL_BIT  # nobody coordinates transactions here
 SHOWN_ERRORS = 3  # record errors named in the text; all are in the response's list
 
 
@@ -81,7 +83,8 @@ def validate_batch(
     """Check the batch at `position` of `buffer`, of which `header` was read there.
 
     Raises:
-        KafkaError: INVALID_RECORD, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, UNSUPPORTED_COMPRESSION_TYPE.
+        KafkaError: INVALID_RECORD, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, UNSUPPORTED_COMPRESSION_TYPE,
+            INVALID_PRODUCER_ID_MAPPING.
         InvalidRecordError: INVALID_RECORD or INVALID_TIMESTAMP with the records at fault.
     """
     size = header.batch_length + LENGTH_OVERHEAD
@@ -99,7 +102,7 @@ def validate_batch(
     if origin is CLIENT and (
         header.records_count <= 0
         or header.last_offset_delta != header.records_count - 1
-        or attributes & CONTROL_BIT
+        or attributes & NOT_FOR_CLIENTS
         or (header.base_sequence < 0 and header.producer_id != NO_PRODUCER_ID)
     ):
         raise _client_error(header)
@@ -110,6 +113,8 @@ def validate_batch(
     if config.message_timestamp_type != "CreateTime":
         attributes |= LOG_APPEND_TIME_BIT
         max_timestamp = now_ms
+    else:
+        attributes &= ~LOG_APPEND_TIME_BIT  # a producer cannot choose it
     target = codec if config.compression_type == "producer" or attributes & CONTROL_BIT else NAMES[config.compression_type]
     if target == codec and max_timestamp == header.max_timestamp and attributes == header.attributes:
         return ValidatedBatch(header, None)
@@ -127,7 +132,7 @@ def _check_records(data: bytes | bytearray, header: BatchHeader, config: TopicCo
         return _check_one_by_one(data, header, config, now_ms)
     oldest = header.base_timestamp + scan.min_timestamp_delta
     newest = header.base_timestamp + scan.max_timestamp_delta
-    if oldest < 0 or newest > MAX_INT64 or header.attributes & LOG_APPEND_TIME_BIT:
+    if oldest < 0 or newest > MAX_INT64:
         return _check_one_by_one(data, header, config, now_ms)
     if now_ms - oldest > config.message_timestamp_before_max_ms or newest - now_ms > config.message_timestamp_after_max_ms:
         return _check_one_by_one(data, header, config, now_ms)
@@ -154,9 +159,6 @@ def _check_one_by_one(data: bytes | bytearray, header: BatchHeader, config: Topi
         elif check_time and not _is_in_time(record.timestamp, config, now_ms):
             code = ErrorCode.INVALID_TIMESTAMP
             errors.append((index, _time_error(record.timestamp, record.offset, config, now_ms)))
-        elif check_time and header.has_log_append_time:
-            code = ErrorCode.INVALID_TIMESTAMP
-            errors.append((index, "Message producer should not set timestamp type to LogAppendTime."))
     if position != len(data):
         raise invalid("Incorrect declared batch size, records still remaining in file.")
     if errors:
@@ -187,6 +189,9 @@ def _summary(code: ErrorCode, errors: list[tuple[int, str]]) -> str:
 
 
 def _client_error(header: BatchHeader) -> KafkaError:
+    if header.is_transactional:
+        reason = f"Producer id {header.producer_id} has no transaction: this broker does not serve them."
+        return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, reason)
     first, last, count = header.base_offset, header.last_offset, header.records_count
     if last < first:
         return invalid(f"Batch has an invalid offset range: [{first}, {last}]")

@@ -18,6 +18,8 @@ from barnabas.protocol.produce import (
     read_produce,
     write_produce_answer,
 )
+from barnabas.protocol.records.compression import Compression
+from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
 from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, refused
 from barnabas.server.apis.repeated_produce import learn
 
@@ -27,7 +29,22 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 log = logging.getLogger(__name__)
+EMPTY = memoryview(b"")
 ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
+FIRST_ZSTD_VERSION = 7  # KIP-110
+# Refused before Kafka looks at the log; with every other error it tells where the log begins
+BEFORE_THE_LOG = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    }
+)
 
 
 def handle_produce(
@@ -43,6 +60,7 @@ def handle_produce(
     by_id = version >= FIRST_TOPIC_ID_VERSION
     find = broker.partitions.by_id_bytes if by_id else broker.partitions.by_name_bytes
     unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    append = _append if version >= FIRST_ZSTD_VERSION else _append_without_zstd
     waiting: list[tuple[Partition, int]] = []
     answers = []
     for key, records in head.topics:
@@ -50,12 +68,12 @@ def handle_produce(
         if partitions is None:
             answers.append((key, [refused(p.partition, KafkaError(unknown)) for p in records]))
         else:
-            answers.append((key, [_append(broker, partitions, p, now_ms, head.acks, waiting) for p in records]))
+            answers.append((key, [append(broker, partitions, p, now_ms, head, waiting) for p in records]))
     if head.acks == ACKS_NONE:
         _check_unanswered(answers)
     elif not waiting:
         connection.send([write_produce_answer(version, correlation_id, answers)])
-        if not any(answer.error_code for _, partitions in answers for answer in partitions):
+        if version >= FIRST_ZSTD_VERSION and not any(answer.error_code for _, partitions in answers for answer in partitions):
             learn(broker, connection, frame, version, head)
     else:
         DelayedProduce(broker, connection, version, correlation_id, answers, waiting, head.timeout_ms)
@@ -66,28 +84,59 @@ def _append(
     partitions: dict[int, Partition],
     request: PartitionRecords,
     now_ms: int,
-    acks: int,
+    head: ProduceHead,
     waiting: list[tuple[Partition, int]],
 ) -> PartitionAnswer:
     partition = partitions.get(request.partition)
     if partition is None:
         return refused(request.partition, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-    records = request.records
+    records = EMPTY if request.records is None else request.records
     try:
         if partition.topic in broker.internal_topics:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
-        if records is None or not len(records):
-            raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
         result = partition.append_as_leader(records, now_ms)
     except KafkaError as error:
-        return refused(request.partition, error)
+        return _refuse(partition, request, head, error)
     except StorageError as error:
         log.error("append failed topic=%s partition=%d error=%s", partition.topic, partition.index, error)
         return refused(request.partition, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     broker.metrics.bytes_in += len(records)
-    if acks == ACKS_ALL and not partition.is_committed(result.last_offset):
+    if head.acks == ACKS_ALL and not partition.is_committed(result.last_offset):
         waiting.append((partition, result.last_offset))
     return PartitionAnswer(request.partition, 0, result.first_offset, result.log_append_time_ms, result.log_start_offset)
+
+
+def _append_without_zstd(
+    broker: Broker,
+    partitions: dict[int, Partition],
+    request: PartitionRecords,
+    now_ms: int,
+    head: ProduceHead,
+    waiting: list[tuple[Partition, int]],
+) -> PartitionAnswer:
+    """For versions whose clients cannot know zstd, and so could not read it back."""
+    records = request.records
+    if records is not None and len(records) >= HEADER_SIZE and read_header(records).compression == Compression.ZSTD:
+        reason = "Produce requests below version 7 are not allowed to use ZStandard compression."
+        return refused(request.partition, KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason))
+    return _append(broker, partitions, request, now_ms, head, waiting)
+
+
+def _refuse(partition: Partition, request: PartitionRecords, head: ProduceHead, error: KafkaError) -> PartitionAnswer:
+    if error.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING and head.transactional_id is None:
+        error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without a transactional id")
+    answer = refused(request.partition, error)
+    if error.code in BEFORE_THE_LOG or not _is_one_batch(request.records):
+        return answer
+    return answer._replace(log_start_offset=partition.log.log_start_offset)
+
+
+def _is_one_batch(records: memoryview | None) -> bool:
+    try:
+        only_batch(EMPTY if records is None else records)
+    except KafkaError:
+        return False
+    return True
 
 
 def _refuse_all(head: ProduceHead, code: ErrorCode) -> Topics:
