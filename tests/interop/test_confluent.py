@@ -38,7 +38,9 @@ def create(admin: AdminClient, name: str, partitions: int = 1, **config: str) ->
 
 
 def produce(server: Server, topic: str, sent: list[Sent], **config: str | int | bool) -> None:
-    producer = Producer({"bootstrap.servers": server.bootstrap, "linger.ms": 20, **{k.replace("_", "."): v for k, v in config.items()}})
+    producer = Producer(
+        {"bootstrap.servers": server.bootstrap, "linger.ms": 20, **{k.replace("_", "."): v for k, v in config.items()}}
+    )
     failed: list[object] = []
     for each in sent:
         producer.produce(
@@ -208,7 +210,11 @@ def test_admin_of_topics(server: Server, admin: AdminClient, unique: Unique) -> 
     changed = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=change)
     admin.incremental_alter_configs([changed])[changed].result(WAIT_S)
     _wait(lambda: admin.describe_configs([resource])[resource].result(WAIT_S)["cleanup.policy"].value == "delete,compact")
-    bad = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[ConfigEntry("retention.ms", "soon", incremental_operation=AlterConfigOpType.SET)])
+    bad = ConfigResource(
+        ResourceType.TOPIC,
+        topic,
+        incremental_configs=[ConfigEntry("retention.ms", "soon", incremental_operation=AlterConfigOpType.SET)],
+    )
     with pytest.raises(KafkaException):
         admin.incremental_alter_configs([bad])[bad].result(WAIT_S)
     admin.delete_topics([topic])[topic].result(WAIT_S)

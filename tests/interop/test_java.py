@@ -43,7 +43,16 @@ def test_console_producer_and_consumer(codec: str, server: Server, unique: Uniqu
     printing = ["print.key=true", "print.headers=true", "key.separator=|", "headers.separator=,"]
     shown = [part for each in printing for part in ("--formatter-property", each)]
     found = tool(
-        server, "kafka-console-consumer", "--topic", topic, "--from-beginning", "--max-messages", "50", "--timeout-ms", "20000", *shown
+        server,
+        "kafka-console-consumer",
+        "--topic",
+        topic,
+        "--from-beginning",
+        "--max-messages",
+        "50",
+        "--timeout-ms",
+        "20000",
+        *shown,
     )
     assert found.splitlines() == lines
 
@@ -90,7 +99,11 @@ def test_consumer_groups(server: Server, unique: Unique) -> None:
     reading = ["--group", group, "--from-beginning", "--max-messages", "4", "--timeout-ms", "20000"]
     assert tool(server, "kafka-console-consumer", "--topic", topic, *reading).split() == ["a", "b", "c", "d"]
     assert group in tool(server, "kafka-consumer-groups", "--list").split()
-    (row,) = [line.split() for line in tool(server, "kafka-consumer-groups", "--describe", "--group", group).splitlines() if topic in line]
+    (row,) = [
+        line.split()
+        for line in tool(server, "kafka-consumer-groups", "--describe", "--group", group).splitlines()
+        if topic in line
+    ]
     assert row[:6] == [group, topic, "0", "4", "4", "0"] or row[3:6] == ["4", "4", "0"]
     assert "Empty" in tool(server, "kafka-consumer-groups", "--describe", "--group", group, "--state")
     reset = ["--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute"]
@@ -131,7 +144,9 @@ def test_performance_tools(server: Server, unique: Unique) -> None:
 
 def test_verifiable_producer_and_consumer(server: Server, unique: Unique) -> None:
     topic, group = create(server, unique("topic")), unique("group")
-    sent = run_tool("kafka-verifiable-producer", "--bootstrap-server", server.bootstrap, "--topic", topic, "--max-messages", "500")
+    sent = run_tool(
+        "kafka-verifiable-producer", "--bootstrap-server", server.bootstrap, "--topic", topic, "--max-messages", "500"
+    )
     events = [json.loads(line) for line in sent.stdout.splitlines() if line.startswith("{")]
     assert sum(each["name"] == "producer_send_success" for each in events) == 500
     arguments = ["--bootstrap-server", server.bootstrap, "--topic", topic, "--group-id", group, "--max-messages", "500"]
@@ -154,7 +169,9 @@ def test_every_file_is_read_by_the_dump_tool(server_kind: str, tmp_path: Path) -
         run_tool("kafka-producer-perf-test", "--bootstrap-server", server.bootstrap, *load)
         reading = ["--group", "dumpers", "--from-beginning", "--max-messages", "100", "--timeout-ms", "20000"]
         tool(server, "kafka-console-consumer", "--topic", "dumped", *reading)
-    files = sorted(each for each in folder.rglob("*") if each.suffix in {".log", ".index", ".timeindex", ".txnindex", ".snapshot"})
+    files = sorted(
+        each for each in folder.rglob("*") if each.suffix in {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
+    )
     files = [each for each in files if not each.parent.name.startswith("__cluster_metadata")]
     assert sum(each.suffix == ".log" and each.parent.name.startswith("dumped-") for each in files) > 3
     assert {each.suffix for each in files} >= {".log", ".index", ".timeindex", ".snapshot"}

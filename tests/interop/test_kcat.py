@@ -19,7 +19,9 @@ WAIT_S = 60
 def kcat(server: Server, *arguments: str, data: bytes = b"") -> str:
     program = shutil.which("kcat")
     assert program is not None, "these tests need kcat (Debian package: kcat)"
-    done = subprocess.run([program, "-b", server.bootstrap, *arguments], input=data, capture_output=True, timeout=WAIT_S, check=False)
+    done = subprocess.run(
+        [program, "-b", server.bootstrap, *arguments], input=data, capture_output=True, timeout=WAIT_S, check=False
+    )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
 

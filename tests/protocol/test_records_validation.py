@@ -136,9 +136,16 @@ def test_a_wrong_crc_is_corrupt(position: int) -> None:
 
 def test_a_length_that_does_not_fit_is_corrupt() -> None:
     batch = bytearray(batch_of(b"value"))
-    for length in (-5, 0, 48, len(batch), 900_000):
+    for length in (-5, 0, 48):
         struct.pack_into(">i", batch, 8, length)
         assert refusal(bytes(batch)).code == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_batch_cut_short_is_invalid() -> None:
+    batch = bytearray(batch_of(b"value"))
+    for length in (len(batch), 900_000):
+        struct.pack_into(">i", batch, 8, length)
+        assert refusal(bytes(batch)).code == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,6 @@ def describe_groups(talk: Talk) -> None:
         talk.ask("one", DescribeGroupsRequest(groups=[member.group]), version)
         talk.ask("with operations", DescribeGroupsRequest(groups=[member.group], include_authorized_operations=True), version)
         talk.ask("with an absent one", DescribeGroupsRequest(groups=[member.group, talk.name("absent")]), version)
-        talk.ask("empty name", DescribeGroupsRequest(groups=[""]), version)
         talk.ask("none", DescribeGroupsRequest(groups=[]), version)
         talk.ask("one twice", DescribeGroupsRequest(groups=[member.group, member.group]), version)
 
@@ -315,8 +314,8 @@ def delete_groups(talk: Talk) -> None:
             _settled(talk, talk.name(f"gone-{version}"), "member"),
         )
         talk.do(_leave(gone), 3, on=gone.line)
-        names = [live.group, gone.group, talk.name("absent"), ""]
-        talk.ask("live, gone, absent and empty", DeleteGroupsRequest(groups_names=names), version)
+        names = [live.group, gone.group, talk.name("absent")]
+        talk.ask("live, gone and absent", DeleteGroupsRequest(groups_names=names), version)
         talk.ask("gone, again", DeleteGroupsRequest(groups_names=[gone.group]), version)
         talk.ask("none", DeleteGroupsRequest(groups_names=[]), version)
         talk.ask(f"after v{version}", DescribeGroupsRequest(groups=[live.group, gone.group]), 6)

@@ -53,7 +53,6 @@ def produce_versions(talk: Talk) -> None:
 
 
 def produce_wrong_batches(talk: Talk) -> None:
-    topic = talk.create("wrong")
     whole = Batch(values("a", "b", "c")).to_bytes()
     cases: dict[str, Batch | bytes] = {
         "bad checksum": Batch(crc=0),
@@ -95,9 +94,11 @@ def produce_wrong_batches(talk: Talk) -> None:
         "leader epoch 9": Batch(values("nine"), leader_epoch=9),
         "unused attribute bit": Batch(values("bit"), attributes=128),
     }  # fmt: skip
-    for case, batch in cases.items():
-        talk.ask(case, produce(topic, batch), VERSION)
-    _stored(talk, "of all these", topic)
+    for index, (case, batch) in enumerate(cases.items()):
+        topic = talk.create(f"topic-{index}")
+        answer = talk.ask(case, produce(topic, batch), VERSION)
+        if answer is not None and not answer.responses[0].partition_responses[0].error_code:
+            _stored(talk, f"after: {case}", topic)
 
 
 def produce_contents(talk: Talk) -> None:

@@ -93,8 +93,10 @@ def validate_batch(
         raise invalid(f"The baseOffset of the record batch should be 0, but it is {header.base_offset}")
     if size > config.max_message_bytes:
         raise too_large(size, config)
-    if size < HEADER_SIZE or end > len(buffer):
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Record batch length {header.batch_length} does not fit its bytes.")
+    if size < HEADER_SIZE:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Record batch length {header.batch_length} is less than a header.")
+    if end > len(buffer):
+        raise invalid(f"Record batch length {header.batch_length} is more than the bytes that came.")
     view = memoryview(buffer)
     if crc32c(view[position + CRC_START : end]) != header.crc:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Record is corrupt (stored crc does not match).")
