@@ -42,23 +42,11 @@ def handle_metadata(
             return _refuse(topics, refused)
     if topics is None or (context.api_version == 0 and not topics):
         return _respond(broker, context, request, [_describe(topic, request) for topic in broker.metadata.topics.values()])
-    if context.api_version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP and any(
-        t.name is None or t.topic_id != ZERO_UUID for t in topics
-    ):
-        return _refuse(topics)
     missing = _missing(broker.metadata, topics)
     may_create = context.api_version < FIRST_VERSION_WITH_AUTO_CREATE_FLAG or request.allow_auto_topic_creation
     if missing and may_create and broker.config.auto_create_topics_enable:
         return _create_and_respond(broker, context, request, topics, missing)
     return _respond(broker, context, request, _look_up_all(broker.metadata, topics, request, {}))
-
-
-def _refuse(topics: Sequence[MetadataRequestTopic]) -> MetadataResponse:
-    """Versions 10 and 11 have a field for topic ids that no broker serves, and an answer without room for a missing name."""
-    code = ErrorCode.INVALID_REQUEST
-    return MetadataResponse(
-        topics=[MetadataResponseTopic(error_code=code, name=t.name or "", topic_id=t.topic_id) for t in topics]
-    )
 
 
 async def _create_and_respond(
@@ -69,7 +57,7 @@ async def _create_and_respond(
 
 
 def _check_ids(version: int, topics: Sequence[MetadataRequestTopic]) -> ErrorCode | None:
-    """The error of a request that gives topic ids where it may not, or neither id nor name."""
+    """The error of a request that gives neither id nor name, or ids in versions 10 and 11, which have them but are not served."""
     if version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP:
         return ErrorCode.INVALID_REQUEST
     nameless = any(t.name is None and t.topic_id == ZERO_UUID for t in topics)
@@ -105,9 +93,7 @@ def _look_up_all(
             unknown.append(MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id))
         else:
             found[topic.name] = topic
-    return unknown + [
-        _describe(topic, request) if topic is not None else _absent(name, failed) for name, topic in found.items()
-    ]
+    return unknown + [_describe(topic, request) if topic is not None else _absent(name, failed) for name, topic in found.items()]
 
 
 def _absent(name: str, failed: dict[str, KafkaError | None]) -> MetadataResponseTopic:
