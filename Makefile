@@ -21,7 +21,7 @@ test: setup ## all tests that need no tools of other languages
 lint: setup ## style, layering, generated files
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
-	@$(PYTHON) -m importlinter.cli lint --quiet 2>/dev/null || .venv/bin/lint-imports
+	@.venv/bin/lint-imports --no-cache
 
 types: setup ## mypy, strict
 	@$(PYTHON) -m mypy

@@ -168,6 +168,10 @@ def _one(connections: int, acks: int) -> Callable[[], Pattern]:
     return lambda: Pattern(connections, record_batch(1, 100), 1, acks, window, window // 4)
 
 
+def _fifty(connections: int) -> Callable[[], Pattern]:
+    return lambda: Pattern(connections, record_batch(50, 100), 50, 1, 64, 16)
+
+
 def _large(records: int, value_bytes: int) -> Callable[[], Pattern]:
     return lambda: Pattern(4, record_batch(records, value_bytes), records, 1, 4, 1)
 
@@ -176,7 +180,8 @@ CASES = (
     _produce_case("one-1", "one record a request, one connection", _one(1, 1), 6.0),
     _produce_case("one-8", "one record a request, eight connections", _one(8, 1), 6.0),
     _produce_case("one-8-all", "one record a request, eight connections, acks=all", _one(8, -1), 6.0),
-    _produce_case("fifty", "50 records a batch, four connections", lambda: Pattern(4, record_batch(50, 100), 50, 1, 64, 16), 4.0),
+    _produce_case("fifty-1", "50 records a batch, one connection", _fifty(1), 4.0),
+    _produce_case("fifty-4", "50 records a batch, four connections", _fifty(4), 4.0),
     _produce_case("large-100", "large batches, 8,000 records of 100 B", _large(8_000, 100), 1.2, large=True),
     _produce_case("large-1k", "large batches, 900 records of 1 kB", _large(900, 1_000), 1.2, large=True),
     _consume_case("consume", "consuming large batches", 8_000),

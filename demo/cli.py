@@ -60,7 +60,12 @@ def commands() -> None:
 
 @commands.command("run")
 @click.option(
-    "--bootstrap", default="", metavar="HOST:PORT", help="A broker that runs already; without it the demo starts its own."
+    "-b",
+    "--bootstrap-server",
+    "bootstrap",
+    default="",
+    metavar="HOST:PORT",
+    help="A broker that runs already; without it the demo starts its own.",
 )
 @days_option
 @pace_option

@@ -115,7 +115,7 @@ class Streams:
             query = pipeline.start(spark, self._bootstrap, self._settings.work / "checkpoint")
             self._board.step("the pipeline runs: the year begins")
             producers.start_streams(self._settings.days_per_second)
-            pipeline.follow(query, reporter(self._board), is_closed)
+            pipeline.follow(query, reporter(self._board, producers.stream_records()), is_closed)
 
     def _watch(self) -> Worst:
         task = self._board.task("windows watched")

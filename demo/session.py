@@ -2,7 +2,7 @@
 
 Settings for two cores: two shuffle partitions (one task per core), the JIT's first tier (a run is too short for the second to pay),
 and Spark's in-memory state store: over the whole year in one micro-batch the join's updates took 4.8 s in it and 10.0 s in RocksDB,
-and its state is small, two days of flights.
+and its state is small, a week of flights.
 """
 
 from __future__ import annotations

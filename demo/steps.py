@@ -57,6 +57,10 @@ class Producers:
         for work, task in ((publish.publish_flights, self._flights), (publish.publish_weather, self._weather)):
             self._futures.append(self._pool.submit(work, self._bootstrap, self._part, pace, task.update))
 
+    def stream_records(self) -> int:
+        """How many records the streams will have, with their closing markers."""
+        return sum(task.total + 1 for task in (self._flights, self._weather) if task.total is not None)
+
     def raise_failure(self) -> None:
         """Raise what ended a producer before its time, if anything did."""
         for future in self._futures:
@@ -93,9 +97,9 @@ def run_pipeline(bootstrap: str, work: Path, board: Board, *, available_now: boo
         return status
 
 
-def reporter(board: Board) -> Callable[[Status], None]:
-    """Shows how far a query is in two lines of the board."""
-    rows, windows = board.task("pipeline: records read"), board.task("pipeline: windows out")
+def reporter(board: Board, records: int | None = None) -> Callable[[Status], None]:
+    """Shows how far a query is in two lines of the board; `records` is how many there are to read, where that is known."""
+    rows, windows = board.task("pipeline: records read", records), board.task("pipeline: windows out")
 
     def report(status: Status) -> None:
         rows.update(status.rows, f"in {status.batches} micro-batches" if status.batches else status.doing.lower())

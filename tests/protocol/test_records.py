@@ -6,7 +6,7 @@ import struct
 
 import cramjam
 import pytest
-from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder  # type: ignore[import-untyped]
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +44,9 @@ def record_lists(draw: st.DrawFn, *, min_size: int = 1) -> list[Record]:
 
 @given(records=record_lists(), codec=st.sampled_from(Compression))
 def test_what_is_built_is_read_back(records: list[Record], codec: Compression) -> None:
-    batch = build_batch(records, base_offset=records[0].offset, compression=codec, producer_id=7, producer_epoch=1, base_sequence=3)
+    batch = build_batch(
+        records, base_offset=records[0].offset, compression=codec, producer_id=7, producer_epoch=1, base_sequence=3
+    )
     ((position, header),) = split_batches(batch)
     assert (position, header.size, header.records_count) == (0, len(batch), len(records))
     assert header.compression == codec

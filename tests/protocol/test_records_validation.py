@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -354,7 +355,5 @@ def test_whatever_is_wrong_is_a_kafka_error(changes: list[tuple[int, int]], code
     header = read_header(batch)
     if header.size == len(batch):
         struct.pack_into(">I", batch, 17, crc32c(batch[21:]))
-    try:
+    with suppress(KafkaError):
         check(bytes(batch))
-    except KafkaError as error:
-        assert str(error)

@@ -184,7 +184,7 @@ class AgainstAList(RuleBasedStateMachine):
 
 
 TestAgainstAList = AgainstAList.TestCase
-TestAgainstAList.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestAgainstAList.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
 
 
 def test_append_helper_is_what_the_model_uses(tmp_path: Path) -> None:

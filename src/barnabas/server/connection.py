@@ -40,30 +40,44 @@ class Answer:
 
 
 class Receiver:
-    """The receive buffer that the connections of one loop share, and the bytes of unfinished frames they hold."""
+    """The receive buffer that the connections of one loop share, and the bytes of unfinished frames they hold.
+
+    Over the limit, a connection with an unfinished frame is not read, apart from the one that has waited longest for the end of its
+    frame: so there is always one that gets on, also with a frame larger than the limit (Kafka's memory pool gives that much too).
+    """
 
     def __init__(self, max_frame_bytes: int, max_queued_bytes: int) -> None:
         self.buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
         self.max_frame_bytes = max_frame_bytes
         self.max_queued_bytes = max_queued_bytes if max_queued_bytes > 0 else None
         self.queued_bytes = 0
+        self._holders: dict[Connection, None] = {}  # who holds an unfinished frame, the longest waiting first
         self._paused: set[Connection] = set()
 
     def take(self, connection: Connection, size: int) -> None:
+        """`connection` holds `size` more bytes."""
         self.queued_bytes += size
-        if self.max_queued_bytes is not None and self.queued_bytes > self.max_queued_bytes:
+        self._holders.setdefault(connection)
+        if self._is_full() and connection is not next(iter(self._holders)):
             self._paused.add(connection)
             connection.pause("queue")
 
-    def give_back(self, size: int) -> None:
+    def give_back(self, connection: Connection, size: int) -> None:
+        """Its frame, of which it held `size` bytes, is worked on or lost."""
         self.queued_bytes -= size
-        if self._paused and (self.max_queued_bytes is None or self.queued_bytes <= self.max_queued_bytes):
-            paused, self._paused = self._paused, set()
-            for connection in paused:
-                connection.resume("queue")
-
-    def forget(self, connection: Connection) -> None:
+        self._holders.pop(connection, None)
         self._paused.discard(connection)
+        if self._paused:
+            self._resume()
+
+    def _resume(self) -> None:
+        going_on = [next(iter(self._holders))] if self._is_full() else list(self._paused)
+        for connection in going_on:
+            self._paused.discard(connection)
+            connection.resume("queue")
+
+    def _is_full(self) -> bool:
+        return self.max_queued_bytes is not None and self.queued_bytes > self.max_queued_bytes
 
 
 class Dispatcher(Protocol):
@@ -134,8 +148,6 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._partial is None:
             return self._receiver.buffer
-        if self._filled == len(self._partial):
-            self._grow()
         return self._partial[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -279,7 +291,9 @@ class Connection(asyncio.BufferedProtocol):
         elif len(partial) == 4 + size:
             self._partial = None
             self._take_frames(partial)
-            self._receiver.give_back(len(partial))
+            self._receiver.give_back(self, len(partial))
+        else:
+            self._grow()
 
     def _check_unsent(self, outbox: Outbox) -> None:
         if outbox.waiting_bytes > limits.MAX_UNSENT_BYTES:
@@ -306,9 +320,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.closed = True
         if self._partial is not None:
-            self._receiver.give_back(len(self._partial))
+            self._receiver.give_back(self, len(self._partial))
             self._partial = None
-        self._receiver.forget(self)
         if self._outbox is not None:
             self._outbox.close()
             self._outbox = None

@@ -51,8 +51,9 @@ def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
     return offsets
 
 
-def write_leader_epochs(files: Files, path: Path, entries: list[tuple[int, int]], *, sync: bool) -> None:
-    _write_lines(files, path, (f"{epoch} {offset}" for epoch, offset in entries), len(entries), sync=sync)
+def write_leader_epochs(files: Files, path: Path, entries: list[tuple[int, int]]) -> None:
+    """Written when an epoch begins, on the append path, so without waiting for the disk."""
+    _write_lines(files, path, (f"{epoch} {offset}" for epoch, offset in entries), len(entries), sync=False)
 
 
 def read_leader_epochs(files: Files, path: Path) -> list[tuple[int, int]]:

@@ -16,11 +16,10 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:
-    """The epochs of one partition; `changed` says that the file is out of date."""
+    """The epochs of one partition."""
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._entries = sorted(entries)
-        self.changed = False
 
     @property
     def entries(self) -> list[tuple[int, int]]:
@@ -37,7 +36,6 @@ class LeaderEpochs:
             return
         self._entries = [entry for entry in self._entries if entry[0] < epoch and entry[1] < start_offset]
         self._entries.append((epoch, start_offset))
-        self.changed = True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch at or below `epoch` and the offset its records end before; undefined ones if unknown."""
@@ -56,9 +54,7 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: int) -> None:
         """The log now ends at `end_offset`."""
-        kept = [entry for entry in self._entries if entry[1] < end_offset]
-        self.changed |= len(kept) != len(self._entries)
-        self._entries = kept
+        self._entries = [entry for entry in self._entries if entry[1] < end_offset]
 
     def truncate_from_start(self, start_offset: int) -> None:
         """The log now starts at `start_offset`: the epoch that holds it begins there."""
@@ -66,8 +62,3 @@ class LeaderEpochs:
         if not after or (self._entries[after - 1][1] == start_offset and after == 1):
             return
         self._entries = [(self._entries[after - 1][0], start_offset), *self._entries[after:]]
-        self.changed = True
-
-    def clear(self) -> None:
-        self.changed |= bool(self._entries)
-        self._entries = []

@@ -13,8 +13,8 @@ Rules
 How it works: an append is a header parse, the checks, one `pwrite` at the end of the active segment's file, and arithmetic. A
 read is a lookup of two positions. Both are written out in one piece, for they are run for every request.
 
-Ugly: `flush` shares the segments and the recovery point with the loop without a lock: it works on copies and sets the recovery
-point last, and only if no truncation came between (`_truncations`).
+Ugly: `flush` shares the segments and the recovery point with the loop. It works on copies and sets the recovery point last, under
+a lock, and only if no truncation came between (`_truncations`, raised when one begins and when it ends).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 from uuid import UUID
 
@@ -120,7 +121,6 @@ class Log:
         self.recovery_point = 0  # everything below it is on the disk
         self.size_bytes = 0
         self.producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
-        self.last_flush_ms = 0
         self._files = files
         self._segments: list[Segment] = []
         self._bases: list[int] = []
@@ -128,8 +128,11 @@ class Log:
         self._producers = ProducerStates()
         self._roll_time = self._roll_offset = self._roll_size = -1  # a batch past one of them may begin a new segment
         self._truncations = 0
+        self._recovery_lock = Lock()
         self._torn = False  # a write failed: bytes may lie behind the active segment's size
         self._garbage: list[Garbage] = []
+        self._epochs_unsynced = False
+        self._flush_seen = 0, 0  # the recovery point, and when `is_flush_due` first saw it
         self._closed = False
 
     @classmethod
@@ -160,7 +163,6 @@ class Log:
         topic, _, partition = directory.name.rpartition("-")
         opened = cls(directory, topic, int(partition), topic_id, config, files)
         opened.producer_id_expiration_ms = producer_id_expiration_ms
-        opened.last_flush_ms = now_ms
         try:
             files.make_directory(directory)
             opened._load_topic_id()
@@ -179,6 +181,7 @@ class Log:
         opened.log_start_offset = loaded.log_start_offset
         opened._use_segments(loaded.segments)
         opened.recovery_point = opened.log_end_offset if clean_shutdown else min(recovery_point, opened.log_end_offset)
+        opened._flush_seen = opened.recovery_point, now_ms
         opened._producers.expire(now_ms, producer_id_expiration_ms)
         return opened
 
@@ -222,7 +225,7 @@ class Log:
         segment = self._segments[-1]
         end = segment.size + size
         if end > self._roll_size or header.max_timestamp > self._roll_time or last_offset > self._roll_offset:
-            segment = self._segment_for(size, header.max_timestamp, last_offset, now_ms)
+            segment = self._segment_for(size, header._replace(base_offset=base_offset), now_ms)
 
         self._write(segment, PLACE.pack(base_offset, header.batch_length, leader_epoch), data, size)
         segment.appended(last_offset, size, header.max_timestamp, config.index_interval_bytes)
@@ -272,7 +275,7 @@ class Log:
     def _append_leaders_batch(self, header: BatchHeader, data: memoryview, now_ms: int) -> None:
         if header.partition_leader_epoch > self._epochs.latest:
             self._assign_epoch(header.partition_leader_epoch, header.base_offset)
-        segment = self._segment_for(header.size, header.max_timestamp, header.last_offset, now_ms)
+        segment = self._segment_for(header.size, header, now_ms)
         try:
             write_all(self._files, segment.fileno, data, segment.size)
         except OSError as error:
@@ -303,13 +306,31 @@ class Log:
 
     def _assign_epoch(self, leader_epoch: int, offset: int) -> None:
         self._epochs.assign(leader_epoch, offset)
-        self._save_epochs(sync=False)
+        self._save_epochs()
 
-    def _save_epochs(self, *, sync: bool) -> None:
+    def _save_epochs(self) -> None:
+        """Write the epochs down; the next flush makes that durable."""
         path = self.directory / checkpoints.LEADER_EPOCHS
         try:
-            checkpoints.write_leader_epochs(self._files, path, self._epochs.entries, sync=sync)
+            checkpoints.write_leader_epochs(self._files, path, self._epochs.entries)
         except OSError as error:
+            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+        self._epochs_unsynced = True
+
+    def _sync_epochs(self) -> None:
+        """Block until the file of epochs is on the disk. It is not written here: that is the loop's."""
+        if not self._epochs_unsynced:
+            return
+        self._epochs_unsynced = False
+        try:
+            fileno = self._files.open(self.directory / checkpoints.LEADER_EPOCHS)
+            try:
+                self._files.sync(fileno)
+            finally:
+                self._files.close(fileno)
+            self._files.sync_directory(self.directory)
+        except OSError as error:
+            self._epochs_unsynced = True
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
 
     # Rolling
@@ -329,21 +350,19 @@ class Log:
         unfilled = segment.size + room // TIME_ENTRY.size * config.index_interval_bytes
         self._roll_size = min(config.segment_bytes, unfilled)
 
-    def _segment_for(self, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> Segment:
-        """The segment for a batch that is past one of the bounds: the active one, or a new one."""
+    def _segment_for(self, size: int, header: BatchHeader, now_ms: int) -> Segment:
+        """The segment for a batch of `size` bytes that is past one of the bounds: the active one, or a new one."""
         segment, config = self._active, self.config
-        if segment.size:
+        is_far = header.last_offset > segment.base_offset + MAX_RELATIVE_OFFSET
+        if segment.size and not is_far:
             index_bytes = max(segment.index.size_bytes, segment.time_index.size_bytes)
             first = segment.load_first_timestamp()
-            if (
-                segment.size + size > config.segment_bytes
-                or last_offset > self._roll_offset
-                or index_bytes + TIME_ENTRY.size > config.segment_index_bytes
-                or (first is not None and first >= 0 and max_timestamp - first > config.segment_ms)
-            ):
-                segment = self._roll(now_ms)
-        if not segment.size and max_timestamp >= 0:
-            segment.first_timestamp = max_timestamp
+            is_full = segment.size + size > config.segment_bytes or index_bytes + TIME_ENTRY.size > config.segment_index_bytes
+            is_old = first is not None and first >= 0 and header.max_timestamp - first > config.segment_ms
+        if is_far or (segment.size and (is_full or is_old)):
+            segment = self._roll(now_ms, header.base_offset)
+        if not segment.size and header.max_timestamp >= 0:
+            segment.first_timestamp = header.max_timestamp
         self._plan_roll()
         return segment
 
@@ -356,20 +375,24 @@ class Log:
         began = first if first >= 0 else segment.created_ms
         if now_ms - began <= self.config.segment_ms:
             return False
-        self._roll(now_ms)
+        self._roll(now_ms, self.log_end_offset)
         return True
 
-    def _roll(self, now_ms: int) -> Segment:
-        """Seal the active segment, which is not empty, and begin another at the log's end."""
-        offset = self.log_end_offset
+    def _roll(self, now_ms: int, offset: int) -> Segment:
+        """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap there."""
+        sealed = self._active
         try:
             self._cut_torn()
-            self._active.seal()
-            self.snapshot()
+            if sealed.size:
+                sealed.seal()
+                self.snapshot()
             segment = Segment.create(self._files, self.directory, offset, now_ms)
+            if not sealed.size:
+                remove_segment_files(self._files, sealed)
+                del self._segments[-1], self._bases[-1]
         except OSError as error:
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
-        self._active.next_offset = offset
+        sealed.next_offset = offset
         self._segments.append(segment)
         self._bases.append(offset)
         self._plan_roll()
@@ -533,7 +556,7 @@ class Log:
             return
         self.log_start_offset = offset
         self._epochs.truncate_from_start(offset)
-        self._save_epochs(sync=False)
+        self._save_epochs()
         self._detach(self._count_below_start())
 
     def delete_retained(self, now_ms: int) -> int:
@@ -555,7 +578,7 @@ class Log:
         if count:
             self.log_start_offset = max(self.log_start_offset, self._segments[count].base_offset)
             self._epochs.truncate_from_start(self.log_start_offset)
-            self._save_epochs(sync=False)
+            self._save_epochs()
         return self._detach(count)
 
     def _count_below_start(self) -> int:
@@ -599,7 +622,8 @@ class Log:
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        self._truncations += 1
+        with self._recovery_lock:
+            self._truncations += 1
         keep = bisect_right(self._bases, offset)
         for segment in self._segments[keep:]:
             remove_segment_files(self._files, segment)
@@ -615,7 +639,8 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
-        self._truncations += 1
+        with self._recovery_lock:
+            self._truncations += 1
         created_ms = self._active.created_ms
         for segment in self._segments:
             remove_segment_files(self._files, segment)
@@ -629,10 +654,12 @@ class Log:
 
     def _forget_past_end(self) -> None:
         """Bring everything else back to the log's new end."""
-        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        with self._recovery_lock:
+            self._truncations += 1
+            self.recovery_point = min(self.recovery_point, self.log_end_offset)
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self._epochs.truncate_from_end(self.log_end_offset)
-        self._save_epochs(sync=False)
+        self._save_epochs()
         for segment in self._segments:
             aborted_of(segment).truncate(self.log_end_offset)
         self._producers = load_producers(self._files, self.directory, self._segments)
@@ -649,7 +676,10 @@ class Log:
     def is_flush_due(self, now_ms: int) -> bool:
         """Whether `flush.messages` or `flush.ms` ask for a `flush` before more is acknowledged."""
         waiting = self.log_end_offset - self.recovery_point
-        return waiting > 0 and (waiting >= self.config.flush_messages or now_ms - self.last_flush_ms >= self.config.flush_ms)
+        seen, seen_ms = self._flush_seen
+        if not waiting or seen != self.recovery_point:
+            self._flush_seen, seen_ms = (self.recovery_point, now_ms), now_ms
+        return waiting > 0 and (waiting >= self.config.flush_messages or now_ms - seen_ms >= self.config.flush_ms)
 
     def flush(self, up_to_offset: int | None = None) -> None:
         """Block until the records below `up_to_offset` (all, if None) are on the disk. Safe in a thread while the loop appends.
@@ -662,20 +692,21 @@ class Log:
         start = self.recovery_point
         if end <= start:
             return
-        try:
-            for segment in segments:
-                if segment.next_offset > start and segment.base_offset < end:
-                    segment.sync()
-                    aborted_of(segment).sync()
-            if self._epochs.changed:
-                self._epochs.changed = False
-                self._save_epochs(sync=True)
-        except OSError as error:
+        for segment in segments:
+            if segment.next_offset > start and segment.base_offset < end:
+                self._sync_segment(segment)
+        self._sync_epochs()
+        with self._recovery_lock:
             if self._truncations == truncations:
+                self.recovery_point = max(self.recovery_point, end)
+
+    def _sync_segment(self, segment: Segment) -> None:
+        try:
+            segment.sync()
+            aborted_of(segment).sync()
+        except OSError as error:
+            if segment in self._segments:  # else it was removed meanwhile, and owes nothing
                 raise LogDirFailed(str(self.directory.parent), str(error)) from error
-            return
-        if self._truncations == truncations:
-            self.recovery_point = max(self.recovery_point, end)
 
     def update_config(self, config: TopicConfig) -> None:
         self.config = config
@@ -692,7 +723,7 @@ class Log:
             for index in (self._active.index, self._active.time_index):
                 index.write(exact=True)
             self.snapshot()
-            self._save_epochs(sync=False)
+            self._save_epochs()
             self.flush()
         except OSError as error:
             raise LogDirFailed(str(self.directory.parent), str(error)) from error

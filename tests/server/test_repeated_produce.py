@@ -1,0 +1,83 @@
+"""A request that is recognised is answered as one that is read."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from barnabas.errors import ErrorCode
+from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.testing import Broker
+from tests.server.wire import SIZE, Line, batch_of, create_topic, framed
+
+PRODUCE, DELETE_TOPICS = 0, (20, 4)
+VERSIONS = range(APIS[PRODUCE][2], APIS[PRODUCE][3] + 1)
+TOPIC = "repeated"
+
+
+def request(batch: bytes, topic_id: bytes, *, acks: int = 1, partition: int = 0) -> ProduceRequest:
+    data = [PartitionProduceData(index=partition, records=batch)]
+    topic = TopicProduceData(name=TOPIC, topic_id=UUID(bytes=topic_id), partition_data=data)
+    return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[topic])
+
+
+def answer_of(line: Line, version: int, wanted: ProduceRequest) -> tuple[int, int]:
+    """Error code and base offset."""
+    answer = line.ask((PRODUCE, version), wanted, ProduceResponse).responses[0].partition_responses[0]
+    return answer.error_code, answer.base_offset
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("acks", [1, -1])
+def test_repeats_get_the_answer_of_the_first_apart_from_id_and_offset(version: int, acks: int) -> None:
+    with Broker() as broker, Line(broker) as line:
+        topic_id = create_topic(broker, TOPIC)
+        answers = []
+        for index in range(4):
+            line.socket.sendall(framed((PRODUCE, version), request(batch_of(100 * index), topic_id, acks=acks), 1000 + index))
+            answers.append(line.receive())
+        first = answers[0]
+        for index, answer in enumerate(answers):
+            assert SIZE.unpack_from(answer)[0] == 1000 + index
+            assert index.to_bytes(8, "big") in answer
+            assert len(answer) == len(first)
+            differing = [at for at, (ours, theirs) in enumerate(zip(answer, first, strict=True)) if ours != theirs]
+            assert len(differing) <= 2  # the last byte of the id and of the offset
+
+
+def test_a_broken_batch_between_repeats_gets_its_error_and_changes_nothing() -> None:
+    with Broker() as broker, Line(broker) as line:
+        topic_id = create_topic(broker, TOPIC)
+        broken = bytearray(batch_of(50))
+        broken[-1] ^= 1
+        batches = [batch_of(50), batch_of(50), bytes(broken), b"", batch_of(50)]
+        answers = [answer_of(line, 9, request(batch, topic_id)) for batch in batches]
+    assert answers == [(0, 0), (0, 1), (ErrorCode.CORRUPT_MESSAGE, -1), (ErrorCode.INVALID_RECORD, -1), (0, 2)]
+
+
+def test_a_repeat_after_the_topic_was_deleted_and_made_again_goes_to_the_new_one() -> None:
+    with Broker({"auto.create.topics.enable": False}) as broker, Line(broker) as line:
+        topic_id = create_topic(broker, TOPIC)
+        assert [answer_of(line, 9, request(batch_of(9), topic_id)) for _ in range(3)] == [(0, 0), (0, 1), (0, 2)]
+        with Line(broker) as other:
+            other.ask(DELETE_TOPICS, DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=5_000), DeleteTopicsResponse)
+        assert answer_of(line, 9, request(batch_of(9), topic_id)) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+        create_topic(broker, TOPIC)
+        assert [answer_of(line, 9, request(batch_of(9), topic_id)) for _ in range(3)] == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_requests_of_several_kinds_on_one_connection_do_not_mix() -> None:
+    with Broker() as broker, Line(broker) as line:
+        topic_id = create_topic(broker, TOPIC)
+        offsets = []
+        for _ in range(3):
+            for version in (3, 5, 8, 9, 12, 13):
+                code, offset = answer_of(line, version, request(batch_of(version), topic_id))
+                assert code == 0
+                offsets.append(offset)
+            missing = answer_of(line, 9, request(batch_of(9), topic_id, partition=7))
+            assert missing == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+    assert offsets == list(range(18))

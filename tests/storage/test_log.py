@@ -1,0 +1,301 @@
+"""What the model does not ask of a log: rolling, limits, retention, flushing, duplicates of times, concurrent flush."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from barnabas.config.topic import HOUR_MS, TopicConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.records.batch import build_batch, iterate_records, read_header
+from barnabas.storage.index import OFFSET_ENTRY, SparseIndex
+from barnabas.storage.leader_epochs import LeaderEpochs
+from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all
+
+SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
+
+
+def bases(folder: Path) -> list[int]:
+    return sorted(int(path.stem) for path in (folder / "topic-0").glob("*.log"))
+
+
+def test_segments_roll_by_size(tmp_path: Path) -> None:
+    log = open_log(tmp_path, SMALL)
+    for _ in range(30):
+        append(log, b"x" * 200)
+    assert all(path.stat().st_size <= 1000 for path in (tmp_path / "topic-0").glob("*.log"))
+    assert len(bases(tmp_path)) == 10
+    assert len(list((tmp_path / "topic-0").glob("*.snapshot"))) == 9
+    log.close()
+
+
+def test_segments_roll_by_the_time_of_their_records(tmp_path: Path) -> None:
+    log = open_log(tmp_path, replace(SMALL, segment_bytes=10**6, segment_ms=1000))
+    for step in (0, 500, 1000, 1001, 1500, 2002):
+        append(log, b"x", time_ms=NOW + step)
+    assert bases(tmp_path) == [0, 3, 5]
+    assert not log.maybe_roll(NOW + 3002)
+    assert log.maybe_roll(NOW + 3003)
+    assert not log.maybe_roll(NOW + 9000)
+    assert bases(tmp_path) == [0, 3, 5, 6]
+    log.close()
+
+
+def test_segments_roll_when_an_index_is_full(tmp_path: Path) -> None:
+    log = open_log(tmp_path, TopicConfig(index_interval_bytes=1, segment_index_bytes=120))
+    for index in range(40):
+        append(log, b"x", time_ms=NOW + index)
+    assert all(path.stat().st_size <= 120 for path in (tmp_path / "topic-0").glob("*index"))
+    assert len(bases(tmp_path)) > 2
+    assert len(read_all(log)) == 40
+    log.close()
+
+
+def test_a_segment_ends_where_its_relative_offsets_do(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log)
+    far = batch(b"far", base_offset=2**31 + 5)
+    log.append_as_follower(memoryview(far), now_ms=NOW)
+    assert bases(tmp_path) == [0, 2**31 + 5]
+    assert [record.offset for record in read_all(log)] == [0, 2**31 + 5]
+    log.close()
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", ErrorCode.INVALID_RECORD),
+        (b"x" * 16, ErrorCode.INVALID_RECORD),
+        (b"\0" * 61, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        (bytes(batch(b"a"))[:-1], ErrorCode.INVALID_RECORD),
+        (bytes(batch(b"a") + batch(b"b")), ErrorCode.INVALID_RECORD),
+    ],
+)
+def test_what_is_not_one_batch_is_refused(tmp_path: Path, data: bytes, code: ErrorCode) -> None:
+    log = open_log(tmp_path)
+    with pytest.raises(KafkaError) as refused:
+        log.append_as_leader(data, leader_epoch=0, now_ms=NOW)
+    assert refused.value.code == code
+    assert log.log_end_offset == 0
+    log.close()
+
+
+def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
+    log = open_log(tmp_path, SMALL)
+    with pytest.raises(KafkaError) as refused:
+        append(log, b"x" * 1000)
+    assert refused.value.code == ErrorCode.RECORD_LIST_TOO_LARGE
+    log.close()
+
+
+@pytest.mark.parametrize(
+    "kind", [bytes, bytearray, lambda data: memoryview(bytes(data)), lambda data: memoryview(bytearray(data))]
+)
+def test_every_kind_of_buffer_is_taken(tmp_path: Path, kind: type[bytes]) -> None:
+    log = open_log(tmp_path)
+    for _ in range(2):
+        log.append_as_leader(kind(batch(b"a", b"b")), leader_epoch=6, now_ms=NOW)
+    stored = bytes_of(log.read(2, 10**6, limit_offset=4, minimum_one=True))
+    header = read_header(stored)
+    assert (header.base_offset, header.partition_leader_epoch) == (2, 6)
+    assert stored[16:] == bytes(batch(b"a", b"b"))[16:]
+    log.close()
+
+
+def test_log_append_time_is_answered_and_stored(tmp_path: Path) -> None:
+    log = open_log(tmp_path, TopicConfig(message_timestamp_type="LogAppendTime"))
+    fields = {"producer_id": 1, "producer_epoch": 0, "base_sequence": 0}
+    assert append(log, b"a", time_ms=5, **fields).log_append_time_ms == NOW
+    again = append(log, b"a", time_ms=5, **fields)
+    assert (again.duplicate, again.log_append_time_ms) == (True, NOW)
+    assert [record.timestamp for record in read_all(log)] == [NOW]
+    log.close()
+    log = open_log(tmp_path)
+    assert append(log, b"a").log_append_time_ms == -1
+    log.close()
+
+
+def test_reading_obeys_its_limits(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    sizes = [append(log, b"x" * 100) and log.size_bytes for _ in range(3)]
+    one = sizes[0]
+    assert log.read(0, one - 1, limit_offset=3, minimum_one=False) is None
+    first = log.read(0, one - 1, limit_offset=3, minimum_one=True)
+    assert first is not None
+    assert first.size == one
+    two = log.read(0, 2 * one + 5, limit_offset=3, minimum_one=True)
+    assert two is not None
+    assert two.size == 2 * one
+    assert log.read(0, 10**6, limit_offset=0, minimum_one=True) is None
+    assert log.read(3, 10**6, limit_offset=3, minimum_one=True) is None
+    for offset in (-1, 4):
+        with pytest.raises(KafkaError) as refused:
+            log.read(offset, 10**6, limit_offset=3, minimum_one=True)
+        assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+    log.close()
+
+
+def test_gaps_of_compaction_are_stepped_over(tmp_path: Path) -> None:
+    log = open_log(tmp_path, TopicConfig(segment_bytes=300, index_interval_bytes=50))
+    for offset in (0, 10, 20, 30, 40, 50, 60):
+        log.append_as_follower(memoryview(batch(b"v" * 60, base_offset=offset)), now_ms=NOW)
+    log.close()
+    log = open_log(tmp_path)
+    for offset in range(61):
+        region = log.read(offset, 1, limit_offset=61, minimum_one=True)
+        assert next(iterate_records(bytes_of(region))).offset == -(-offset // 10) * 10
+    log.close()
+
+
+def test_a_follower_refuses_what_does_not_follow(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a", b"b")
+    for data, code in ((batch(b"x", base_offset=1), 1), (batch(b"x", base_offset=2)[:-1] + b"?", 2)):
+        with pytest.raises(KafkaError) as refused:
+            log.append_as_follower(memoryview(data), now_ms=NOW)
+        assert refused.value.code == code
+    assert log.log_end_offset == 2
+    log.close()
+
+
+def test_retention_detaches_by_time_and_by_size(tmp_path: Path) -> None:
+    config = replace(SMALL, retention_ms=HOUR_MS, retention_bytes=-1)
+    log = open_log(tmp_path, config)
+    for index in range(30):
+        append(log, b"x" * 200, time_ms=NOW - (30 - index) * 10 * 60_000)
+    assert log.delete_retained(NOW) == 8
+    assert log.log_start_offset == 24 == log.first_offset
+    log.update_config(replace(config, retention_bytes=1000))
+    assert log.delete_retained(NOW) == 0
+    for _ in range(6):
+        append(log, b"x" * 200)
+    assert log.delete_retained(NOW) == 2
+    assert log.size_bytes < 2000
+    names = [path.name for path in (tmp_path / "topic-0").iterdir()]
+    assert any(name.endswith(".deleted") for name in names)
+    for garbage in log.take_garbage():
+        garbage.remove()
+    assert not [path for path in (tmp_path / "topic-0").iterdir() if path.suffix == ".deleted"]
+    assert len(read_all(log)) == log.log_end_offset - log.log_start_offset
+    log.close()
+
+
+def test_deleting_past_the_end_is_refused(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a", b"b")
+    with pytest.raises(KafkaError) as refused:
+        log.delete_records_before(3)
+    assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+    log.delete_records_before(1)
+    log.delete_records_before(0)
+    assert log.log_start_offset == 1
+    log.close()
+
+
+def test_flushing_is_due_by_messages_and_by_time(tmp_path: Path) -> None:
+    log = open_log(tmp_path, TopicConfig(flush_messages=3))
+    append(log, b"a", b"b")
+    assert not log.is_flush_due(NOW)
+    append(log, b"c")
+    assert log.is_flush_due(NOW)
+    log.flush(2)
+    assert log.recovery_point == 2
+    log.flush()
+    assert (log.recovery_point, log.is_flush_due(NOW)) == (3, False)
+    log.update_config(TopicConfig(flush_ms=1000))
+    append(log, b"d")
+    assert not log.is_flush_due(NOW + 999)
+    assert log.is_flush_due(NOW + 1000)
+    log.flush()
+    append(log, b"e")
+    assert not log.is_flush_due(NOW + 1001)
+    assert not log.is_flush_due(NOW + 2000)
+    assert log.is_flush_due(NOW + 2001)
+    log.close()
+
+
+def test_a_thread_may_flush_while_the_loop_appends(tmp_path: Path) -> None:
+    log = open_log(tmp_path, replace(SMALL, segment_bytes=8_000))
+    done, failed = threading.Event(), []
+
+    def flush() -> None:
+        try:
+            while not done.is_set():
+                log.flush()
+        except Exception as error:  # noqa: BLE001 (handed to the test)
+            failed.append(error)
+
+    thread = threading.Thread(target=flush)
+    thread.start()
+    for index in range(500):
+        append(log, b"%05d" % index * 20)
+        if index % 100 == 99:
+            log.truncate_to(log.log_end_offset - 10)
+            assert log.recovery_point <= log.log_end_offset
+    done.set()
+    thread.join()
+    assert failed == []
+    end = log.log_end_offset
+    log.flush()
+    assert log.recovery_point == end
+    log.abandon()
+    log = open_log(tmp_path, replace(SMALL, segment_bytes=8_000), clean=False, recovery_point=end)
+    assert log.log_end_offset == end == len(read_all(log))
+    assert all(log.read(offset, 1, limit_offset=end, minimum_one=True) is not None for offset in range(0, end, 37))
+    log.close()
+
+
+def test_batches_of_producers_without_times_are_found_by_no_time(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append_as_leader(build_batch([(b"k", b"v")]), leader_epoch=0, now_ms=NOW)
+    assert log.offset_of_max_timestamp() is None
+    assert log.offset_for_timestamp(0) is None
+    log.close()
+
+
+def test_an_index_is_the_same_in_memory_and_in_its_file(tmp_path: Path) -> None:
+    index = SparseIndex(FILES, tmp_path / "x.index", OFFSET_ENTRY)
+    index.start_empty()
+    for number in range(0, 3000, 3):
+        index.append(number, number * 10)
+    asked = range(-1, 3010, 7)
+    in_memory = [(index.floor(key), index.floor_by_value(key * 10)) for key in asked]
+    index.seal()
+    assert index.sealed
+    assert [(index.floor(key), index.floor_by_value(key * 10)) for key in asked] == in_memory
+    assert (len(index), index.last()) == (1000, (2997, 29970))
+    assert (tmp_path / "x.index").stat().st_size == 8000
+    again = SparseIndex(FILES, tmp_path / "x.index", OFFSET_ENTRY)
+    again.load_active()
+    again.truncate_below(key=300)
+    again.write(exact=True)
+    assert (len(again), again.last()) == (100, (297, 2970))
+    assert (tmp_path / "x.index").stat().st_size == 800
+
+
+def test_epochs_answer_as_kafka_does() -> None:
+    epochs = LeaderEpochs()
+    assert epochs.end_offset_for(0, 0) == (-1, -1)
+    for epoch, offset in ((2, 10), (3, 20), (7, 30)):
+        epochs.assign(epoch, offset)
+    assert [epochs.end_offset_for(epoch, 40) for epoch in (-1, 0, 1, 2, 3, 5, 6, 7, 8)] == [
+        (-1, -1),
+        (0, 10),
+        (1, 10),
+        (2, 20),
+        (3, 30),
+        (3, 30),
+        (3, 30),
+        (7, 40),
+        (-1, -1),
+    ]
+    assert [epochs.epoch_of(offset) for offset in (0, 10, 19, 20, 35)] == [-1, 2, 2, 3, 7]
+    epochs.truncate_from_start(25)
+    assert epochs.entries == [(3, 25), (7, 30)]
+    epochs.truncate_from_end(30)
+    assert epochs.entries == [(3, 25)]
+    epochs.assign(4, 25)
+    assert epochs.entries == [(4, 25)]

@@ -1,0 +1,209 @@
+"""All logs of a broker: opening, creating, deleting, checkpoints, locks and the marker of a clean stop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import CorruptLog, ErrorCode, KafkaError, LogDirFailed
+from barnabas.storage import checkpoints
+from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, read_cluster_id
+from barnabas.storage.files import OsFiles
+from barnabas.storage.manager import LogManager
+from tests.storage.support import NOW, TOPIC_ID, append, read_all
+
+CLUSTER = "abcdefghijklmnopqrstuv"
+OTHER_ID = UUID(int=5)
+
+
+class FixedClock:
+    def now_ms(self) -> int:
+        return NOW
+
+    def monotonic_ms(self) -> float:
+        return 0.0
+
+
+def manager(*folders: Path, broker_id: int = 1, cluster_id: str = CLUSTER) -> LogManager:
+    return LogManager(folders, clock=FixedClock(), broker_id=broker_id, cluster_id=cluster_id)
+
+
+def opened(*folders: Path) -> LogManager:
+    logs = manager(*folders)
+    logs.open_all(lambda _topic: TopicConfig())
+    return logs
+
+
+def test_logs_come_back_after_a_clean_stop(tmp_path: Path) -> None:
+    logs = opened(tmp_path)
+    for partition in range(3):
+        append(logs.create("my-topic.x", partition, TOPIC_ID, TopicConfig()), b"a", b"b")
+    logs.close()
+    assert json.loads((tmp_path / CLEAN_SHUTDOWN_FILE).read_text()) == {"version": 0, "brokerEpoch": -1}
+    logs = opened(tmp_path)
+    assert not (tmp_path / CLEAN_SHUTDOWN_FILE).exists()
+    assert len(logs) == 3
+    log = logs.get("my-topic.x", 2)
+    assert log is not None
+    assert (log.topic, log.partition, log.topic_id, log.log_end_offset) == ("my-topic.x", 2, TOPIC_ID, 2)
+    assert log.recovery_point == 2
+    logs.abandon()
+
+
+def test_logs_come_back_after_a_crash(tmp_path: Path) -> None:
+    logs = opened(tmp_path)
+    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    append(log, b"a")
+    log.flush()
+    append(log, b"b")
+    log.delete_records_before(1)
+    logs.checkpoint_recovery_points()
+    logs.checkpoint_log_start_offsets()
+    logs.write_high_watermarks({("t", 0): 2, ("gone", 1): 9})
+    logs.abandon()
+    logs = opened(tmp_path)
+    found = logs.get("t", 0)
+    assert found is not None
+    assert (found.log_start_offset, found.log_end_offset, found.recovery_point) == (1, 2, 1)
+    assert [record.value for record in read_all(found)] == [b"b"]
+    assert logs.read_high_watermarks() == {("t", 0): 2}
+    logs.close()
+
+
+def test_a_second_broker_is_refused_by_name(tmp_path: Path) -> None:
+    logs = manager(tmp_path)
+    with pytest.raises(LogDirFailed) as refused:
+        manager(tmp_path)
+    assert str(tmp_path) in str(refused.value)
+    logs.close()
+    manager(tmp_path).close()
+
+
+def test_a_folder_of_another_broker_or_cluster_is_refused(tmp_path: Path) -> None:
+    manager(tmp_path).close()
+    with pytest.raises(LogDirFailed, match="broker 1"):
+        manager(tmp_path, broker_id=2)
+    with pytest.raises(LogDirFailed, match="cluster"):
+        manager(tmp_path, cluster_id="other")
+    assert read_cluster_id(tmp_path, OsFiles()) == CLUSTER
+    assert read_cluster_id(tmp_path / "new", OsFiles()) is None
+    properties = checkpoints.read_properties(OsFiles(), tmp_path / "meta.properties")
+    assert properties | {"directory.id": ""} == {"version": "1", "cluster.id": CLUSTER, "node.id": "1", "directory.id": ""}
+    first = properties["directory.id"]
+    manager(tmp_path).close()
+    assert checkpoints.read_properties(OsFiles(), tmp_path / "meta.properties")["directory.id"] == first
+
+
+def test_a_second_directory_that_is_locked_frees_the_first(tmp_path: Path) -> None:
+    held = manager(tmp_path / "b")
+    with pytest.raises(LogDirFailed):
+        manager(tmp_path / "a", tmp_path / "b")
+    manager(tmp_path / "a").close()
+    held.close()
+
+
+def test_creating_is_repeatable_but_not_with_another_id(tmp_path: Path) -> None:
+    logs = opened(tmp_path)
+    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    assert logs.create("t", 0, TOPIC_ID, TopicConfig()) is log
+    with pytest.raises(KafkaError) as refused:
+        logs.create("t", 0, OTHER_ID, TopicConfig())
+    assert refused.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
+    assert (tmp_path / "t-0" / "partition.metadata").read_text() == f"version: 0\ntopic_id: {checkpoints.encode_uuid(TOPIC_ID)}"
+    logs.close()
+
+
+def test_deleting_renames_at_once_and_removes_later(tmp_path: Path) -> None:
+    logs = opened(tmp_path)
+    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    append(log, b"a")
+    region = log.read(0, 1000, limit_offset=1, minimum_one=True)
+    assert region is not None
+    garbage = logs.delete("t", 0)
+    (renamed,) = [path.name for path in tmp_path.iterdir() if path.is_dir()]
+    assert renamed.startswith("t-0.")
+    assert renamed.endswith("-delete")
+    assert logs.get("t", 0) is None
+    assert len(OsFiles().pread(region.fileno, region.size, region.position)) == region.size
+    again = logs.create("t", 0, OTHER_ID, TopicConfig())
+    assert (again.log_end_offset, again.topic_id) == (0, OTHER_ID)
+    garbage.remove()
+    garbage.remove()
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["t-0"]
+    with pytest.raises(KafkaError):
+        logs.delete("t", 1)
+    logs.close()
+
+
+def test_a_crash_in_the_middle_of_a_deletion_is_finished_at_the_start(tmp_path: Path) -> None:
+    logs = opened(tmp_path)
+    append(logs.create("t", 0, TOPIC_ID, TopicConfig()))
+    garbage = logs.delete("t", 0)
+    logs.abandon()
+    logs = opened(tmp_path)
+    assert len(logs) == 0
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+    garbage.remove()
+    logs.close()
+
+
+def test_a_long_name_is_cropped_when_deleted(tmp_path: Path) -> None:
+    logs = opened(tmp_path)
+    logs.create("x" * 249, 0, TOPIC_ID, TopicConfig())
+    garbage = logs.delete("x" * 249, 0)
+    assert garbage.directory is not None
+    assert len(garbage.directory.name) == 255
+    garbage.remove()
+    logs.close()
+
+
+def test_new_logs_spread_over_the_directories(tmp_path: Path) -> None:
+    logs = opened(tmp_path / "a", tmp_path / "b")
+    for partition in range(6):
+        logs.create("t", partition, TOPIC_ID, TopicConfig())
+    for directory in logs.directories:
+        assert len([path for path in directory.path.iterdir() if path.is_dir()]) == 3
+    logs.checkpoint_recovery_points()
+    homes = [directory.read(checkpoints.RECOVERY_POINTS) for directory in logs.directories]
+    assert sum(map(len, homes)) == 6
+    logs.close()
+
+
+def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        logs = opened(tmp_path / name)
+        logs.create("t", 0, TOPIC_ID, TopicConfig())
+        logs.close()
+    logs = manager(tmp_path / "a", tmp_path / "b")
+    with pytest.raises(LogDirFailed, match="too"):
+        logs.open_all(lambda _topic: TopicConfig())
+    logs.abandon()
+
+
+def test_foreign_names_are_left_alone(tmp_path: Path) -> None:
+    for name in ("lost+found", "notes", "t-0.5f0e0c3a2b1d4e6f8091a2b3c4d5e6f7-stray"):
+        (tmp_path / name).mkdir(parents=True)
+    logs = opened(tmp_path)
+    assert len(logs) == 0
+    logs.close()
+    assert (tmp_path / "lost+found").exists()
+
+
+@pytest.mark.parametrize("text", ["", "1\n0\n", "0\nx\n", "0\n2\nt 0 1\n", "0\n1\nt 0\n", "0\n1\nt 0 z\n"])
+def test_a_checkpoint_that_does_not_parse_is_corrupt(tmp_path: Path, text: str) -> None:
+    manager(tmp_path).close()
+    (tmp_path / checkpoints.RECOVERY_POINTS).write_text(text)
+    logs = manager(tmp_path)
+    with pytest.raises(CorruptLog):
+        logs.open_all(lambda _topic: TopicConfig())
+    logs.abandon()
+
+
+def test_closing_twice_is_once(tmp_path: Path) -> None:
+    logs = opened(tmp_path)
+    logs.close()
+    logs.close()

@@ -1,0 +1,225 @@
+"""Idempotent and transactional producers against a log: sequences, epochs, retries, markers, snapshots."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import CorruptLog, ErrorCode, KafkaError
+from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, read_header
+from barnabas.protocol.records.header import MAX_SEQUENCE
+from barnabas.storage.log import Log
+from barnabas.storage.producer_state import KEPT_BATCHES, ProducerEntry, ProducerStates
+from barnabas.storage.snapshot import decode_snapshot, encode_snapshot
+from tests.storage.support import NOW, append, open_log
+
+PRODUCER = 7
+
+
+def produce(log: Log, sequence: int, count: int = 1, *, epoch: int = 0, producer: int = PRODUCER, transactional: int = 0) -> int:
+    values = [b"v"] * count
+    result = append(log, *values, producer_id=producer, producer_epoch=epoch, base_sequence=sequence, transactional=transactional)
+    return -result.first_offset - 1 if result.duplicate else result.first_offset
+
+
+def end_transaction(log: Log, *, abort: bool, epoch: int = 0, coordinator_epoch: int = 0, producer: int = PRODUCER) -> None:
+    marker = Record(0, NOW, struct.pack(">hh", 0, 0 if abort else 1), struct.pack(">hi", 0, coordinator_epoch))
+    data = build_batch([marker], producer_id=producer, producer_epoch=epoch, transactional=True, control=True)
+    log.append_as_leader(data, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+
+
+def refused(log: Log, sequence: int, count: int = 1, *, epoch: int = 0) -> ErrorCode:
+    before = log.log_end_offset
+    with pytest.raises(KafkaError) as error:
+        produce(log, sequence, count, epoch=epoch)
+    assert log.log_end_offset == before
+    return error.value.code
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return open_log(tmp_path)
+
+
+def test_a_retry_gets_the_first_answer(log: Log) -> None:
+    offsets = [produce(log, sequence, 2) for sequence in range(0, 20, 2)]
+    kept = range(20 - 2 * KEPT_BATCHES, 20, 2)
+    assert [-1 - produce(log, sequence, 2) for sequence in kept] == offsets[-KEPT_BATCHES:]
+    assert refused(log, 0, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refused(log, 18, 1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    log.close()
+
+
+def test_a_gap_is_refused(log: Log) -> None:
+    produce(log, 0, 3)
+    assert refused(log, 4) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert produce(log, 3) == 3
+    log.close()
+
+
+def test_an_unknown_producer_may_begin_anywhere(log: Log) -> None:
+    assert produce(log, 100) == 0
+    assert produce(log, 101) == 1
+    log.close()
+
+
+def test_a_new_epoch_begins_at_zero_and_fences_the_old(log: Log) -> None:
+    produce(log, 0, epoch=1)
+    assert refused(log, 1, epoch=2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert produce(log, 0, epoch=2) == 1
+    assert refused(log, 1, epoch=1) == ErrorCode.INVALID_PRODUCER_EPOCH
+    log.close()
+
+
+def test_sequences_wrap(log: Log) -> None:
+    produce(log, MAX_SEQUENCE - 1, 2)
+    assert produce(log, 0) == 2
+    assert produce(log, 1) == 3
+    log.close()
+
+
+def test_a_batch_across_the_wrap_is_known_again(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    produce(log, MAX_SEQUENCE - 1, 4)
+    assert produce(log, MAX_SEQUENCE - 1, 4) == -1
+    log.close()
+    log = open_log(tmp_path)
+    assert produce(log, MAX_SEQUENCE - 1, 4) == -1
+    assert produce(log, 2) == 4
+    log.close()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_state_survives_a_restart(tmp_path: Path, clean: bool) -> None:
+    log = open_log(tmp_path, TopicConfig(segment_bytes=400))
+    for sequence in range(20):
+        produce(log, sequence)
+    known = log.producers()
+    log.close() if clean else log.abandon()
+    log = open_log(tmp_path, clean=clean)
+    assert log.producers() == known
+    assert produce(log, 19) == -20
+    assert refused(log, 21) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert produce(log, 20) == 20
+    log.close()
+
+
+def test_truncation_takes_the_state_back(log: Log) -> None:
+    for sequence in range(10):
+        produce(log, sequence)
+    log.truncate_to(4)
+    assert [producer.last_sequence for producer in log.producers()] == [3]
+    assert produce(log, 4) == 4
+    log.truncate_fully_and_start_at(50)
+    assert log.producers() == []
+    assert produce(log, 9) == 50
+    log.close()
+
+
+def test_silent_producers_expire_but_for_open_transactions(log: Log) -> None:
+    produce(log, 0)
+    produce(log, 0, producer=8, transactional=1)
+    assert log.expire_producers(NOW + log.producer_id_expiration_ms - 1) == 0
+    assert log.expire_producers(NOW + log.producer_id_expiration_ms) == 1
+    assert [producer.producer_id for producer in log.producers()] == [8]
+    log.close()
+
+
+@pytest.mark.parametrize("abort", [True, False])
+def test_transactions_open_and_end(tmp_path: Path, abort: bool) -> None:
+    log = open_log(tmp_path)
+    append(log, b"before")
+    produce(log, 0, 3, transactional=1)
+    produce(log, 0, 1, producer=8, transactional=1)
+    assert log.first_unstable_offset(log.log_end_offset) == 1
+    end_transaction(log, abort=abort)
+    assert log.first_unstable_offset(0) == 1  # ended, but not committed to all replicas
+    assert log.first_unstable_offset(log.log_end_offset) == 4
+    found = log.aborted_transactions(0, log.log_end_offset)
+    assert [entry[:3] for entry in found] == ([(PRODUCER, 1, 5)] if abort else [])
+    assert [entry.last_stable_offset for entry in found] == ([4] if abort else [])
+    assert log.aborted_transactions(6, 10) == []
+    log.abandon()
+    log = open_log(tmp_path, clean=False)
+    assert log.first_unstable_offset(log.log_end_offset) == 4
+    assert len(log.aborted_transactions(0, log.log_end_offset)) == abort
+    log.truncate_to(5)
+    assert log.aborted_transactions(0, log.log_end_offset) == []
+    assert log.first_unstable_offset(log.log_end_offset) == 1
+    log.close()
+
+
+def test_markers_of_a_replaced_coordinator_are_refused(log: Log) -> None:
+    produce(log, 0, transactional=1)
+    end_transaction(log, abort=False, coordinator_epoch=3)
+    with pytest.raises(KafkaError) as error:
+        end_transaction(log, abort=False, coordinator_epoch=2)
+    assert error.value.code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    end_transaction(log, abort=True, epoch=1, coordinator_epoch=3)
+    assert refused(log, 1) == ErrorCode.INVALID_PRODUCER_EPOCH
+    log.close()
+
+
+def test_a_follower_takes_the_leaders_batches_without_judging(log: Log) -> None:
+    produce(log, 0)
+    data = build_batch([(b"k", b"v")], base_offset=1, producer_id=PRODUCER, producer_epoch=0, base_sequence=9, timestamp_ms=NOW)
+    log.append_as_follower(memoryview(data), now_ms=NOW)
+    assert [producer.last_sequence for producer in log.producers()] == [9]
+    log.close()
+
+
+@given(steps=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(1, 3), st.integers(0, 2)), max_size=60))
+def test_against_a_naive_model(steps: list[tuple[int, int, int, int]]) -> None:
+    """Each producer's whole history is kept; an append is right if it continues, repeats one of the last five, or is new."""
+    states, offset = ProducerStates(), 0
+    history: dict[int, tuple[int, list[tuple[int, int, int]]]] = {}
+    for producer, sequence, count, epoch in steps:
+        records = [(b"k", b"v")] * count
+        header = read_header(build_batch(records, producer_id=producer, producer_epoch=epoch, base_sequence=sequence))
+        try:
+            duplicate = states.check(header, from_client=True)
+            answer = "append" if duplicate is None else str(duplicate.first_offset)
+        except KafkaError as error:
+            answer = error.code.name
+        assert answer == naive(history.get(producer), sequence, count, epoch)
+        if answer == "append":
+            states.update(header, offset)
+            kept = history[producer][1] if producer in history and history[producer][0] == epoch else []
+            history[producer] = epoch, [*kept, (sequence, count, offset)]
+            offset += count
+    entries = decode_snapshot(encode_snapshot(states), Path("x"))
+    assert [(e.producer_id, e.epoch, e.last_sequence, e.last_offset) for e in entries] == [
+        (e.producer_id, e.epoch, e.last_sequence, e.last_offset) for e in states
+    ]
+
+
+def naive(known: tuple[int, list[tuple[int, int, int]]] | None, sequence: int, count: int, epoch: int) -> str:
+    if known is None:
+        return "append"
+    last_epoch, batches = known
+    if epoch < last_epoch:
+        return "INVALID_PRODUCER_EPOCH"
+    if epoch > last_epoch:
+        return "append" if sequence == 0 else "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    if sequence == batches[-1][0] + batches[-1][1]:
+        return "append"
+    for first, size, offset in batches[-KEPT_BATCHES:]:
+        if (first, size) == (sequence, count):
+            return str(offset)
+    return "OUT_OF_ORDER_SEQUENCE_NUMBER"
+
+
+@pytest.mark.parametrize("damage", [0, 3, 7, 20, -1])
+def test_a_damaged_snapshot_is_corrupt(damage: int) -> None:
+    data = bytearray(encode_snapshot(ProducerStates([ProducerEntry(1, 0), ProducerEntry(2, 5, transaction_first_offset=9)])))
+    assert [entry.producer_id for entry in decode_snapshot(bytes(data), Path("x"))] == [1, 2]
+    data[damage] ^= 0x10
+    with pytest.raises(CorruptLog):
+        decode_snapshot(bytes(data), Path("x"))
+    with pytest.raises(CorruptLog):
+        decode_snapshot(bytes(data[:5]), Path("x"))

@@ -1,0 +1,273 @@
+"""What is left after a crash: torn tails at every byte, damage in the middle, missing and wrong side files."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import CorruptLog, KafkaError, LogDirFailed
+from barnabas.storage.files import OsFiles
+from barnabas.storage.loader import scan_batches
+from tests.storage.support import NOW, append, batch, open_log, read_all
+
+SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
+
+
+def newest(folder: Path) -> Path:
+    return max((folder / "topic-0").glob("*.log"))
+
+
+def test_a_torn_tail_is_cut_at_every_byte(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a", b"b")
+    whole = log.size_bytes
+    append(log, b"c" * 50)
+    size = log.size_bytes
+    log.abandon()
+    for cut in range(whole, size):
+        folder = tmp_path / str(cut)
+        shutil.copytree(tmp_path / "topic-0", folder / "topic-0")
+        with newest(folder).open("r+b") as file:
+            file.truncate(cut)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            log = open_log(folder, clean=False)
+        assert (log.log_end_offset, log.size_bytes, newest(folder).stat().st_size) == (2, whole, whole)
+        assert [record.value for record in read_all(log)] == [b"a", b"b"]
+        assert append(log, b"again").first_offset == 2
+        log.abandon()
+        dropped = [record.getMessage() for record in caplog.records if "log tail dropped" in record.getMessage()]
+        assert len(dropped) == (1 if cut > whole else 0)
+        assert all(f"dropped_bytes={cut - whole}" in message for message in dropped)
+        shutil.rmtree(folder)
+
+
+def test_damage_in_the_middle_ends_the_log_there(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = open_log(tmp_path, SMALL)
+    for index in range(40):
+        append(log, b"%03d" % index * 30)
+    assert len(list((tmp_path / "topic-0").glob("*.log"))) > 3
+    log.abandon()
+    second = sorted((tmp_path / "topic-0").glob("*.log"))[1]
+    base = int(second.stem)
+    data = bytearray(second.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    second.write_bytes(data)
+    with caplog.at_level(logging.WARNING):
+        log = open_log(tmp_path, SMALL, clean=False)
+    assert base < log.log_end_offset < base + 8
+    assert [record.value for record in read_all(log)] == [b"%03d" % index * 30 for index in range(log.log_end_offset)]
+    assert newest(tmp_path) == second
+    assert "dropped_segments=" in caplog.text
+    log.close()
+
+
+def test_what_lies_below_the_recovery_point_is_not_read(tmp_path: Path) -> None:
+    log = open_log(tmp_path, SMALL)
+    for index in range(40):
+        append(log, b"%03d" % index * 30)
+    log.flush()
+    append(log, b"after")
+    recovery_point = log.recovery_point
+    log.abandon()
+    first = min((tmp_path / "topic-0").glob("*.log"))
+    data = bytearray(first.read_bytes())
+    data[70] ^= 0xFF  # would end the log if it were looked at
+    first.write_bytes(data)
+    log = open_log(tmp_path, SMALL, clean=False, recovery_point=recovery_point)
+    assert log.log_end_offset == 41
+    log.abandon()
+
+
+class CountingFiles(OsFiles):
+    """Counts the bytes read."""
+
+    def __init__(self) -> None:
+        self.bytes_read = 0
+
+    def pread(self, fileno: int, size: int, position: int, /) -> bytes:
+        data = super().pread(fileno, size, position)
+        self.bytes_read += len(data)
+        return data
+
+
+def test_a_clean_start_reads_next_to_nothing(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for _ in range(200):
+        append(log, b"x" * 10_000)
+    size = log.size_bytes
+    log.close()
+    files = CountingFiles()
+    log = open_log(tmp_path, files=files)
+    assert log.log_end_offset == 200
+    assert files.bytes_read < 30_000 < size
+    log.abandon()
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex", "snapshot"])
+@pytest.mark.parametrize("clean", [True, False])
+def test_missing_side_files_are_made_anew(tmp_path: Path, suffix: str, clean: bool) -> None:
+    log = open_log(tmp_path, SMALL)
+    for index in range(30):
+        append(log, b"x" * 90, producer_id=3, producer_epoch=0, base_sequence=index, time_ms=NOW + index)
+    log.close()
+    for path in (tmp_path / "topic-0").glob(f"*.{suffix}"):
+        path.unlink()
+    log = open_log(tmp_path, SMALL, clean=clean)
+    assert len(read_all(log)) == 30
+    assert log.offset_for_timestamp(NOW + 17) == (NOW + 17, 17, 0)
+    assert [producer.last_sequence for producer in log.producers()] == [29]
+    assert log.read(5, 200, limit_offset=30, minimum_one=True) is not None
+    log.close()
+
+
+@pytest.mark.parametrize("suffix", ["index", "timeindex", "snapshot"])
+def test_garbage_in_side_files_is_survived_after_a_crash(tmp_path: Path, suffix: str) -> None:
+    log = open_log(tmp_path, SMALL)
+    for index in range(30):
+        append(log, b"x" * 90, producer_id=3, producer_epoch=0, base_sequence=index, time_ms=NOW + index)
+    log.close()
+    for path in (tmp_path / "topic-0").glob(f"*.{suffix}"):
+        path.write_bytes(b"\x7f" * 120)
+    log = open_log(tmp_path, SMALL, clean=False)
+    assert len(read_all(log)) == 30
+    assert log.offset_for_timestamp(NOW + 17) == (NOW + 17, 17, 0)
+    assert [producer.last_sequence for producer in log.producers()] == [29]
+    log.close()
+
+
+def test_leftovers_of_a_crash_are_removed(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a")
+    log.close()
+    for name in ("00000000000000000000.log.deleted", "leader-epoch-checkpoint.tmp", "00000000000000000007.log.cleaned"):
+        (tmp_path / "topic-0" / name).write_bytes(b"junk")
+    log = open_log(tmp_path, clean=False)
+    assert not [path for path in (tmp_path / "topic-0").iterdir() if path.suffix in (".deleted", ".tmp", ".cleaned")]
+    log.close()
+
+
+def test_an_epoch_file_that_is_none_is_corrupt(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a")
+    log.close()
+    (tmp_path / "topic-0" / "leader-epoch-checkpoint").write_text("7\n1\n0 0\n")
+    with pytest.raises(CorruptLog):
+        open_log(tmp_path)
+
+
+def test_lost_epochs_come_back_from_the_batches(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a", epoch=1)
+    append(log, b"b", epoch=4)
+    log.abandon()
+    (tmp_path / "topic-0" / "leader-epoch-checkpoint").unlink()
+    log = open_log(tmp_path, clean=False)
+    assert (log.latest_epoch, log.end_offset_for_epoch(1), log.end_offset_for_epoch(2)) == (4, (1, 1), (1, 1))
+    log.close()
+
+
+class FullDisk(OsFiles):
+    """Takes `room` more bytes, then no more."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    def pwrite(self, fileno: int, data: bytes, position: int, /) -> int:  # type: ignore[override]
+        if not self.room and len(data):
+            raise OSError(28, "No space left on device")
+        taken = min(self.room, len(data))
+        self.room -= taken
+        return super().pwrite(fileno, memoryview(data)[:taken], position)
+
+
+def test_a_write_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> None:
+    files = FullDisk(10_000)
+    log = open_log(tmp_path, files=files)
+    append(log, b"a")
+    files.room = 40
+    with pytest.raises(LogDirFailed):
+        append(log, b"never", producer_id=1, producer_epoch=0, base_sequence=0)
+    assert (log.log_end_offset, len(read_all(log)), log.producers()) == (1, 1, [])
+    files.room = 10_000
+    assert append(log, b"b").first_offset == 1
+    files.room = 40
+    with pytest.raises(LogDirFailed):
+        append(log, b"never")
+    files.room = 10_000
+    log.close()
+    log = open_log(tmp_path)
+    assert [record.value for record in read_all(log)] == [b"a", b"b"]
+    log.close()
+
+
+def test_a_disk_that_takes_parts_gets_the_rest(tmp_path: Path) -> None:
+    class InParts(OsFiles):
+        def pwrite(self, fileno: int, data: bytes, position: int, /) -> int:  # type: ignore[override]
+            return super().pwrite(fileno, memoryview(data)[:13], position)
+
+        def pwritev(self, fileno: int, buffers: list[bytes], position: int, /) -> int:  # type: ignore[override]
+            return super().pwritev(fileno, [memoryview(buffers[0])[:5]], position)
+
+    log = open_log(tmp_path, files=InParts())
+    append(log, b"a" * 100)
+    log.append_as_leader(bytes(batch(b"b" * 100)), leader_epoch=0, now_ms=NOW)
+    assert [record.value for record in read_all(log)] == [b"a" * 100, b"b" * 100]
+    log.close()
+    log = open_log(tmp_path, clean=False)
+    assert log.log_end_offset == 2
+    log.close()
+
+
+def test_a_failed_sync_keeps_the_recovery_point(tmp_path: Path) -> None:
+    class NoSync(OsFiles):
+        def sync(self, fileno: int, /) -> None:
+            raise OSError(5, "Input/output error")
+
+    log = open_log(tmp_path, files=NoSync())
+    append(log, b"a")
+    with pytest.raises(LogDirFailed):
+        log.flush()
+    assert log.recovery_point == 0
+    log.abandon()
+
+
+def test_a_log_that_ends_before_its_start_begins_anew(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a", b"b", b"c")
+    log.abandon()
+    log = open_log(tmp_path, clean=False, log_start_offset=10)
+    assert (log.log_start_offset, log.log_end_offset) == (10, 10)
+    assert append(log, b"d").first_offset == 10
+    log.close()
+
+
+def test_scanning_stops_at_offsets_that_go_back(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a", b"b")
+    append(log, b"c")
+    log.abandon()
+    path = newest(tmp_path)
+    data = bytearray(path.read_bytes())
+    size = len(data)
+    data += bytes(data)  # the same batches again
+    path.write_bytes(data)
+    log = open_log(tmp_path, clean=False)
+    assert (log.log_end_offset, log.size_bytes) == (3, size)
+    assert len(list(scan_batches(log._active, 0, size))) == 2
+    log.close()
+
+
+def test_records_past_a_smaller_limit_stay_readable(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"x" * 5000)
+    log.update_config(replace(log.config, max_message_bytes=100))
+    with pytest.raises(KafkaError):
+        append(log, b"x" * 5000)
+    assert len(read_all(log)) == 1
+    log.close()
