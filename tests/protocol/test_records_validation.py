@@ -246,12 +246,6 @@ def test_a_producer_that_claims_log_append_time_is_put_right(codec: Compression)
     assert not mended.header.has_log_append_time
 
 
-def test_a_transactional_batch_is_refused() -> None:
-    batch = with_header(batch_of(b"a"), attributes=0x10, producer_id=7, producer_epoch=0, base_sequence=0)
-    assert refusal(batch).code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    assert check(batch, origin=AppendOrigin.COORDINATOR).rewritten is None
-
-
 WHOLE = build_batch([Record(0, NOW, b"k", b"v")])
 EMPTY_BATCH = struct.pack(">qi", 0, 14) + bytes(4) + b"\2" + bytes(9)  # as short as a batch of any format may say it is
 

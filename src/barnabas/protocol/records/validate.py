@@ -3,7 +3,7 @@
 Owns the checks of Kafka's LogValidator for magic 2, in Kafka's order, so that a batch that is wrong in two ways gets the same
 answer:
 
-    base offset not 0, size over max.message.bytes, CRC, transactional, offset range against count, control batch, sequence
+    base offset not 0, size over max.message.bytes, CRC, offset range against count, control batch, sequence
     then record by record: structure, offset delta, key on a compacted topic, timestamp
 
 Rules
@@ -36,7 +36,6 @@ from barnabas.protocol.records.header import (
     LOG_APPEND_TIME_BIT,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
-    TRANSACTIONAL_BIT,
     BatchHeader,
     Buffer,
 )
@@ -44,7 +43,6 @@ from barnabas.protocol.records.record import assemble, invalid, read_record, rec
 from barnabas.protocol.records.scan import scan_records
 
 MAX_INT64 = 2**63 - 1
-NOT_FOR_CLIENTS = CONTROL_BIT | TRANSACTIONAL_BIT  # nobody coordinates transactions here
 SHOWN_ERRORS = 3  # record errors named in the text; all are in the response's list
 
 
@@ -83,8 +81,7 @@ def validate_batch(
     """Check the batch at `position` of `buffer`, of which `header` was read there.
 
     Raises:
-        KafkaError: INVALID_RECORD, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, UNSUPPORTED_COMPRESSION_TYPE,
-            INVALID_PRODUCER_ID_MAPPING.
+        KafkaError: INVALID_RECORD, MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, UNSUPPORTED_COMPRESSION_TYPE.
         InvalidRecordError: INVALID_RECORD or INVALID_TIMESTAMP with the records at fault.
     """
     size = header.batch_length + LENGTH_OVERHEAD
@@ -104,7 +101,7 @@ def validate_batch(
     if origin is CLIENT and (
         header.records_count <= 0
         or header.last_offset_delta != header.records_count - 1
-        or attributes & NOT_FOR_CLIENTS
+        or attributes & CONTROL_BIT
         or (header.base_sequence < 0 and header.producer_id != NO_PRODUCER_ID)
     ):
         raise _client_error(header)
@@ -191,9 +188,6 @@ def _summary(code: ErrorCode, errors: list[tuple[int, str]]) -> str:
 
 
 def _client_error(header: BatchHeader) -> KafkaError:
-    if header.is_transactional:
-        reason = f"Producer id {header.producer_id} has no transaction: this broker does not serve them."
-        return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, reason)
     first, last, count = header.base_offset, header.last_offset, header.records_count
     if last < first:
         return invalid(f"Batch has an invalid offset range: [{first}, {last}]")

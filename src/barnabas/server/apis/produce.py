@@ -21,7 +21,7 @@ from barnabas.protocol.produce import (
 from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
 from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, refused
-from barnabas.server.apis.repeated_produce import learn
+from barnabas.server.apis.repeated_produce import is_transactional, learn
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -94,9 +94,11 @@ def _append(
     try:
         if partition.topic in broker.internal_topics:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
+        if is_transactional(records):
+            raise _no_transaction(head)
         result = partition.append_as_leader(records, now_ms)
     except KafkaError as error:
-        return _refuse(partition, request, head, error)
+        return _refuse(partition, request, error)
     except StorageError as error:
         log.error("append failed topic=%s partition=%d error=%s", partition.topic, partition.index, error)
         return refused(request.partition, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
@@ -122,9 +124,14 @@ def _append_without_zstd(
     return _append(broker, partitions, request, now_ms, head, waiting)
 
 
-def _refuse(partition: Partition, request: PartitionRecords, head: ProduceHead, error: KafkaError) -> PartitionAnswer:
-    if error.code is ErrorCode.INVALID_PRODUCER_ID_MAPPING and head.transactional_id is None:
-        error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without a transactional id")
+def _no_transaction(head: ProduceHead) -> KafkaError:
+    """Nobody coordinates transactions here, so none was begun."""
+    if head.transactional_id is None:
+        return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch needs a transactional id.")
+    return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{head.transactional_id} has no transaction here.")
+
+
+def _refuse(partition: Partition, request: PartitionRecords, error: KafkaError) -> PartitionAnswer:
     answer = refused(request.partition, error)
     if error.code in BEFORE_THE_LOG or not _is_one_batch(request.records):
         return answer
