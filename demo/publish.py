@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
-from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]
+from aiokafka import AIOKafkaProducer
 from confluent_kafka import KafkaError, Producer
-from kafka import KafkaProducer  # type: ignore[import-untyped]
+from kafka import KafkaProducer
 
 from demo import data, topics
 from demo.data import MARKER_CODE, DemoError, Slice, iso, milliseconds

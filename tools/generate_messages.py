@@ -24,6 +24,7 @@ from pathlib import Path
 from kio.index import load_entity_schema
 from kio.schema.index import api_key_map, schema_name_map
 from kio.static.constants import EntityType
+from kio.static.protocol import Entity
 
 TARGET = Path(__file__).resolve().parent.parent / "src" / "barnabas" / "protocol" / "messages"
 DATA_MESSAGES = ("consumer_protocol_subscription", "consumer_protocol_assignment")
@@ -96,7 +97,7 @@ def render_default(field: dataclasses.Field[object], wire_type: str, *, is_array
     return '"' + str(value) + '"' if isinstance(value, str) else repr(value)
 
 
-def collect(schema: type, version: int, known: dict[str, ClassFacts]) -> str:
+def collect(schema: type[Entity], version: int, known: dict[str, ClassFacts]) -> str:
     facts = known.setdefault(schema.__name__, ClassFacts(schema.__name__))
     if version in facts.versions:  # used by two fields of one message
         return schema.__name__
@@ -201,7 +202,7 @@ def render_module(name: str, api_key: int | None) -> str:
     for kind in kinds:
         known: dict[str, ClassFacts] = {}
         for version in versions:
-            root = collect(load_entity_schema(name, version, kind), version, known)
+            root = collect(load_entity_schema(name, version, kind), version, known)  # type: ignore[arg-type]  # one of the kinds that can be loaded
         groups.append(known)
         roots.append(root)
     if len(groups) == 2:

@@ -38,7 +38,7 @@ def data_folder(tmp_path: Path) -> Path:
     (partition / f"{BASE}.index").write_bytes(OFFSET_ENTRY.pack(3, len(first)))
     (partition / f"{BASE}.timeindex").write_bytes(TIME_ENTRY.pack(1_700_000_000_003, 3))
     checkpoints.write_partition_metadata(files, partition / checkpoints.PARTITION_METADATA, TOPIC_ID)
-    checkpoints.write_leader_epochs(files, partition / checkpoints.LEADER_EPOCHS, [(0, 0)], sync=False)
+    checkpoints.write_leader_epochs(files, partition / checkpoints.LEADER_EPOCHS, [(0, 0)])
     checkpoints.write_properties(files, folder / checkpoints.META_PROPERTIES, {"version": "1", "cluster.id": "c", "node.id": "5"})
     checkpoints.write_offsets(files, folder / checkpoints.RECOVERY_POINTS, {("flights", 0): 4})
     (folder / ".kafka_cleanshutdown").touch()

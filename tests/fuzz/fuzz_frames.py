@@ -142,7 +142,7 @@ def main() -> None:
     if not options.guided:
         print(f"frames: {run_seeded(options.seconds, options.seed)} inputs", flush=True)
         return
-    import atheris  # type: ignore[import-untyped]
+    import atheris
 
     corpus = Path(options.guided)
     corpus.mkdir(exist_ok=True)

@@ -102,7 +102,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"seeded: {run_seeded(options.seconds / 2, options.seed)} inputs")
     if importlib.util.find_spec("atheris") is not None:
-        import atheris  # type: ignore[import-untyped]
+        import atheris
 
         atheris.instrument_all()
         atheris.Setup([sys.argv[0], f"-max_total_time={max(1, options.seconds // 2)}", "-rss_limit_mb=1024"], one_input)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from aiokafka.record.default_records import DefaultRecordBatchBuilder  # type: ignore[import-untyped]
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from crc32c import crc32c
 
 Header = tuple[str, bytes | None]

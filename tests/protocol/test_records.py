@@ -6,7 +6,7 @@ import struct
 
 import cramjam
 import pytest
-from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder  # type: ignore[import-untyped]
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st

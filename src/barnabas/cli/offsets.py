@@ -93,7 +93,7 @@ def list_offsets(admin: AdminClient, partitions: Iterable[Partition], spec: str 
         Failure: one of them could not be asked.
     """
     from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+    from confluent_kafka.admin import OffsetSpec
 
     kind = {"earliest": OffsetSpec.earliest, "latest": OffsetSpec.latest}
     wanted_offset = OffsetSpec.for_timestamp(spec) if isinstance(spec, int) else kind[spec]()  # type: ignore[no-untyped-call]

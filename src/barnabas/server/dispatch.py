@@ -64,8 +64,12 @@ class RequestDispatcher:
         Raises:
             ProtocolError: the connection cannot go on.
         """
+        started = time.perf_counter_ns()
         try:
-            self._dispatch(connection, frame)
+            if connection.repeated.take(self._broker, connection, frame):
+                self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
+            else:
+                self._dispatch(connection, frame, started)
         except ProtocolError:
             raise
         except Exception as error:
@@ -73,11 +77,7 @@ class RequestDispatcher:
             log.exception("request failed head=%s peer=%s", bytes(frame[:8]).hex(), connection.peer)
             raise ProtocolError("the request met a fault of the broker") from error
 
-    def _dispatch(self, connection: Connection, frame: memoryview) -> None:
-        started = time.perf_counter_ns()
-        if connection.repeated.take(self._broker, connection, frame):
-            self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
-            return
+    def _dispatch(self, connection: Connection, frame: memoryview, started: int) -> None:
         header = read_request_header(frame)
         api_key, version = header.api_key, header.api_version
         first, last = self._versions(api_key)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from barnabas.cluster.store import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError, StorageError
+from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
 
 try:
@@ -45,6 +46,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
         return EXIT_USAGE
     for warning in warnings:
         log.warning("%s", warning)
+    keep_large_buffers()
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop is not None else None)
     try:
         with runner:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from barnabas.storage.files import Files, write_all
+from barnabas.storage.files import Files, sync_file, write_all
 from barnabas.storage.producer_state import CompletedTransaction
 
 VERSION = 0
@@ -46,11 +46,7 @@ class AbortedTransactions:
 
     def sync(self) -> None:
         if self._files.exists(self.path):
-            fileno = self._files.open(self.path)
-            try:
-                self._files.sync(fileno)
-            finally:
-                self._files.close(fileno)
+            sync_file(self._files, self.path)
 
     def _write(self, count: int, added: list[CompletedTransaction]) -> None:
         """Add entries behind the first `count`, and cut what follows."""

@@ -171,3 +171,15 @@ def write_all(files: Files, fileno: int, data: Buffer, position: int) -> None:
     while view:
         written = files.pwrite(fileno, view, position)
         view, position = view[written:], position + written
+
+
+def sync_file(files: Files, path: Path, fileno: int | None = None) -> None:
+    """Block until a file is on the disk, through `fileno` if it is open; it is not left open otherwise."""
+    if fileno is not None:
+        files.sync(fileno)
+        return
+    opened = files.open(path)
+    try:
+        files.sync(opened)
+    finally:
+        files.close(opened)

@@ -25,7 +25,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from pathlib import Path
 
-from barnabas.storage.files import Files, write_all
+from barnabas.storage.files import Files, sync_file, write_all
 
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
@@ -151,11 +151,7 @@ class SparseIndex:
         """Write and block until it is on the disk."""
         self.write()
         if self._files.exists(self.path):
-            fileno = self._files.open(self.path)
-            try:
-                self._files.sync(fileno)
-            finally:
-                self._files.close(fileno)
+            sync_file(self._files, self.path)
 
     def _read(self, fileno: int, slot: int) -> tuple[int, int]:
         size = self._entry.size

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.header import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
-from barnabas.storage.files import Files
+from barnabas.storage.files import Files, sync_file
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
 
 LOG_SUFFIX = ".log"
@@ -267,7 +267,7 @@ class Segment:
 
     def sync(self) -> None:
         """Block until everything written so far is on the disk; runs in a thread while the loop appends."""
-        self.files.sync(self.fileno)
+        sync_file(self.files, self.path, self._fileno)
         self.index.sync()
         self.time_index.sync()
         if not self.synced:

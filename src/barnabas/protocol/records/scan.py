@@ -133,7 +133,7 @@ def scan_records(data: bytes | bytearray, count: int) -> Scan | None:  # noqa: C
             last_stride = stride
     except (IndexError, ValueError):
         return None
-    return Scan(min_delta, max_delta, has_null_key) if position == len(data) else None
+    return tuple.__new__(Scan, (min_delta, max_delta, has_null_key)) if position == len(data) else None
 
 
 def _run(data: bytes | bytearray, start: int, index: int, count: int, layout: _Layout) -> tuple[int, int]:

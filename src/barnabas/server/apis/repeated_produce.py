@@ -84,13 +84,15 @@ class RepeatedProduce:
         self._known: dict[bytes, _Known] = {}
 
     def learn(self, frame: memoryview, end: int, known: _Known) -> None:
-        if end > limits.MAX_REPEATED_BYTES or len(self._known) >= limits.MAX_REPEATED_REQUESTS:
+        key = bytes(frame[_HEAD_BYTES:end])
+        is_new = key not in self._known  # one that is known goes to another partition now: its topic was made again
+        if end > limits.MAX_REPEATED_BYTES or (is_new and len(self._known) >= limits.MAX_REPEATED_REQUESTS):
             return
         if end not in self._ends:
             if len(self._ends) >= limits.MAX_REPEATED_LAYOUTS:
                 return
             self._ends.append(end)
-        self._known[bytes(frame[_HEAD_BYTES:end])] = known
+        self._known[key] = known
 
     def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
         """Append and answer the request in `frame`, if it is known."""
