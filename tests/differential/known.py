@@ -1,10 +1,112 @@
 """The differences that stand, each with its reason; `docs/compatibility.md` shows this table (a test compares them).
 
-An entry that covers no difference any more fails the test of its scenario: delete it then.
+An entry that covers no difference any more fails the test of its scenario: delete it then. After a change here write the page
+anew: `python -m tests.differential.known`.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.differential.compare import Known
 
-KNOWN: list[Known] = []
+NO_SUCH_API = (
+    "ApiVersions announces what works here and nothing else: transactions, security, quotas, the new group protocols, share groups and "
+    "what only brokers or KRaft use are not served yet."
+)
+NO_FEATURES = (
+    "Finalized features tell clients which protocols of transactions and groups to speak, and a KRaft cluster its metadata format. "
+    "None of that is served yet."
+)
+TOPIC_AT_ONCE = (
+    "A topic that Metadata creates is in the answer to that request. Kafka creates it on the controller meanwhile, says that it is "
+    "unknown and lets the client ask again."
+)
+INCREASING = (
+    "The offset deltas of records must count up from 0. Kafka checks that of compressed batches only, stores others as they are, and "
+    "their consumers see offsets with gaps or twice."
+)
+EXACT_ERROR = (
+    "A batch that cannot be decompressed is INVALID_RECORD, an unknown codec UNSUPPORTED_COMPRESSION_TYPE; Kafka fails with "
+    "UNKNOWN_SERVER_ERROR."
+)
+NO_APPEND_TIME = (
+    "The append time of a repeated batch is -1 in a topic with CreateTime, as for the batch itself and as the protocol describes it. "
+    "Kafka gives the batch's own largest timestamp."
+)
+
+KNOWN: list[Known] = [
+    *(Known(name, "ApiVersions *", "api_keys[??]", NO_SUCH_API) for name in ("api-versions-valid", "api-versions-names")),
+    *(Known(name, "ApiVersions *", "*_features[*]", NO_FEATURES) for name in ("api-versions-valid", "api-versions-names")),
+    Known(
+        "find-coordinator",
+        "FindCoordinator * type 1",
+        "*",
+        "Transactions have no coordinator here. INVALID_REQUEST ends the client's attempt at once; "
+        "COORDINATOR_NOT_AVAILABLE would make it try for a minute.",
+    ),
+    Known(
+        "frames",
+        "not UTF-8",
+        "",
+        "A string that is not UTF-8 is a malformed request and ends the connection. Kafka puts replacement characters in, by which two "
+        "different names can become one.",
+    ),
+    Known("metadata-auto-creation", "Metadata * first", "topics[*", TOPIC_AT_ONCE),
+    Known("metadata-wrong-names", "Metadata * 249 letters, *", "topics[*", TOPIC_AT_ONCE),
+    Known(
+        "metadata-collision",
+        "Metadata *",
+        "topics[*].error_code",
+        "A topic that cannot be created because its name differs from another one only in dots and underscores is "
+        "INVALID_TOPIC_EXCEPTION. Kafka answers UNKNOWN_TOPIC_OR_PARTITION for ever, and clients ask for ever.",
+    ),
+    Known(
+        "change-topic-configs",
+        "IncrementalAlterConfigs * unknown operation",
+        "responses[*].error_code",
+        "An unknown operation is INVALID_REQUEST and explained; Kafka fails with UNKNOWN_SERVER_ERROR.",
+    ),
+    Known(
+        "fetch-session-of-a-topic-that-goes-and-comes",
+        "Fetch *",
+        "responses[*].partitions[*]*",
+        "A session remembers topics by id, so a deleted topic is UNKNOWN_TOPIC_ID whether or not there is another one of its name. "
+        "Kafka remembers both and answers UNKNOWN_TOPIC_OR_PARTITION or INCONSISTENT_TOPIC_ID. Clients renew their metadata in all "
+        "three cases.",
+    ),
+    Known("produce-wrong-batches", "Produce * offset deltas *", "responses[*", INCREASING),
+    Known("produce-wrong-batches", "Fetch * offset deltas *", "", INCREASING),
+    *(Known("produce-wrong-batches", f"Produce * {what} *", "responses[*", EXACT_ERROR) for what in ("codec", "broken")),
+    *(
+        Known(name, "Produce *", "responses[*].log_append_time_ms", NO_APPEND_TIME)
+        for name in ("idempotence", "idempotence-wraps-around")
+    ),
+]
+
+PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
+BEGIN, END = "<!-- the table begins -->\n", "<!-- the table ends -->\n"
+
+
+def table() -> str:
+    """The differences as a Markdown table, one row for each reason."""
+    rows: dict[str, list[Known]] = {}
+    for entry in KNOWN:
+        rows.setdefault(entry.reason, []).append(entry)
+    lines = ["| where | which field | why |", "|---|---|---|"]
+    for reason, entries in rows.items():
+        places = dict.fromkeys(f"{entry.scenario}: `{entry.steps}`" for entry in entries)
+        paths = dict.fromkeys(f"`{entry.path}`" if entry.path else "the whole answer" for entry in entries)
+        lines.append(f"| {'<br>'.join(places)} | {', '.join(paths)} | {reason} |")
+    return "\n".join(lines) + "\n"
+
+
+def page_with(text: str) -> str:
+    """`text`, a page, with the table as it is now."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return before + BEGIN + table() + END + after
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with(PAGE.read_text()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.differential.compare import differences
-from tests.differential.known import KNOWN
+from tests.differential.known import KNOWN, PAGE, page_with
 from tests.differential.runner import GOLDEN, load, run, scenarios
 from tests.differential.talk import Address
 
@@ -31,3 +31,8 @@ def test_every_recording_is_of_a_scenario() -> None:
 
 def test_every_known_difference_is_of_a_scenario() -> None:
     assert {entry.scenario for entry in KNOWN} <= {name for _, name in CASES}
+
+
+def test_the_page_on_compatibility_shows_the_known_differences() -> None:
+    text = PAGE.read_text()
+    assert text == page_with(text), "write it anew: python -m tests.differential.known"

@@ -25,7 +25,7 @@ from barnabas.protocol.records.batch import (
     read_header,
     validate_batch,
 )
-from barnabas.protocol.records.header import HEADER
+from barnabas.protocol.records.header import HEADER, only_batch
 from barnabas.protocol.records.record import assemble, read_record
 from barnabas.protocol.records.scan import Scan, scan_records
 
@@ -238,8 +238,58 @@ def test_log_append_time_replaces_the_producers(codec: Compression) -> None:
     assert read_header(stamped.rewritten).compression == codec
 
 
-def test_a_producer_may_not_claim_log_append_time() -> None:
-    assert refusal(with_header(batch_of(b"a"), attributes=0x08)).code == ErrorCode.INVALID_TIMESTAMP
+@pytest.mark.parametrize("codec", Compression)
+def test_a_producer_that_claims_log_append_time_is_put_right(codec: Compression) -> None:
+    batch = batch_of(b"a", b"b", step_ms=3, codec=codec)
+    mended = check(with_header(batch, attributes=codec | 0x08))
+    assert mended.rewritten == batch
+    assert not mended.header.has_log_append_time
+
+
+WHOLE = build_batch([Record(0, NOW, b"k", b"v")])
+EMPTY_BATCH = struct.pack(">qi", 0, 14) + bytes(4) + b"\2" + bytes(9)  # as short as a batch of any format may say it is
+
+
+@pytest.mark.parametrize("behind", [b"", b"\0", b"\1" * 16, b"\1" * 17, WHOLE[:-1]], ids=["nothing", "1", "16", "17", "cut"])
+def test_what_is_no_batch_behind_the_only_one_is_let_pass(behind: bytes) -> None:
+    assert only_batch(WHOLE + behind[:11]) == WHOLE
+    if len(behind) > 11:
+        assert only_batch(WHOLE + behind) == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", ErrorCode.INVALID_RECORD),
+        (bytes(11), ErrorCode.INVALID_RECORD),
+        (bytes(12), ErrorCode.CORRUPT_MESSAGE),
+        (WHOLE[:30], ErrorCode.INVALID_RECORD),
+        (WHOLE[:-1], ErrorCode.INVALID_RECORD),
+        (WHOLE[:16] + b"\1" + WHOLE[17:], ErrorCode.INVALID_RECORD),
+        (WHOLE[:16] + b"\3" + WHOLE[17:], ErrorCode.CORRUPT_MESSAGE),
+        (WHOLE[:16] + b"\xff" + WHOLE[17:], ErrorCode.CORRUPT_MESSAGE),
+        (WHOLE + WHOLE, ErrorCode.INVALID_RECORD),
+        (WHOLE + bytes(80), ErrorCode.CORRUPT_MESSAGE),
+        (EMPTY_BATCH, ErrorCode.CORRUPT_MESSAGE),
+    ],
+)
+def test_what_is_not_one_batch_is_refused(data: bytes, code: ErrorCode) -> None:
+    with pytest.raises(KafkaError) as refused:
+        only_batch(data)
+    assert refused.value.code == code
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_one_batch_or_refused(data: bytes) -> None:
+    for candidate in (data, WHOLE + data):
+        assert size_or_code(candidate) in {*range(HEADER_SIZE, 400), ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE}
+
+
+def size_or_code(data: bytes) -> int:
+    try:
+        return len(only_batch(data))
+    except KafkaError as error:
+        return error.code
 
 
 @pytest.mark.parametrize("source", Compression)

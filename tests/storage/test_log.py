@@ -69,7 +69,8 @@ def test_a_segment_ends_where_its_relative_offsets_do(tmp_path: Path) -> None:
     [
         (b"", ErrorCode.INVALID_RECORD),
         (b"x" * 16, ErrorCode.INVALID_RECORD),
-        (b"\0" * 61, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
+        (b"\0" * 61, ErrorCode.CORRUPT_MESSAGE),
+        (b"\0" * 11 + b"\x31" + b"\0" * 49, ErrorCode.INVALID_RECORD),
         (bytes(batch(b"a"))[:-1], ErrorCode.INVALID_RECORD),
         (bytes(batch(b"a") + batch(b"b")), ErrorCode.INVALID_RECORD),
     ],

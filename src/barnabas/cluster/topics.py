@@ -79,6 +79,11 @@ def check_name(name: str) -> None:
     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
+def is_legal_name(name: str) -> bool:
+    """Whether a topic may have this name."""
+    return name not in {"", ".", ".."} and len(name) <= MAX_NAME_LENGTH and LEGAL_NAME.fullmatch(name) is not None
+
+
 class TopicPlanner:
     """Plans topics on one image.
 

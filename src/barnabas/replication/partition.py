@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         def partition_closed(self) -> None: ...
 
 
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class Partition:

@@ -14,7 +14,7 @@ from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from barnabas.errors import BarnabasError, ErrorCode, ProtocolError
+from barnabas.errors import BarnabasError, ProtocolError
 from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.headers import has_flexible_response_header, read_request_header
 from barnabas.protocol.message import Message
@@ -40,6 +40,7 @@ HANDLERS: dict[int, Handler] = {}
 for _family in (api_versions, cluster, configs, groups, groups_admin, log_dirs, metadata, offsets, topics):
     HANDLERS.update(_family.HANDLERS)
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
+_TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED}  # first and last version
 
 _FRAME_HEAD = Struct(">ii")
 
@@ -132,16 +133,16 @@ class RequestDispatcher:
         return ProtocolError(f"api {APIS[header.api_key][1]} version {header.api_version} failed: {error}")
 
     def _versions(self, api_key: int) -> tuple[int, int]:
-        if api_key not in SERVED:
+        versions = _TAKEN.get(api_key)
+        if versions is None:
             raise ProtocolError(f"request with unknown api key {api_key}")
-        return APIS[api_key][2], APIS[api_key][3]
+        return versions
 
     def _refuse_version(self, connection: Connection, header: RequestHeader) -> None:
-        """Only ApiVersions has an answer to a version it does not know: version 0 of itself, with the list (KIP-511)."""
+        """Only ApiVersions has an answer to a version it does not know, in version 0 (KIP-511)."""
         if header.api_key != API_VERSIONS:
             raise ProtocolError(f"api {APIS[header.api_key][1]} does not have version {header.api_version}")
-        response = api_versions.describe(self._broker, ErrorCode.UNSUPPORTED_VERSION)
-        connection.send([encode_answer(response, header._replace(api_version=0))])
+        connection.send([encode_answer(api_versions.refuse_version(), header._replace(api_version=0))])
 
     def _request_class(self, api_key: int) -> type[Message]:
         found = self._classes.get(api_key)

@@ -41,10 +41,10 @@ from barnabas.protocol.records.header import (
     PLACE,
     BatchHeader,
     Buffer,
-    check_magic,
+    only_batch,
     split_batches,
 )
-from barnabas.protocol.records.record import invalid, iterate_records
+from barnabas.protocol.records.record import iterate_records
 from barnabas.protocol.records.validate import AppendOrigin, validate_batch
 from barnabas.storage import checkpoints
 from barnabas.storage.files import Files, sync_file, write_all
@@ -186,18 +186,16 @@ class Log:
         """Append the one batch in `records` at the end.
 
         Raises:
-            KafkaError: as `validate_batch`; also UNSUPPORTED_FOR_MESSAGE_FORMAT, RECORD_LIST_TOO_LARGE,
+            KafkaError: as `only_batch` and `validate_batch`; also RECORD_LIST_TOO_LARGE,
                 OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
             LogDirFailed: the write failed.
         """
-        if len(records) < HEADER.size:
-            raise invalid("Record batch is shorter than its header.")
-        if records[16] != MAGIC:
-            check_magic(records)
+        if len(records) < HEADER.size or records[16] != MAGIC:
+            records = only_batch(records)
         header = new_tuple(BatchHeader, HEADER.unpack_from(records))
         size = header.batch_length + LENGTH_OVERHEAD
-        if HEADER.size <= size < len(records):
-            raise invalid("Produce requests are only allowed to contain exactly one record batch per partition")
+        if size != len(records):
+            records = only_batch(records)
         config = self.config
         header, rewritten = validate_batch(records, header, config=config, now_ms=now_ms, origin=origin)
         data: Buffer = records

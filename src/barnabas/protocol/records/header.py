@@ -27,6 +27,7 @@ from barnabas.errors import KafkaError
 Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE = 61
+LEAST_LENGTH = 14  # of a batch of any format, by what its length field says
 LENGTH_OVERHEAD = 12  # base offset and length, which the length does not count
 CRC_START = 21  # the CRC covers the batch from here to its end
 CRC_POSITION = 17
@@ -145,9 +146,50 @@ def split_batches(buffer: Buffer, *, allow_partial: bool = False) -> list[tuple[
     return batches
 
 
+def only_batch(buffer: Buffer) -> Buffer:
+    """The bytes of the one batch that a producer may send at a time; too few bytes behind it for another are let pass.
+
+    Raises:
+        KafkaError: INVALID_RECORD for no whole batch, more than one, or an old format; CORRUPT_MESSAGE for bytes that are no batch.
+    """
+    size = _framed_size(buffer, 0)
+    if size is None:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "Produce requests must have a whole record batch for each partition.")
+    if buffer[MAGIC_POSITION] != MAGIC:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, "Produce requests are only allowed to contain record batches with magic version 2."
+        )
+    if _framed_size(buffer, size) is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, "Produce requests are only allowed to contain exactly one record batch per partition."
+        )
+    if size < HEADER_SIZE:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"A record batch of {size} bytes is shorter than its header.")
+    return buffer[:size]
+
+
+def _framed_size(buffer: Buffer, position: int) -> int | None:
+    """How many bytes the batch of any format at `position` takes; None where it is not all there."""
+    left = len(buffer) - position
+    if left < LENGTH_OVERHEAD:
+        return None
+    (length,) = struct.unpack_from(">i", buffer, position + 8)
+    if length < LEAST_LENGTH:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"Record size {length} is less than the minimum record overhead ({LEAST_LENGTH})."
+        )
+    if left <= MAGIC_POSITION:
+        return None
+    magic = buffer[position + MAGIC_POSITION]
+    if magic > MAGIC:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}.")
+    size: int = length + LENGTH_OVERHEAD
+    return size if size <= left else None
+
+
 def check_magic(buffer: Buffer, position: int = 0) -> None:
     """Refuse a batch at `position` that is not of magic 2."""
-    if len(buffer) - position < HEADER_SIZE:
+    if len(buffer) - position <= MAGIC_POSITION:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "Record batch is shorter than its header.")
     magic = buffer[position + MAGIC_POSITION]
     if magic == MAGIC:

@@ -113,6 +113,8 @@ def validate_batch(
     if config.message_timestamp_type != "CreateTime":
         attributes |= LOG_APPEND_TIME_BIT
         max_timestamp = now_ms
+    else:
+        attributes &= ~LOG_APPEND_TIME_BIT  # a producer cannot choose it
     target = codec if config.compression_type == "producer" or attributes & CONTROL_BIT else NAMES[config.compression_type]
     if target == codec and max_timestamp == header.max_timestamp and attributes == header.attributes:
         return new_tuple(ValidatedBatch, (header, None))
@@ -130,7 +132,7 @@ def _check_records(data: bytes | bytearray, header: BatchHeader, config: TopicCo
         return _check_one_by_one(data, header, config, now_ms)
     oldest = header.base_timestamp + scan.min_timestamp_delta
     newest = header.base_timestamp + scan.max_timestamp_delta
-    if oldest < 0 or newest > MAX_INT64 or header.attributes & LOG_APPEND_TIME_BIT:
+    if oldest < 0 or newest > MAX_INT64:
         return _check_one_by_one(data, header, config, now_ms)
     if now_ms - oldest > config.message_timestamp_before_max_ms or newest - now_ms > config.message_timestamp_after_max_ms:
         return _check_one_by_one(data, header, config, now_ms)
@@ -157,9 +159,6 @@ def _check_one_by_one(data: bytes | bytearray, header: BatchHeader, config: Topi
         elif check_time and not _is_in_time(record.timestamp, config, now_ms):
             code = ErrorCode.INVALID_TIMESTAMP
             errors.append((index, _time_error(record.timestamp, record.offset, config, now_ms)))
-        elif check_time and header.has_log_append_time:
-            code = ErrorCode.INVALID_TIMESTAMP
-            errors.append((index, "Message producer should not set timestamp type to LogAppendTime."))
     if position != len(data):
         raise invalid("Incorrect declared batch size, records still remaining in file.")
     if errors:

@@ -1,4 +1,9 @@
-"""ApiVersions: what this broker serves, and nothing else."""
+"""ApiVersions: what this broker serves, and nothing else.
+
+Two ranges are not what the handlers take. Old librdkafka refuses a broker whose Produce begins above version 2, though it never
+sends those, so 0 is announced as Kafka does (KIP-896); such a request closes the connection as any unknown version. InitProducerId 6
+belongs to two-phase commit (KIP-939), which no broker has.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +19,24 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
-API_VERSIONS = 18
 FIRST_VERSION_WITH_SOFTWARE = 3
+API_VERSIONS = 18
+ANNOUNCED = {0: (0, APIS[0][3]), 22: (APIS[22][2], 5)}  # where that is not the range of the messages
 
 
-def describe(broker: Broker, error: ErrorCode = ErrorCode.NONE) -> ApiVersionsResponse:
-    """What is served; beside an error only the versions of ApiVersions itself, enough to ask again (KIP-511)."""
-    served = sorted(broker.served_apis) if error == ErrorCode.NONE else [API_VERSIONS]
-    keys = [ApiVersion(api_key=key, min_version=APIS[key][2], max_version=APIS[key][3]) for key in served]
-    return ApiVersionsResponse(error_code=error, api_keys=keys, finalized_features_epoch=0)
+def announced_versions(api_key: int) -> tuple[int, int]:
+    """First and last version of an API, as clients are told."""
+    return ANNOUNCED.get(api_key) or (APIS[api_key][2], APIS[api_key][3])
+
+
+def refuse_version() -> ApiVersionsResponse:
+    """The answer, always in version 0, to an ApiVersions request of a version nobody knows: which ones are known (KIP-511)."""
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(API_VERSIONS)])
+
+
+def _entry(api_key: int) -> ApiVersion:
+    first, last = announced_versions(api_key)
+    return ApiVersion(api_key=api_key, min_version=first, max_version=last)
 
 
 def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -30,7 +44,8 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return describe(broker)
+    keys = [_entry(key) for key in sorted(broker.served_apis)]
+    return ApiVersionsResponse(api_keys=keys, finalized_features_epoch=0)
 
 
 HANDLERS = {API_VERSIONS: handle_api_versions}

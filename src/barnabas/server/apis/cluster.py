@@ -60,11 +60,15 @@ def handle_describe_cluster(broker: Broker, context: RequestContext, request: De
 def handle_describe_topic_partitions(
     broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    """DescribeTopicPartitions (api 75, KIP-966): topics in the order of their names, from the cursor on, as many as fit."""
-    names = sorted({topic.name for topic in request.topics} or broker.metadata.topics)
+    """DescribeTopicPartitions (api 75, KIP-966): topics in the order of their names, from the cursor on, as many as fit.
+
+    No topics means all of them. A cursor must be on a topic that is asked for.
+    """
+    asked = sorted({topic.name for topic in request.topics})
+    names = asked or sorted(broker.metadata.topics)
     cursor = request.cursor
-    if cursor is not None and (cursor.partition_index < 0 or not any(name >= cursor.topic_name for name in names)):
-        return DescribeTopicPartitionsResponse(topics=[_refused(name, ErrorCode.INVALID_REQUEST) for name in names])
+    if cursor is not None and (cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)):
+        return DescribeTopicPartitionsResponse(topics=[_refused(name, ErrorCode.INVALID_REQUEST) for name in asked])
     most = broker.config.max_request_partition_size_limit
     left = min(max(request.response_partition_limit, 1), most)
     topics: list[DescribeTopicPartitionsResponseTopic] = []
@@ -87,10 +91,10 @@ def _topic(metadata: MetadataImage, name: str, first: int, limit: int) -> tuple[
     try:
         check_name(name)
     except KafkaError as error:
-        return _refused(name, error.code), 0
+        return _refused(name, error.code, ALL_ON_TOPIC), 0
     topic = metadata.topic(name)
     if topic is None:
-        return _refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0
+        return _refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ALL_ON_TOPIC), 0
     return _described(topic, metadata, first, limit), len(topic.partitions)
 
 
@@ -119,8 +123,8 @@ def _partition(index: int, state: PartitionState, metadata: MetadataImage) -> De
     )
 
 
-def _refused(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+def _refused(name: str, code: ErrorCode, operations: int = NOT_ASKED) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_authorized_operations=operations)
 
 
 async def handle_init_producer_id(

@@ -1,7 +1,8 @@
 """Fetch: file regions to the socket, now or when enough bytes are there.
 
 Limits as Kafka has them: the whole answer takes at most `max_bytes`, a partition at most `partition_max_bytes`, but the first batch of
-the first partition with data comes whole whatever its size, so that a consumer always gets on.
+the first partition with data comes whole whatever its size, so that a consumer always gets on. Partitions that are not here are answered
+after the others, as Kafka does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.codec import decode
 from barnabas.protocol.fetch import FetchedData, write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
-from barnabas.replication.partition import READ_COMMITTED
+from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server import page_cache
 from barnabas.server.fetch_sessions import FetchContext, FetchedPartition
 from barnabas.server.outbox import HeldRegion, Region
@@ -26,12 +27,17 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Answer, Connection
 
 log = logging.getLogger(__name__)
+FIRST_TOPIC_ID_VERSION = 13
+NOT_A_REPLICA = -1  # what consumers call themselves
 Found = tuple[FetchedPartition, FetchedData]
 
 
 def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int) -> None:
     """Answer at once, or when `min_bytes` are there or `max_wait_ms` have passed."""
     request = decode(FetchRequest, version, frame, body, exact=False)
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        _refuse(connection, request, version, correlation_id)
+        return
     context = broker.fetch_sessions.open(request, version, broker.clock.now_ms())
     fetch = _Fetch(broker, connection, request, context, version, correlation_id)
     if context.error:
@@ -39,6 +45,19 @@ def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body
         connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
         return
     fetch.start()
+
+
+def _refuse(connection: Connection, request: FetchRequest, version: int, correlation_id: int) -> None:
+    """Answer a request that makes no sense; only names of topics are given back, ids are not."""
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    topics = [(t.topic, [_failed(p.partition, code, ()) for p in t.partitions]) for t in request.topics]
+    told = topics if version < FIRST_TOPIC_ID_VERSION else []
+    parts = write_fetch_answer(version, correlation_id, told, error_code=code, session_id=request.session_id)
+    connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
+
+
+def _failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData:
+    return FetchedData(partition, code, -1, -1, -1, aborted=aborted)
 
 
 class _Fetch:
@@ -50,6 +69,7 @@ class _Fetch:
         "_connection",
         "_context",
         "_correlation_id",
+        "_is_of_replica",
         "_missing_bytes",
         "_partitions",
         "_request",
@@ -73,6 +93,7 @@ class _Fetch:
         self._context = context
         self._version = version
         self._correlation_id = correlation_id
+        self._is_of_replica = max(request.replica_id, request.replica_state.replica_id) > NOT_A_REPLICA
         self._answer_place: Answer | None = None
         self._partitions: list[Partition] = []
         self._waking = False
@@ -127,38 +148,47 @@ class _Fetch:
     def _look(self) -> tuple[list[Found], int, bool]:
         """What every partition has to give, the bytes of it all, and whether something must be told at once."""
         found: list[Found] = []
+        absent: list[Found] = []
         left = min(self._request.max_bytes, self._broker.config.fetch_max_bytes)
         size = 0
         must_answer = False
         self._partitions.clear()
         for wanted in self._context.partitions:
-            data = self._look_at(wanted, left, minimum_one=size == 0)
+            partition = self._find(wanted)
+            if partition is None:
+                absent.append((wanted, _failed(wanted.index, self._absence(wanted), ())))
+                continue
+            data = self._look_at(partition, wanted, left, minimum_one=size == 0)
             if data.records is not None:
                 size += data.records.size
                 left -= data.records.size
+            left = max(left, 0)
             must_answer = must_answer or data.error_code != 0 or data.diverging is not None
             found.append((wanted, data))
-        return found, size, must_answer
+        return found + absent, size, must_answer or bool(absent)
 
-    def _look_at(self, wanted: FetchedPartition, left: int, *, minimum_one: bool) -> FetchedData:
+    def _look_at(self, partition: Partition, wanted: FetchedPartition, left: int, *, minimum_one: bool) -> FetchedData:
         try:
-            partition = self._find(wanted)
+            if self._is_of_replica:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # nobody else has replicas
             partition.check_leader_epoch(wanted.leader_epoch)
             diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
             committed = self._request.isolation_level == READ_COMMITTED
             region = None
             if diverging is None:
-                size = max(min(left, wanted.max_bytes), 0)
+                size = min(left, wanted.max_bytes)
                 region = partition.read(
-                    wanted.fetch_offset, size, minimum_one=minimum_one, isolation_level=self._request.isolation_level
+                    wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, isolation_level=self._request.isolation_level
                 )
+                if size < 0 and region is not None:
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # what Kafka gives for a negative limit
         except KafkaError as error:
-            return FetchedData(wanted.index, error.code, -1, -1, -1, aborted=())
+            return _failed(wanted.index, error.code)
         except StorageError as error:
             log.error(
                 "read failed topic=%s partition=%d offset=%d error=%s", wanted.topic, wanted.index, wanted.fetch_offset, error
             )
-            return FetchedData(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, aborted=())
+            return _failed(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
         self._partitions.append(partition)
         return FetchedData(
             wanted.index,
@@ -171,15 +201,15 @@ class _Fetch:
             diverging=diverging,
         )
 
-    def _find(self, wanted: FetchedPartition) -> Partition:
+    def _find(self, wanted: FetchedPartition) -> Partition | None:
+        topic = wanted.topic
         partitions = self._broker.partitions
-        if isinstance(wanted.topic, UUID):
-            partition = partitions.by_id(wanted.topic, wanted.index)
-            if partition is None:
-                known = self._broker.metadata.topic_name(wanted.topic) is not None
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID)
-            return partition
-        return partitions.require(wanted.topic, wanted.index)
+        return partitions.get(topic, wanted.index) if isinstance(topic, str) else partitions.by_id(topic, wanted.index)
+
+    def _absence(self, wanted: FetchedPartition) -> ErrorCode:
+        if isinstance(wanted.topic, UUID) and self._broker.metadata.topic_name(wanted.topic) is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     # --- answering
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.topics import check_name
+from barnabas.cluster.topics import is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.messages.metadata import (
@@ -36,40 +36,38 @@ def handle_metadata(
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     """The answer at once where every topic is known."""
     topics = request.topics
+    if topics is not None and any(t.name is None or t.topic_id != ZERO_UUID for t in topics):
+        refused = _check_ids(context.api_version, topics)
+        if refused is not None:
+            return _refuse(topics, refused)
     if topics is None or (context.api_version == 0 and not topics):
         return _respond(broker, context, request, [_describe(topic, request) for topic in broker.metadata.topics.values()])
-    if context.api_version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP and any(
-        t.name is None or t.topic_id != ZERO_UUID for t in topics
-    ):
-        return _refuse(topics)
     missing = _missing(broker.metadata, topics)
     may_create = context.api_version < FIRST_VERSION_WITH_AUTO_CREATE_FLAG or request.allow_auto_topic_creation
     if missing and may_create and broker.config.auto_create_topics_enable:
         return _create_and_respond(broker, context, request, topics, missing)
-    return _respond(broker, context, request, _look_up_all(broker, context, request, {}))
-
-
-def _refuse(topics: Sequence[MetadataRequestTopic]) -> MetadataResponse:
-    """Versions 10 and 11 have a field for topic ids that no broker serves, and an answer without room for a missing name."""
-    code = ErrorCode.INVALID_REQUEST
-    return MetadataResponse(
-        topics=[MetadataResponseTopic(error_code=code, name=t.name or "", topic_id=t.topic_id) for t in topics]
-    )
+    return _respond(broker, context, request, _look_up_all(broker.metadata, topics, request, {}))
 
 
 async def _create_and_respond(
     broker: Broker, context: RequestContext, request: MetadataRequest, topics: Sequence[MetadataRequestTopic], missing: list[str]
 ) -> MetadataResponse:
     failed = await broker.controller.auto_create(missing)
-    return _respond(broker, context, request, _look_up_all(broker, context, request, failed))
+    return _respond(broker, context, request, _look_up_all(broker.metadata, topics, request, failed))
 
 
-def _look_up_all(
-    broker: Broker, context: RequestContext, request: MetadataRequest, failed: dict[str, KafkaError | None]
-) -> list[MetadataResponseTopic]:
-    """One answer for each topic, however often it is named."""
-    answers = [_look_up(broker.metadata, topic, context, request, failed) for topic in request.topics or ()]
-    return list({answer.name or answer.topic_id: answer for answer in answers}.values())
+def _check_ids(version: int, topics: Sequence[MetadataRequestTopic]) -> ErrorCode | None:
+    """The error of a request that gives neither id nor name, or ids in versions 10 and 11, which have them but are not served."""
+    if version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP:
+        return ErrorCode.INVALID_REQUEST
+    nameless = any(t.name is None and t.topic_id == ZERO_UUID for t in topics)
+    return ErrorCode.UNKNOWN_SERVER_ERROR if nameless else None
+
+
+def _refuse(topics: Sequence[MetadataRequestTopic], error: ErrorCode) -> MetadataResponse:
+    """The answer to a request that is refused as a whole."""
+    refused = [MetadataResponseTopic(error_code=error, name=t.name or "", topic_id=t.topic_id) for t in topics]
+    return MetadataResponse(brokers=[], cluster_id=None, topics=refused, error_code=error)
 
 
 def _missing(metadata: MetadataImage, topics: Sequence[MetadataRequestTopic]) -> list[str]:
@@ -77,33 +75,34 @@ def _missing(metadata: MetadataImage, topics: Sequence[MetadataRequestTopic]) ->
     return [name for name in dict.fromkeys(wanted) if metadata.topic(name) is None]
 
 
-def _look_up(
+def _look_up_all(
     metadata: MetadataImage,
-    wanted: MetadataRequestTopic,
-    context: RequestContext,
+    topics: Sequence[MetadataRequestTopic],
     request: MetadataRequest,
     failed: dict[str, KafkaError | None],
-) -> MetadataResponseTopic:
-    if wanted.name is None or wanted.topic_id != ZERO_UUID:
-        if context.api_version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP:
-            return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id)
+) -> list[MetadataResponseTopic]:
+    """Each topic once, ids that nobody has first. A name beside an id is not looked at."""
+    unknown = []
+    found: dict[str, Topic | None] = {}
+    for wanted in topics:
+        if wanted.topic_id == ZERO_UUID:
+            found[wanted.name or ""] = metadata.topic(wanted.name or "")
+            continue
         topic = metadata.topic_by_id(wanted.topic_id)
         if topic is None:
-            return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
-        return _describe(topic, request)
-    topic = metadata.topic(wanted.name)
-    if topic is not None:
-        return _describe(topic, request)
-    error = failed.get(wanted.name) or _error_of_missing(wanted.name)
-    return MetadataResponseTopic(error_code=error.code, name=wanted.name)
+            unknown.append(MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id))
+        else:
+            found[topic.name] = topic
+    return unknown + [_describe(topic, request) if topic is not None else _absent(name, failed) for name, topic in found.items()]
 
 
-def _error_of_missing(name: str) -> KafkaError:
-    try:
-        check_name(name)
-    except KafkaError as error:
-        return error
-    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+def _absent(name: str, failed: dict[str, KafkaError | None]) -> MetadataResponseTopic:
+    error = failed.get(name)
+    if error is not None:
+        code = error.code
+    else:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return MetadataResponseTopic(error_code=code, name=name)
 
 
 def _describe(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.topics import check_name
@@ -53,12 +54,11 @@ NOWHERE: Position = (UNKNOWN_TIMESTAMP, UNKNOWN_OFFSET, UNKNOWN_EPOCH)
 def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     topics = []
     for topic in request.topics:
-        indexes = [p.partition_index for p in topic.partitions]
-        twice = {index for index in indexes if indexes.count(index) > 1} if len(set(indexes)) < len(indexes) else frozenset()
+        times = Counter(p.partition_index for p in topic.partitions)
         answers = []
         for wanted in {p.partition_index: p for p in topic.partitions}.values():
             try:
-                if wanted.partition_index in twice:
+                if times[wanted.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 timestamp, offset, epoch = _list_offset(broker, context.api_version, topic.name, wanted, request.isolation_level)
                 answer = ListOffsetsPartitionResponse(timestamp=timestamp, offset=offset, leader_epoch=epoch)
@@ -160,7 +160,8 @@ def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
         check_name(topic)
         partition = broker.partitions.require(topic, index)
     except KafkaError as error:
-        return PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
+        message = error.message or f"There is no partition {index} of topic {topic}."
+        return PartitionResponse(partition_index=index, error_code=error.code, error_message=message)
     producers = [
         ProducerState(
             producer_id=state.producer_id,

@@ -19,20 +19,32 @@ from barnabas.protocol.produce import (
     write_produce_answer,
 )
 from barnabas.protocol.records.compression import Compression
-from barnabas.protocol.records.header import COMPRESSION_MASK, MAGIC, MAGIC_POSITION, TRANSACTIONAL_BIT
+from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
 from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, refused
-from barnabas.server.apis.repeated_produce import learn
+from barnabas.server.apis.repeated_produce import is_transactional, learn
 
 if TYPE_CHECKING:
-    from barnabas.protocol.message import Buffer
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
 
 log = logging.getLogger(__name__)
+EMPTY = memoryview(b"")
 ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
-FIRST_ZSTD_VERSION = 7
-ATTRIBUTES_BYTE = 22  # of a batch: the lower byte of its attributes
+FIRST_ZSTD_VERSION = 7  # KIP-110
+# Refused before Kafka looks at the log; with every other error it tells where the log begins
+BEFORE_THE_LOG = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    }
+)
 
 
 def handle_produce(
@@ -48,6 +60,7 @@ def handle_produce(
     by_id = version >= FIRST_TOPIC_ID_VERSION
     find = broker.partitions.by_id_bytes if by_id else broker.partitions.by_name_bytes
     unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    append = _append if version >= FIRST_ZSTD_VERSION else _append_without_zstd
     waiting: list[tuple[Partition, int]] = []
     answers = []
     for key, records in head.topics:
@@ -55,7 +68,7 @@ def handle_produce(
         if partitions is None:
             answers.append((key, [refused(p.partition, KafkaError(unknown)) for p in records]))
         else:
-            answers.append((key, [_append(broker, partitions, p, now_ms, head, version, waiting) for p in records]))
+            answers.append((key, [append(broker, partitions, p, now_ms, head, waiting) for p in records]))
     if head.acks == ACKS_NONE:
         _check_unanswered(answers)
     elif not waiting:
@@ -72,22 +85,20 @@ def _append(
     request: PartitionRecords,
     now_ms: int,
     head: ProduceHead,
-    version: int,
     waiting: list[tuple[Partition, int]],
 ) -> PartitionAnswer:
     partition = partitions.get(request.partition)
     if partition is None:
         return refused(request.partition, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-    records = request.records
+    records = EMPTY if request.records is None else request.records
     try:
         if partition.topic in broker.internal_topics:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
-        if records is None or not len(records):
-            raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
-        _check_attributes(records, head, version)
+        if is_transactional(records):
+            raise _no_transaction(head)
         result = partition.append_as_leader(records, now_ms)
     except KafkaError as error:
-        return refused(request.partition, error)
+        return _refuse(partition, request, error)
     except StorageError as error:
         log.error("append failed topic=%s partition=%d error=%s", partition.topic, partition.index, error)
         return refused(request.partition, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
@@ -97,16 +108,42 @@ def _append(
     return PartitionAnswer(request.partition, 0, result.first_offset, result.log_append_time_ms, result.log_start_offset)
 
 
-def _check_attributes(records: Buffer, head: ProduceHead, version: int) -> None:
-    """What depends on the request around the batch; a batch that is none is left to the log."""
-    if len(records) <= ATTRIBUTES_BYTE or records[MAGIC_POSITION] != MAGIC:
-        return
-    attributes = records[ATTRIBUTES_BYTE]
-    if attributes & TRANSACTIONAL_BIT:
-        no_id = head.transactional_id is None
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if no_id else ErrorCode.INVALID_TXN_STATE)
-    if version < FIRST_ZSTD_VERSION and attributes & COMPRESSION_MASK == Compression.ZSTD:
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "Produce requests before version 7 know no zstd (KIP-110)")
+def _append_without_zstd(
+    broker: Broker,
+    partitions: dict[int, Partition],
+    request: PartitionRecords,
+    now_ms: int,
+    head: ProduceHead,
+    waiting: list[tuple[Partition, int]],
+) -> PartitionAnswer:
+    """For versions whose clients cannot know zstd, and so could not read it back."""
+    records = request.records
+    if records is not None and len(records) >= HEADER_SIZE and read_header(records).compression == Compression.ZSTD:
+        reason = "Produce requests below version 7 are not allowed to use ZStandard compression."
+        return refused(request.partition, KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason))
+    return _append(broker, partitions, request, now_ms, head, waiting)
+
+
+def _no_transaction(head: ProduceHead) -> KafkaError:
+    """Nobody coordinates transactions here, so none was begun."""
+    if head.transactional_id is None:
+        return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch needs a transactional id.")
+    return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{head.transactional_id} has no transaction here.")
+
+
+def _refuse(partition: Partition, request: PartitionRecords, error: KafkaError) -> PartitionAnswer:
+    answer = refused(request.partition, error)
+    if error.code in BEFORE_THE_LOG or not _is_one_batch(request.records):
+        return answer
+    return answer._replace(log_start_offset=partition.log.log_start_offset)
+
+
+def _is_one_batch(records: memoryview | None) -> bool:
+    try:
+        only_batch(EMPTY if records is None else records)
+    except KafkaError:
+        return False
+    return True
 
 
 def _refuse_all(head: ProduceHead, code: ErrorCode) -> Topics:

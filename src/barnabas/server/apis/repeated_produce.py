@@ -30,7 +30,7 @@ from barnabas.protocol.produce import (
     ProduceHead,
     write_produce_answer,
 )
-from barnabas.protocol.records.header import TRANSACTIONAL_BIT
+from barnabas.protocol.records.header import HEADER_SIZE, MAGIC, MAGIC_POSITION, TRANSACTIONAL_BIT
 from barnabas.server.apis.delayed_produce import DelayedProduce
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _START = Struct(">Ii")  # api key and version as one number, correlation id
 _I32 = Struct(">i")
 _HEAD_BYTES = 8
-ATTRIBUTES_BYTE = 22  # of a batch: the lower byte of its attributes
+_ATTRIBUTES = 22  # of a batch: the lower byte of its attributes
 _EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
 _OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
 ACKS_ALL, ACKS_NONE = -1, 0
@@ -103,10 +103,15 @@ class RepeatedProduce:
         return False
 
 
+def is_transactional(records: memoryview) -> bool:
+    """Whether `records` begin with a batch of a transaction."""
+    return len(records) >= HEADER_SIZE and records[_ATTRIBUTES] & TRANSACTIONAL_BIT != 0 and records[MAGIC_POSITION] == MAGIC
+
+
 def _append(broker: Broker, connection: Connection, frame: memoryview, end: int, known: _Known) -> bool:
     api, correlation_id = _START.unpack_from(frame)
     records = _records(frame, end, known.version)
-    if api != known.api or records is None or (len(records) > ATTRIBUTES_BYTE and records[ATTRIBUTES_BYTE] & TRANSACTIONAL_BIT):
+    if api != known.api or records is None or is_transactional(records):
         return False
     partition = known.partition
     try:

@@ -48,29 +48,30 @@ async def handle_create_topics(broker: Broker, context: RequestContext, request:
     except KafkaError as error:
         outcomes = [TopicOutcome(name, error) for name in dict.fromkeys(topic.name for topic in wanted)]
     layers = broker.controller.layers
-    return CreateTopicsResponse(topics=[_created(outcome, layers, validated=request.validate_only) for outcome in outcomes])
+    return CreateTopicsResponse(topics=[_created(outcome, layers) for outcome in outcomes])
 
 
-def _created(outcome: TopicOutcome, layers: Layers, *, validated: bool) -> CreatableTopicResult:
+def _created(outcome: TopicOutcome, layers: Layers) -> CreatableTopicResult:
     topic = outcome.topic
     if outcome.error is not None or topic is None:
         code, message = _told(outcome.error)
         return CreatableTopicResult(
             name=outcome.name, error_code=code, error_message=message, num_partitions=-1, replication_factor=-1, configs=[]
         )
+    given = outcome.settings or {}
     configs = [
         CreatableTopicConfigs(
             name=entry.name,
-            value=entry.value,
+            value=given.get(entry.name, entry.value),
             read_only=entry.is_read_only,
             config_source=entry.source,
             is_sensitive=entry.is_sensitive,
         )
-        for entry in topic_entries(outcome.settings or {}, layers)
+        for entry in topic_entries(given, layers)
     ]
     return CreatableTopicResult(
         name=topic.name,
-        topic_id=ZERO_UUID if validated else topic.topic_id,
+        topic_id=topic.topic_id,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
         error_message=None,
