@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 
 from tools.kafka import KafkaNode
 
@@ -18,6 +19,8 @@ from tests.differential.known import KNOWN
 from tests.differential.runner import CONFIG, FEATURES, GOLDEN, load, run, save, scenarios
 from tests.differential.talk import Address
 
+PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
+TABLE_BEGINS, TABLE_ENDS = "<!-- known differences -->", "<!-- end of known differences -->"
 Recordings = dict[str, dict[str, Recording]]
 
 
@@ -48,13 +51,36 @@ def report(expected: Recordings, found: Recordings, known: list[Known]) -> int:
     return count
 
 
+def page() -> str:
+    """The table of known differences for `docs/compatibility.md`."""
+    reasons: dict[str, list[str]] = {}
+    for entry in KNOWN:
+        step = " ".join(entry.steps.split())
+        reasons.setdefault(entry.reason, []).append(f"`{step}`")
+    rows = [f"| {', '.join(dict.fromkeys(steps))} | {reason} |" for reason, steps in reasons.items()]
+    return "\n".join([TABLE_BEGINS, "", "| step of the script | why |", "|---|---|", *rows, "", TABLE_ENDS])
+
+
+def write_page() -> None:
+    """Put the table into the page, between its marks."""
+    text = PAGE.read_text()
+    before, rest = text.split(TABLE_BEGINS)
+    PAGE.write_text(before + page() + rest.split(TABLE_ENDS)[1])
+
+
 def main() -> int:
     """0 when the golden files hold what was found, or were written."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bootstrap", help="compare this broker with the golden files instead of recording Kafka")
     parser.add_argument("--only", default="", help="scenarios whose name holds this, or the name of a module; nothing is written")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where Kafka differs from the golden files")
+    parser.add_argument(
+        "--page", action="store_true", help="only write the table of known differences into docs/compatibility.md"
+    )
     options = parser.parse_args()
+    if options.page:
+        write_page()
+        return 0
     golden = {module: load(module) for module in scenarios() if (GOLDEN / f"{module}.json").exists()}
     if options.bootstrap:
         return 1 if report(golden, record(options.bootstrap, options.only), KNOWN) else 0
@@ -70,6 +96,7 @@ def main() -> int:
         return 1 if changed else 0
     for module, recordings in runs[0].items():
         save(module, recordings)
+    write_page()
     print(f"{sum(len(r) for own in runs[0].values() for r in own.values())} steps recorded, {changed} fields changed")
     return 0
 

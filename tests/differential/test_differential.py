@@ -6,6 +6,7 @@ import pytest
 
 from tests.differential.compare import differences
 from tests.differential.known import KNOWN
+from tests.differential.record import PAGE, page
 from tests.differential.runner import GOLDEN, load, run, scenarios
 from tests.differential.talk import Address
 
@@ -27,6 +28,10 @@ def test_the_answers_are_those_of_kafka(module: str, name: str, address: Address
 def test_every_recording_is_of_a_scenario() -> None:
     recorded = {(path.stem, name) for path in GOLDEN.glob("*.json") for name in load(path.stem)}
     assert recorded == set(CASES)
+
+
+def test_the_page_shows_what_is_known() -> None:
+    assert page() in PAGE.read_text(), "run `python -m tests.differential.record --page`"
 
 
 def test_every_known_difference_is_of_a_scenario() -> None:

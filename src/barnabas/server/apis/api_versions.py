@@ -14,14 +14,19 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
-API_VERSIONS = 18
+PRODUCE, API_VERSIONS = 0, 18
+# librdkafka takes Produce 0 for the sign that gzip, snappy and lz4 are known, and sends uncompressed without it; Kafka 4 says 0 for
+# the same reason (KAFKA-18659) and serves 3 and above.
+ANNOUNCED_FROM = {PRODUCE: 0}
 FIRST_VERSION_WITH_SOFTWARE = 3
 
 
 def describe(broker: Broker, error: ErrorCode = ErrorCode.NONE) -> ApiVersionsResponse:
     """What is served; beside an error only the versions of ApiVersions itself, enough to ask again (KIP-511)."""
     served = sorted(broker.served_apis) if error == ErrorCode.NONE else [API_VERSIONS]
-    keys = [ApiVersion(api_key=key, min_version=APIS[key][2], max_version=APIS[key][3]) for key in served]
+    keys = [
+        ApiVersion(api_key=key, min_version=ANNOUNCED_FROM.get(key, APIS[key][2]), max_version=APIS[key][3]) for key in served
+    ]
     return ApiVersionsResponse(error_code=error, api_keys=keys, finalized_features_epoch=0)
 
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Answer, Connection
 
 log = logging.getLogger(__name__)
+UNKNOWN = frozenset(
+    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
+)  # Kafka's list of aborted ones is empty then
 Found = tuple[FetchedPartition, FetchedData]
 
 
@@ -153,12 +156,12 @@ class _Fetch:
                     wanted.fetch_offset, size, minimum_one=minimum_one, isolation_level=self._request.isolation_level
                 )
         except KafkaError as error:
-            return FetchedData(wanted.index, error.code, -1, -1, -1, aborted=())
+            return FetchedData(wanted.index, error.code, -1, -1, -1, aborted=() if error.code in UNKNOWN else None)
         except StorageError as error:
             log.error(
                 "read failed topic=%s partition=%d offset=%d error=%s", wanted.topic, wanted.index, wanted.fetch_offset, error
             )
-            return FetchedData(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, aborted=())
+            return FetchedData(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1)
         self._partitions.append(partition)
         return FetchedData(
             wanted.index,
