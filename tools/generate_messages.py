@@ -216,7 +216,9 @@ def render_module(name: str, api_key: int | None) -> str:
     lines += ["from __future__ import annotations", ""]
     lines += ["from collections.abc import Sequence"] if "Sequence[" in text else []
     lines += ["from typing import ClassVar"]
-    lines += ["from uuid import UUID"] if "UUID =" in text.replace("ZERO_UUID =", "") or ": UUID" in text or "[UUID" in text else []
+    lines += (
+        ["from uuid import UUID"] if "UUID =" in text.replace("ZERO_UUID =", "") or ": UUID" in text or "[UUID" in text else []
+    )
     names = ["FieldSpec", "Message"] + (["Buffer"] if "Buffer" in text else []) + (["ZERO_UUID"] if "ZERO_UUID" in text else [])
     lines += ["", f"from barnabas.protocol.message import {', '.join(sorted(names, key=lambda n: (not n.isupper(), n)))}"]
     return "\n".join(lines) + text + "\n"
@@ -249,7 +251,11 @@ def render_all() -> dict[str, str]:
 
 def format_python(text: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "--line-length", "130", "-"], input=text, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "ruff", "format", "--line-length", "130", "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout
 

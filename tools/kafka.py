@@ -166,7 +166,8 @@ def free_ports(count: int) -> list[int]:
 class KafkaNode:
     """One KRaft node, broker and controller in one process, from `start` to `stop` or as a context.
 
-    `config` overrides the properties below, `features` the levels that the storage is formatted with. With `data_dir` the data is kept there and outlives the node.
+    `config` overrides the properties below, `features` the levels that the storage is formatted with. With `data_dir` the data is
+    kept there and outlives the node.
     """
 
     def __init__(

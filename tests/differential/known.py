@@ -53,7 +53,6 @@ KNOWN: list[Known] = [
         "different names can become one.",
     ),
     Known("metadata-auto-creation", "Metadata * first", "topics[*", TOPIC_AT_ONCE),
-    Known("metadata-wrong-names", "Metadata * 249 letters, *", "topics[*", TOPIC_AT_ONCE),
     Known(
         "metadata-collision",
         "Metadata *",
@@ -106,7 +105,3 @@ def page_with(text: str) -> str:
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + table() + END + after
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page_with(PAGE.read_text()))

@@ -28,8 +28,8 @@ NUMBERED = {"topic_id": "topic", "member_id": "member", "leader": "member", "ses
             "directory_id": "directory"}  # fmt: skip
 NOTHING = ("", "zero", 0, -1, None)  # values of a numbered field that say "none"
 # what tells one element of an array from its neighbours, in the order of precedence
-IDENTITY = ("api_key", "name", "topic", "topic_name", "group_id", "key", "partition_index", "partition_id", "partition", "index", "resource_type",
-            "resource_name", "config_name", "client_id", "group_instance_id", "metadata", "broker_id", "node_id",
+IDENTITY = ("api_key", "name", "topic", "topic_name", "group_id", "key", "partition_index", "partition_id", "partition", "index",
+            "resource_type", "resource_name", "config_name", "client_id", "group_instance_id", "metadata", "broker_id", "node_id",
             "last_sequence", "producer_epoch")  # fmt: skip
 NAMES_OF_OWN_THINGS = ("name", "topic", "topic_name", "group_id", "resource_name")
 

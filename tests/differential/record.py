@@ -14,7 +14,7 @@ import time
 from tools.kafka import KafkaNode
 
 from tests.differential.compare import ABSENT, Known, Recording, differences
-from tests.differential.known import KNOWN
+from tests.differential.known import KNOWN, PAGE, page_with
 from tests.differential.runner import CONFIG, FEATURES, GOLDEN, load, run, save, scenarios
 from tests.differential.talk import Address
 
@@ -48,13 +48,24 @@ def report(expected: Recordings, found: Recordings, known: list[Known]) -> int:
     return count
 
 
+def write_page() -> None:
+    """Put the table of known differences into the page."""
+    PAGE.write_text(page_with(PAGE.read_text()))
+
+
 def main() -> int:
     """0 when the golden files hold what was found, or were written."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bootstrap", help="compare this broker with the golden files instead of recording Kafka")
     parser.add_argument("--only", default="", help="scenarios whose name holds this, or the name of a module; nothing is written")
     parser.add_argument("--check", action="store_true", help="write nothing; fail where Kafka differs from the golden files")
+    parser.add_argument(
+        "--page", action="store_true", help="only write the table of known differences into docs/compatibility.md"
+    )
     options = parser.parse_args()
+    if options.page:
+        write_page()
+        return 0
     golden = {module: load(module) for module in scenarios() if (GOLDEN / f"{module}.json").exists()}
     if options.bootstrap:
         return 1 if report(golden, record(options.bootstrap, options.only), KNOWN) else 0
@@ -70,6 +81,7 @@ def main() -> int:
         return 1 if changed else 0
     for module, recordings in runs[0].items():
         save(module, recordings)
+    write_page()
     print(f"{sum(len(r) for own in runs[0].values() for r in own.values())} steps recorded, {changed} fields changed")
     return 0
 

@@ -35,4 +35,4 @@ def test_every_known_difference_is_of_a_scenario() -> None:
 
 def test_the_page_on_compatibility_shows_the_known_differences() -> None:
     text = PAGE.read_text()
-    assert text == page_with(text), "write it anew: python -m tests.differential.known"
+    assert text == page_with(text), "write it anew: python -m tests.differential.record --page"

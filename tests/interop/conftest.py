@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tools.kafka import KafkaNode
 
 from barnabas.testing import Broker
-from tools.kafka import KafkaNode
 
 CONFIG = {
     "group.initial.rebalance.delay.ms": "100",

@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 
 from tests.interop.conftest import Server
 from tests.interop.messages import BASE_TIME_MS, CODECS, MEGABYTE, STEP_MS, Sent, messages
+from tests.interop.test_kcat import codecs_stored
 
 Unique = Callable[[str], str]
 WAIT_S = 30.0
@@ -93,6 +94,7 @@ def test_every_codec_with_headers_and_tombstones(codec: str, server: Server, adm
     with consuming(server, unique("group")) as consumer:
         consumer.subscribe([topic])
         assert [as_sent(each) for each in read(consumer, len(messages()))] == messages()
+    assert codec in codecs_stored(server, topic)  # a batch that would not shrink goes as it is
 
 
 def test_the_broker_packs_anew_for_the_topic(server: Server, admin: AdminClient, unique: Unique) -> None:

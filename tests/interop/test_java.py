@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tools.kafka import run_tool, tool_command
 
 from tests.interop.conftest import Server, running
 from tests.interop.messages import CODECS, messages
 from tests.interop.test_confluent import produce
-from tools.kafka import run_tool, tool_command
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 # with --deep-iteration the tool takes the first record of every segment but the first for one that follows offset -1

@@ -9,10 +9,14 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.differential.plain import plain
+from tests.differential.script.common import fetch
+from tests.differential.wire import Line
 from tests.interop.conftest import Server
 from tests.interop.messages import BASE_TIME_MS, CODECS, MEGABYTE
 
 Unique = Callable[[str], str]
+FETCH_VERSION = 11
 WAIT_S = 60
 
 
@@ -26,13 +30,23 @@ def kcat(server: Server, *arguments: str, data: bytes = b"") -> str:
     return done.stdout.decode()
 
 
+def codecs_stored(server: Server, topic: str) -> set[str]:
+    """What the batches of a topic are packed with: a client that mistrusts the broker quietly packs with nothing."""
+    host, _, port = server.bootstrap.rpartition(":")
+    with Line((host, int(port))) as line:
+        line.send(fetch(topic), FETCH_VERSION)
+        answer = plain(line.receive(), FETCH_VERSION)
+    return {batch["codec"] for batch in answer["responses"][0]["partitions"][0]["records"]}
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_produce_and_consume(codec: str, server: Server, unique: Unique) -> None:
     topic = unique("topic")
     lines = "".join(f"key{index}:value {index}\n" for index in range(100)).encode()
-    kcat(server, "-P", "-t", topic, "-K:", "-z", codec, "-H", "one=1", "-H", "two=2", data=lines)
+    kcat(server, "-P", "-t", topic, "-K:", "-z", codec, "-X", "linger.ms=200", "-H", "one=1", "-H", "two=2", data=lines)
     found = kcat(server, "-C", "-t", topic, "-o", "beginning", "-e", "-q", "-f", "%k:%s %h\n")
     assert found.splitlines() == [f"key{index}:value {index} one=1,two=2" for index in range(100)]
+    assert codec in codecs_stored(server, topic)  # a batch that would not shrink goes as it is
 
 
 def test_tombstones_and_json(server: Server, unique: Unique) -> None:
