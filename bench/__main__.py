@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench import report
 from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_ready
-from bench.servers import Barnabas, Kafka, Server, resident_mb
+from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, resident_mb
 
 READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"
 PROCESS_CASES = {
@@ -92,9 +94,18 @@ def _take_turns(case: Case, servers: Sequence[Server], lengths: Lengths, repeat:
         case.warm_up(server, lengths)
     for repetition in range(repeat):
         for server in servers if repetition % 2 == 0 else reversed(servers):
-            runs[server.name].append(case.measure(server, lengths))
+            runs[server.name].append(_measure(case, server, lengths))
     case.clean_up(servers)
     return runs
+
+
+def _measure(case: Case, server: Server, lengths: Lengths) -> Figures:
+    """The figures of one repetition, with the share of the machine's CPU that went to neither server nor client meanwhile."""
+    began, busy, ours = time.monotonic(), busy_seconds(), cpu_seconds(server.pid) + cpu_seconds(os.getpid())
+    figures = case.measure(server, lengths)
+    ours = cpu_seconds(server.pid) + cpu_seconds(os.getpid()) - ours
+    others = busy_seconds() - busy - ours
+    return {**figures, "others_cpu": max(others, 0.0) / (time.monotonic() - began) / (os.cpu_count() or 1)}
 
 
 def _process_case(name: str) -> Case:

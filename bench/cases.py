@@ -10,11 +10,12 @@ from itertools import count
 from bench.consume import consume
 from bench.latency import measure
 from bench.load import Load, Pattern, produce
-from bench.servers import Server, cpu_seconds, create_topic, delete_topic, end_offsets, resident_mb
+from bench.servers import DELETED_AFTER_S, Server, cpu_seconds, create_topic, delete_topic, end_offsets, resident_mb
 from bench.wire import BadAnswer, record_batch
 
 Figures = dict[str, float]
 LATENCY_RATE = 5_000
+MUCH_BYTES = 100_000_000  # from here on removing the files would disturb what follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ def _produce_case(name: str, title: str, pattern: Callable[[], Pattern], target:
         if stored != load.records:
             raise BadAnswer(f"{server.name} acknowledged {load.records} records and has {stored}")
         delete_topic(server, topic)
+        if load.requests * len(made.batch) > MUCH_BYTES:
+            time.sleep(DELETED_AFTER_S)
         return load, spent
 
     def warm_up(server: Server, lengths: Lengths) -> None:

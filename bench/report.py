@@ -134,6 +134,11 @@ def render(results: Result) -> str:
         INTRODUCTION + f"\nMachine: {machine['processor']}, {machine['cores']} cores, {machine['memory']}, {machine['kernel']}; "
     )
     text += f"Python {machine['python']}, Java {machine['java']}; {results['repetitions']} repetitions, {results['date']}.\n"
+    shares = [
+        run["others_cpu"] for case in results["cases"] for runs in case["runs"].values() for run in runs if "others_cpu" in run
+    ]
+    if shares:
+        text += f"Other work took {statistics.median(shares):.0%} of the machine's CPU while measuring (median).\n"
     by_unit = [
         ("Throughput", [c for c in results["cases"] if c["unit"] == "records/s"]),
         ("Start and memory", [c for c in results["cases"] if c["unit"] in ("s", "MB")]),

@@ -78,7 +78,13 @@ class Broker:
         self.ready = False
         self._dispatcher = dispatch.RequestDispatcher(self)
         self._limits = ConnectionLimits(config)
-        self._listeners = Listeners(self, self.receiver, loop, config.socket_listen_backlog_size)
+        self._listeners = Listeners(
+            self,
+            self.receiver,
+            loop,
+            backlog=config.socket_listen_backlog_size,
+            send_buffer_bytes=config.socket_send_buffer_bytes,
+        )
         self._timers = Timers(loop)
         self._hosting = Hosting(self)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import socket
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -57,13 +58,27 @@ def parse_overrides(text: str) -> dict[str, int]:
 
 
 class Listeners:
-    """All listening sockets of a broker."""
+    """All listening sockets of a broker.
 
-    def __init__(self, dispatcher: Dispatcher, receiver: Receiver, loop: asyncio.AbstractEventLoop, backlog: int) -> None:
+    Args:
+        backlog: connections that may wait to be accepted.
+        send_buffer_bytes: of each connection's socket; -1 leaves it to the system, which lets it grow to megabytes.
+    """
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        receiver: Receiver,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        backlog: int,
+        send_buffer_bytes: int = -1,
+    ) -> None:
         self._dispatcher = dispatcher
         self._receiver = receiver
         self._loop = loop
         self._backlog = backlog
+        self._send_buffer_bytes = send_buffer_bytes
         self._servers: list[asyncio.Server] = []
         self.bound: dict[str, tuple[str, int]] = {}  # listener name -> where it is
 
@@ -78,6 +93,9 @@ class Listeners:
             start_serving=False,
         )
         self._servers.append(server)
+        if self._send_buffer_bytes >= 0:
+            for listening in server.sockets:  # what is accepted takes over its options
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
         host, port = server.sockets[0].getsockname()[:2]
         self.bound[endpoint.listener] = (endpoint.host or host, port)
 

@@ -73,7 +73,7 @@ KEYS = (
               "Receive buffer of a socket; -1 leaves it to the system."),
     ConfigKey("socket.request.max.bytes", INT, 104_857_600, at_least(1), HIGH, READ_ONLY, HONOURED,
               "Largest request; a bigger one closes its connection."),
-    ConfigKey("socket.send.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("socket.send.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY, HONOURED,
               "Send buffer of a socket; -1 leaves it to the system."),
     ConfigKey("telemetry.max.bytes", INT, 1_048_576, at_least(1), LOW, READ_ONLY, NO_EFFECT,
               "Most bytes of metrics taken from a client at once."),
