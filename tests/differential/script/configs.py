@@ -175,6 +175,8 @@ def change_broker_configs(talk: Talk) -> None:
                 key, value = took_effect[case]
                 talk.wait_until(lambda key=key, value=value: _value(talk, BROKER, me, key) == value)
                 talk.ask(f"after v{version} {case}", _describe(BROKER, me, [key], full=True), 4)
+    talk.do(_change(BROKER, "", (DELETE, "no.such.key", None)), 1)  # other scenarios describe what all brokers have
+    talk.settle()
 
 
 def a_broker_wide_setting_shows_in_topics(talk: Talk) -> None:

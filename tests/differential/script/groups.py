@@ -288,7 +288,7 @@ def describe_groups(talk: Talk) -> None:
 
 
 def list_groups(talk: Talk) -> None:
-    stable, gone = _settled(talk, talk.name("stable"), "member"), _settled(talk, talk.name("gone"), "member")
+    _, gone = _settled(talk, talk.name("stable"), "member"), _settled(talk, talk.name("gone"), "member")
     talk.do(_leave(gone), 3, on=gone.line)
     for version in versions_of("ListGroups"):
         filters = [((), ())]
