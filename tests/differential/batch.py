@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import cramjam
 import crc32c
@@ -21,7 +22,7 @@ def _lz4(data: bytes) -> bytes:
     return bytes(packer.finish())
 
 
-COMPRESS = {
+COMPRESS: dict[str, Callable[[bytes], Any]] = {
     "none": bytes,
     "gzip": cramjam.gzip.compress,
     "snappy": cramjam.snappy.compress_raw,

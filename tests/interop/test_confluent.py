@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Message, Producer, TopicPartition
@@ -83,8 +84,12 @@ def read(consumer: Consumer, count: int) -> list[Message]:
     return found
 
 
+def _has_two_partitions(consumer: Consumer) -> bool:
+    return len(consumer.assignment()) == 2
+
+
 def as_sent(message: Message) -> Sent:
-    return Sent(message.key(), message.value(), tuple(message.headers() or ()), message.timestamp()[1])
+    return Sent(message.key(), message.value(), tuple(message.headers() or ()), message.timestamp()[1])  # type: ignore[arg-type]  # headers are a list of pairs when read
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -118,7 +123,7 @@ def test_a_message_that_is_too_large_is_refused(server: Server, admin: AdminClie
     topic = create(admin, unique("topic"), max_message_bytes="1000")
     producer = Producer({"bootstrap.servers": server.bootstrap})
     errors: list[str] = []
-    producer.produce(topic, b"x" * 2000, on_delivery=lambda error, message: errors.append(error.name()))
+    producer.produce(topic, b"x" * 2000, on_delivery=lambda error, message: errors.append(error.name() if error else "none"))
     producer.flush(WAIT_S)
     assert errors == ["MSG_SIZE_TOO_LARGE"]
 
@@ -167,7 +172,7 @@ def test_static_membership(server: Server, admin: AdminClient, unique: Unique) -
     for _ in range(2):
         with consuming(server, group, group_instance_id="one") as consumer:
             consumer.subscribe([topic])
-            _until(lambda consumer=consumer: len(consumer.assignment()) == 2, consumer)
+            _until(partial(_has_two_partitions, consumer), consumer)
     described = admin.describe_consumer_groups([group])[group].result(WAIT_S)
     assert [member.group_instance_id for member in described.members] == ["one"]
 
@@ -235,9 +240,9 @@ def test_admin_of_records(server: Server, admin: AdminClient, unique: Unique) ->
     produce(server, topic, messages())
     place = TopicPartition(topic, 0)
     admin.delete_records([TopicPartition(topic, 0, 5)])[place].result(WAIT_S)
-    assert admin.list_offsets({place: OffsetSpec.earliest()})[place].result(WAIT_S).offset == 5
-    assert admin.list_offsets({place: OffsetSpec.latest()})[place].result(WAIT_S).offset == len(messages())
-    assert admin.list_offsets({place: OffsetSpec.max_timestamp()})[place].result(WAIT_S).offset == len(messages()) - 1
+    assert admin.list_offsets({place: OffsetSpec.earliest()})[place].result(WAIT_S).offset == 5  # type: ignore[no-untyped-call]
+    assert admin.list_offsets({place: OffsetSpec.latest()})[place].result(WAIT_S).offset == len(messages())  # type: ignore[no-untyped-call]
+    assert admin.list_offsets({place: OffsetSpec.max_timestamp()})[place].result(WAIT_S).offset == len(messages()) - 1  # type: ignore[no-untyped-call]
 
 
 def test_admin_of_the_cluster(server: Server, admin: AdminClient) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from barnabas.protocol.messages import alter_configs, incremental_alter_configs
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -148,6 +150,10 @@ def change_topic_configs(talk: Talk) -> None:
         talk.ask("good and bad resources", IncrementalAlterConfigsRequest(resources=[one, other]), version)
 
 
+def _has_value(talk: Talk, broker: str, key: str, value: str) -> bool:
+    return _value(talk, BROKER, broker, key) == value
+
+
 def change_broker_configs(talk: Talk) -> None:
     me = str(talk.node_id)
     for version in versions_of("IncrementalAlterConfigs"):
@@ -173,8 +179,10 @@ def change_broker_configs(talk: Talk) -> None:
             talk.ask(case, request, version)
             if case in took_effect:
                 key, value = took_effect[case]
-                talk.wait_until(lambda key=key, value=value: _value(talk, BROKER, me, key) == value)
+                talk.wait_until(partial(_has_value, talk, me, key, value))
                 talk.ask(f"after v{version} {case}", _describe(BROKER, me, [key], full=True), 4)
+    talk.do(_change(BROKER, "", (DELETE, "no.such.key", None)), 1)  # other scenarios describe what all brokers have
+    talk.settle()
 
 
 def a_broker_wide_setting_shows_in_topics(talk: Talk) -> None:

@@ -292,7 +292,7 @@ def list_groups(talk: Talk) -> None:
     gone = _settled(talk, talk.name("gone"), "member")
     talk.do(_leave(gone), 3, on=gone.line)
     for version in versions_of("ListGroups"):
-        filters = [((), ())]
+        filters: list[tuple[tuple[str, ...], tuple[str, ...]]] = [((), ())]
         if version >= 4:
             filters += [(("Stable",), ()), (("stable",), ()), (("Empty", "Stable"), ()), (("NoSuchState",), ())]
         if version >= 5:
