@@ -62,6 +62,16 @@ def test_what_a_lone_leader_appends_is_committed_and_readable(tmp_path: Path) ->
     partition.log.close()
 
 
+def test_too_few_replicas_in_sync_refuse_only_who_wants_all_of_them(tmp_path: Path) -> None:
+    partition = open_partition(tmp_path)
+    partition.log.update_config(TopicConfig(min_insync_replicas=2))
+    with pytest.raises(KafkaError) as refused:
+        partition.append_as_leader(batch(b"a"), NOW_MS, acks_all=True)
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert partition.append_as_leader(batch(b"a"), NOW_MS).first_offset == 0
+    partition.log.close()
+
+
 def test_waiters_are_woken_by_appends_and_by_the_end(tmp_path: Path) -> None:
     partition = open_partition(tmp_path)
     waiter, gone = Waiter(), Waiter()

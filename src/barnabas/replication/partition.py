@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+IN_SYNC_REPLICAS = 1  # the leader is its only replica
 
 
 class Partition:
@@ -68,8 +69,19 @@ class Partition:
         self._fetch_waiters: set[FetchWaiter] = set()
         self._commit_waiters: list[tuple[int, Callable[[KafkaError | None], None]]] = []
 
-    def append_as_leader(self, records: memoryview, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT) -> AppendResult:
-        """Append one batch; raises KafkaError as `Log.append_as_leader` does."""
+    def append_as_leader(
+        self, records: memoryview, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT, *, acks_all: bool = False
+    ) -> AppendResult:
+        """Append one batch.
+
+        Args:
+            acks_all: the producer wants it on all replicas in sync, of which there must be `min.insync.replicas`.
+
+        Raises:
+            KafkaError: NOT_ENOUGH_REPLICAS, and as `Log.append_as_leader`.
+        """
+        if acks_all and self.log.config.min_insync_replicas > IN_SYNC_REPLICAS:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         result = self.log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
         if not result.duplicate:
             self._maybe_advance(len(records))

@@ -96,7 +96,7 @@ def _append(
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
         if is_transactional(records):
             raise _no_transaction(head)
-        result = partition.append_as_leader(records, now_ms)
+        result = partition.append_as_leader(records, now_ms, acks_all=head.acks == ACKS_ALL)
     except KafkaError as error:
         return _refuse(partition, request, error)
     except StorageError as error:

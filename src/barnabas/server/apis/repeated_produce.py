@@ -115,7 +115,7 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
         return False
     partition = known.partition
     try:
-        result = partition.append_as_leader(records, broker.clock.now_ms())
+        result = partition.append_as_leader(records, broker.clock.now_ms(), acks_all=known.acks == ACKS_ALL)
     except (KafkaError, StorageError):
         return False  # an append that fails has changed nothing; the general way finds the same and words it
     broker.metrics.bytes_in += len(records)
