@@ -35,8 +35,9 @@ NOTES = """
 ## Reading them
 
 - *One record a request* pipelines requests of one 100-byte record. Kafka works on one request of a connection at a time, so a second
-  one in flight gains it little; eight connections let it use all cores, and it still gets faster while its code warms up. A barnabas broker is one process and uses one
-  core, so with many busy connections the ratio of throughput says less than that of CPU per record: more cores are used by more brokers.
+  one in flight gains it little; eight connections let it use all cores, and it gets faster
+  while its code warms up. A barnabas broker is one process and uses one core, so with many busy connections the ratio of throughput
+  says less than that of CPU per record: more cores are used by more brokers.
 - *Large batches* mostly measure the kernel copying bytes; what is left is checking CRCs and records, and bookkeeping.
 - *Latency* is open-loop: requests leave on a fixed schedule over eight connections, and their time counts from when
   they were meant to leave.
