@@ -35,7 +35,9 @@ NOTES = """
 ## Reading them
 
 - *One record a request* pipelines requests of one 100-byte record. Kafka works on one request of a connection at a time, so a second
-  one in flight gains it little; eight connections let it use all cores. A barnabas broker is one process and uses one core.
+  one in flight gains it little; eight connections let it use all cores, and it gets faster
+  while its code warms up. A barnabas broker is one process and uses one core, so with many busy connections the ratio of throughput
+  says less than that of CPU per record: more cores are used by more brokers.
 - *Large batches* mostly measure the kernel copying bytes; what is left is checking CRCs and records, and bookkeeping.
 - *Latency* is open-loop: requests leave on a fixed schedule over eight connections, and their time counts from when
   they were meant to leave.
@@ -133,7 +135,8 @@ def render(results: Result) -> str:
     text = (
         INTRODUCTION + f"\nMachine: {machine['processor']}, {machine['cores']} cores, {machine['memory']}, {machine['kernel']}; "
     )
-    text += f"Python {machine['python']}, Java {machine['java']}; {results['repetitions']} repetitions, {results['date']}.\n"
+    text += f"Python {machine['python']}, Java {machine['java']}; {results['repetitions']} repetitions, {results['date']}"
+    text += ", in short measurements (`--quick`).\n" if results["quick"] else ".\n"
     shares = [
         run["others_cpu"] for case in results["cases"] for runs in case["runs"].values() for run in runs if "others_cpu" in run
     ]
