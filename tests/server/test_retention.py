@@ -20,7 +20,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_records_past_their_time_go_and_the_files_too() -> None:
-    config = {"log.retention.check.interval.ms": 50, "log.segment.delete.delay.ms": 0}
+    config: dict[str, str | int | bool] = {"log.retention.check.interval.ms": 50, "log.segment.delete.delay.ms": 0}
     with Broker(config=config) as broker:
         servers = {"bootstrap.servers": broker.bootstrap_servers}
         client = AdminClient(servers)
