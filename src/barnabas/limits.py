@@ -19,4 +19,6 @@ MAX_HTTP_CONNECTIONS = 64  # to the metrics listener at once
 HTTP_TIMEOUT_S = 10.0  # for one request to the metrics listener
 MAX_PARTITIONS_PER_REQUEST = 10_000  # new partitions in one request; Kafka's own bound
 FETCH_SESSION_EVICTION_MS = 120_000  # for which a fetch session in a full cache is safe; Kafka has the same
-MAX_DECOMPRESSED_BATCH_BYTES = 128 * 1024 * 1024  # what one compressed batch may unfold to; a larger one is refused before it does
+MAX_DECOMPRESSED_BATCH_BYTES = (
+    128 * 1024 * 1024
+)  # what one compressed batch may unfold to; a larger one is refused before it does

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
@@ -22,7 +23,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def test_records_past_their_time_go_and_the_files_too() -> None:
     config: dict[str, str | int | bool] = {"log.retention.check.interval.ms": 50, "log.segment.delete.delay.ms": 0}
     with Broker(config=config) as broker:
-        servers = {"bootstrap.servers": broker.bootstrap_servers}
+        servers: dict[str, Any] = {"bootstrap.servers": broker.bootstrap_servers}
         client = AdminClient(servers)
         client.create_topics([NewTopic("old", 1, 1)])["old"].result(10)
         producer = Producer(servers)

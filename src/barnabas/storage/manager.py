@@ -190,7 +190,9 @@ class LogManager:
 
     def checkpoint_log_start_offsets(self) -> None:
         """Only logs that begin behind their first segment need an entry, as in Kafka."""
-        starts = {key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset > entry.first_offset}
+        starts = {
+            key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset > entry.first_offset
+        }
         self._checkpoint(checkpoints.LOG_START_OFFSETS, starts)
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
