@@ -207,3 +207,65 @@ def test_closing_twice_is_once(tmp_path: Path) -> None:
     logs = opened(tmp_path)
     logs.close()
     logs.close()
+
+
+class CountingFiles(OsFiles):
+    """Counts what is opened, made or renamed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.touched = 0
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        self.touched += 1
+        return super().open(path, create=create)
+
+    def rename(self, source: Path, target: Path) -> None:
+        self.touched += 1
+        super().rename(source, target)
+
+    def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        self.touched += 1
+        super().replace_file(path, data, sync=sync)
+
+
+def test_closing_costs_nothing_for_the_logs_that_did_not_change(tmp_path: Path) -> None:
+    files = CountingFiles()
+    logs = LogManager([tmp_path], files=files, clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
+    for partition in range(20):
+        logs.create("t", partition, TOPIC_ID, TopicConfig())
+    before = files.touched
+    append(logs.create("t", 7, TOPIC_ID, TopicConfig()), b"a")
+    logs.close()
+    assert files.touched - before < 20
+    logs = opened(tmp_path)
+    assert [log.log_end_offset for log in sorted(logs.logs(), key=lambda log: log.partition)] == [0] * 7 + [1] + [0] * 12
+    logs.close()
+
+
+def test_retiring_a_log_does_not_touch_the_disk(tmp_path: Path) -> None:
+    files = CountingFiles()
+    logs = LogManager([tmp_path], files=files, clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
+    for partition in range(3):
+        logs.create("t", partition, TOPIC_ID, TopicConfig())
+    before = files.touched
+    retired = [logs.retire("t", partition) for partition in range(3)]
+    assert (files.touched - before, len(logs), (tmp_path / "t-0").exists()) == (0, 0, True)
+    for garbage in logs.rename(retired):
+        garbage.remove()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("t-")] == []
+    logs.close()
+
+
+def test_a_deletion_in_the_middle_of_a_flush_is_no_failure_of_the_disk(tmp_path: Path) -> None:
+    class DeletedMeanwhile(OsFiles):
+        def sync_directory(self, path: Path) -> None:
+            if path.name == "t-0":
+                logs.delete("t", 0).remove()
+            super().sync_directory(path)
+
+    logs = LogManager([tmp_path], files=DeletedMeanwhile(), clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
+    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    append(log, b"a")
+    log.flush()
+    logs.close()

@@ -27,7 +27,9 @@ from barnabas.errors import BarnabasError
 
 COLUMNS = {"status": "STATUS", "check": "CHECK", "detail": "DETAIL"}
 OK, WARNING, FAILED = "ok", "warning", "failed"
-OPEN_FILES_WANTED = 65_536  # three files for each segment and one for each connection; Kafka's manual asks for 100,000
+OPEN_FILES_WANTED = (
+    65_536  # one file for each segment that is read or written and two for each connection; Kafka's manual asks for 100,000
+)
 OPEN_FILES_NEEDED = 1_024
 FREE_SHARE_WANTED = 0.10
 FREE_BYTES_NEEDED = 512 * 1024 * 1024  # below this the next segments may not fit
@@ -77,10 +79,11 @@ def check_machine() -> Iterator[Finding]:
         yield Finding(
             "event loop", WARNING, "uvloop is not installed: the broker runs on asyncio's own loop, at about half the speed"
         )
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    status = OK if soft >= OPEN_FILES_WANTED else WARNING if soft >= OPEN_FILES_NEEDED else FAILED
-    advice = "" if status == OK else f"; a broker with many partitions wants {OPEN_FILES_WANTED} (ulimit -n)"
-    yield Finding("open files", status, f"{soft} allowed, {hard} at most{advice}")
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # a broker takes all that it may have
+    allowed = sys.maxsize if most == resource.RLIM_INFINITY else most
+    status = OK if allowed >= OPEN_FILES_WANTED else WARNING if allowed >= OPEN_FILES_NEEDED else FAILED
+    advice = "" if status == OK else f"; a broker with many partitions wants {OPEN_FILES_WANTED} (ulimit -Hn)"
+    yield Finding("open files", status, f"{'any number' if most == resource.RLIM_INFINITY else most} allowed{advice}")
     yield Finding("processors", OK, f"{os.cpu_count()}; one broker uses one of them")
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, cast
 
 from barnabas.cluster.instructions import CreateLog, DeleteLog, Instruction, UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.errors import StorageError
@@ -16,6 +17,7 @@ from barnabas.replication.partition import Partition
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
+    from barnabas.storage.garbage import Garbage
     from barnabas.storage.log import Log
 
 log = logging.getLogger(__name__)
@@ -53,37 +55,36 @@ class Hosting:
         broker.controller.forget_deleted_topics()
 
     async def apply(self, instructions: Sequence[Instruction]) -> None:
-        """Carry out `instructions` in their order."""
-        created: list[CreateLog] = []
-        for instruction in instructions:
-            if isinstance(instruction, CreateLog):
-                created.append(instruction)
+        """Carry out `instructions` in their order; what touches the disk goes to a thread, a run of one kind at a time."""
+        for kind, run in groupby(instructions, key=type):
+            if kind is CreateLog:
+                await self._create(cast("list[CreateLog]", list(run)))
+            elif kind is DeleteLog:
+                await self._delete(cast("list[DeleteLog]", list(run)))
             else:
-                await self._create(created)
-                created = []
-                await self._apply_one(instruction)
-        await self._create(created)
+                for instruction in run:
+                    self._update(instruction)
         deleted = {i.topic for i in instructions if isinstance(i, DeleteLog)}
         if deleted:
             await self._broker.groups.delete_topics(sorted(deleted))
 
-    async def _apply_one(self, instruction: Instruction) -> None:
-        broker = self._broker
+    def _update(self, instruction: Instruction) -> None:
         match instruction:
-            case DeleteLog(topic, partition):
-                if broker.partitions.remove(topic, partition) is not None:
-                    # The folder is renamed before the deletion is answered; its files go when the disk has time.
-                    garbage = broker.logs.delete(topic, partition)
-                    broker.loop.run_in_executor(broker.io_threads, garbage.remove)
             case UpdateTopicConfig(topic, config):
-                for found in broker.partitions.topic(topic).values():
+                for found in self._broker.partitions.topic(topic).values():
                     found.log.update_config(config)
             case UpdateBrokerConfig(config):
-                broker.update_config(config)
+                self._broker.update_config(config)
+
+    async def _delete(self, instructions: list[DeleteLog]) -> None:
+        """The folders are renamed before the deletion is answered; their files go when the disk has time."""
+        broker = self._broker
+        gone = [i for i in instructions if broker.partitions.remove(i.topic, i.partition) is not None]
+        retired = [broker.logs.retire(i.topic, i.partition) for i in gone]
+        garbage = await broker.loop.run_in_executor(broker.io_threads, broker.logs.rename, retired)
+        broker.loop.run_in_executor(broker.io_threads, _remove_all, garbage)
 
     async def _create(self, instructions: list[CreateLog]) -> None:
-        if not instructions:
-            return
         broker = self._broker
         try:
             logs = await broker.loop.run_in_executor(broker.io_threads, self._make_logs, instructions)
@@ -94,8 +95,18 @@ class Hosting:
             self._host(made, instruction.leader_epoch)
 
     def _make_logs(self, instructions: list[CreateLog]) -> list[Log]:
-        logs = self._broker.logs
-        return [logs.create(i.topic, i.partition, i.topic_id, i.config) for i in instructions]
+        made = []
+        for instruction in instructions:
+            created = self._broker.logs.create(instruction.topic, instruction.partition, instruction.topic_id, instruction.config)
+            if instruction.is_leader:
+                created.begin_epoch(instruction.leader_epoch)
+            made.append(created)
+        return made
 
     def _host(self, found: Log, leader_epoch: int) -> None:
         self._broker.partitions.add(Partition(found, leader_id=self._broker.config.broker_id, leader_epoch=leader_epoch))
+
+
+def _remove_all(garbage: Sequence[Garbage]) -> None:
+    for each in garbage:
+        each.remove()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import resource
 import signal
 import sys
 from collections.abc import Mapping
@@ -47,6 +48,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
     for warning in warnings:
         log.warning("%s", warning)
     keep_large_buffers()
+    allow_open_files()
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop is not None else None)
     try:
         with runner:
@@ -57,6 +59,15 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
     except ConfigError as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_USAGE
+
+
+def allow_open_files() -> None:
+    """Take as many descriptors as the system grants: a partition needs one, a connection two, and a shell's usual limit is 1024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    except (OSError, ValueError) as error:  # where "unlimited" cannot be asked for
+        log.warning("limit of open files stays as it is error=%s", error)
 
 
 def parse_address(text: str | None) -> tuple[str, int] | None:

@@ -126,6 +126,7 @@ class Log:
         self._garbage: list[Garbage] = []
         self._epochs_unsynced = False
         self._flush_seen = 0, 0  # the recovery point, and when `is_flush_due` first saw it
+        self._as_on_disk: tuple[int, int, int] | None = None  # `_extent` of which the files tell everything
         self._closed = False
 
     @classmethod
@@ -176,7 +177,14 @@ class Log:
         opened.recovery_point = opened.log_end_offset if clean_shutdown else min(recovery_point, opened.log_end_offset)
         opened._flush_seen = opened.recovery_point, now_ms
         opened._producers.expire(now_ms, producer_id_expiration_ms)
+        if clean_shutdown or not opened.log_end_offset:
+            opened._as_on_disk = opened._extent
         return opened
+
+    @property
+    def _extent(self) -> tuple[int, int, int]:
+        """Differs after every change: appends move the end, and what moves it back counts as a truncation."""
+        return self.log_start_offset, self.log_end_offset, self._truncations
 
     # Appending
 
@@ -298,6 +306,11 @@ class Log:
         if completed is not None and completed.aborted:
             aborted_of(segment).append(completed)
 
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """What is appended from here on is of `leader_epoch`; writes a file, which the first append then need not."""
+        if leader_epoch > self._epochs.latest:
+            self._assign_epoch(leader_epoch, self.log_end_offset)
+
     def _assign_epoch(self, leader_epoch: int, offset: int) -> None:
         self._epochs.assign(leader_epoch, offset)
         self._save_epochs()
@@ -320,6 +333,8 @@ class Log:
             sync_file(self._files, self.directory / checkpoints.LEADER_EPOCHS)
             self._files.sync_directory(self.directory)
         except OSError as error:
+            if self._closed:  # deleted meanwhile: its folder has another name
+                return
             self._epochs_unsynced = True
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
 
@@ -664,7 +679,7 @@ class Log:
             segment.sync()
             aborted_of(segment).sync()
         except OSError as error:
-            removed = segment not in self._segments or self._truncations != truncations
+            removed = self._closed or segment not in self._segments or self._truncations != truncations
             if not removed:
                 raise LogDirFailed(str(self.directory.parent), str(error)) from error
 
@@ -673,10 +688,13 @@ class Log:
         self._plan_roll()
 
     def close(self) -> None:
-        """Flush, write down what opening again needs, and let go of the files."""
+        """Flush, write down what opening again needs, and let go of the files; a log that did not change costs nothing."""
         if self._closed:
             return
         self._closed = True
+        if self._as_on_disk == self._extent and not self._torn:
+            self._close_files()
+            return
         try:
             self._cut_torn()
             self._active.add_time_entry()

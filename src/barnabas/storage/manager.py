@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from barnabas.clock import Clock
@@ -36,6 +38,14 @@ LOG_FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
 STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-(future|stray)")
 MAX_NAME_LENGTH = 255
+
+
+class Retired(NamedTuple):
+    """A log out of use whose folder still has its old name."""
+
+    garbage: Garbage
+    folder: Path
+    target: Path
 
 
 class LogManager:
@@ -58,6 +68,7 @@ class LogManager:
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
+        self._counts: Counter[Path] = Counter()  # of logs, by directory
         self._closed = False
         self.directories: list[LogDirectory] = []
         try:
@@ -136,6 +147,7 @@ class LogManager:
             producer_id_expiration_ms=self._producer_id_expiration_ms,
         )
         self._logs[key], self._homes[key] = opened, directory
+        self._counts[directory.path] += 1
         return opened
 
     def get(self, topic: str, partition: int) -> Log | None:
@@ -158,8 +170,8 @@ class LogManager:
         key = topic, partition
         existing = self._logs.get(key)
         if existing is None:
-            homes = list(self._homes.values())
-            return self._open(key, min(self.directories, key=homes.count), config=config, clean_shutdown=False, topic_id=topic_id)
+            home = min(self.directories, key=lambda directory: self._counts[directory.path])
+            return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id)
         if existing.topic_id != topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         return existing
@@ -171,19 +183,36 @@ class LogManager:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
             LogDirFailed: the folder cannot be renamed.
         """
+        return self.rename([self.retire(topic, partition)])[0]
+
+    def retire(self, topic: str, partition: int) -> Retired:
+        """The first half of `delete`, which does not touch the disk.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
+        """
         doomed = self._logs.pop((topic, partition), None)
         if doomed is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         home = self._homes.pop((topic, partition))
+        self._counts[home.path] -= 1
         suffix = f".{self._new_id().hex}-delete"
         target = home.path / (doomed.directory.name[: MAX_NAME_LENGTH - len(suffix)] + suffix)
-        garbage = doomed.detach_all()
-        try:
-            self._files.rename(doomed.directory, target)
-        except OSError as error:
-            raise LogDirFailed(str(home.path), str(error)) from error
-        garbage.directory = target
-        return garbage
+        return Retired(doomed.detach_all(), doomed.directory, target)
+
+    def rename(self, retired: Sequence[Retired]) -> list[Garbage]:
+        """The second half of `delete`, of many logs; it blocks, and runs in a thread where there are many.
+
+        Raises:
+            LogDirFailed: a folder cannot be renamed.
+        """
+        for garbage, folder, target in retired:
+            try:
+                self._files.rename(folder, target)
+            except OSError as error:
+                raise LogDirFailed(str(folder.parent), str(error)) from error
+            garbage.directory = target
+        return [each.garbage for each in retired]
 
     def checkpoint_recovery_points(self) -> None:
         self._checkpoint(checkpoints.RECOVERY_POINTS, {key: entry.recovery_point for key, entry in list(self._logs.items())})

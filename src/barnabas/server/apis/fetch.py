@@ -101,11 +101,12 @@ class _Fetch:
     def start(self) -> None:
         found, size, must_answer = self._look()
         request = self._request
-        if must_answer or size >= request.min_bytes or request.max_wait_ms <= 0 or not self._context.partitions:
+        min_bytes = min(request.min_bytes, request.max_bytes, self._broker.config.fetch_max_bytes)  # more can never come
+        if must_answer or size >= min_bytes or request.max_wait_ms <= 0 or not self._context.partitions:
             self._finish(found)
             return
         self._answer_place = self._connection.expect_answer()
-        self._missing_bytes = request.min_bytes - size
+        self._missing_bytes = min_bytes - size
         for partition in self._partitions:
             partition.add_fetch_waiter(self)
         self._timer = self._broker.loop.call_later(request.max_wait_ms / 1000, self._wake)
