@@ -67,6 +67,7 @@ def test_unknown_and_idle_keys_are_warnings() -> None:
         ("listeners", "FOO://:9092", "listener.security.protocol.map knows"),
         ("listeners", "PLAINTEXT://:1,PLAINTEXT://:2", "a name of its own"),
         ("listeners", "", "at least one"),
+        ("listeners", "SASL_SSL://:9092", "without TLS and SASL"),
         ("advertised.listeners", "SSL://a:1", "the name of a listener: PLAINTEXT"),
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:1", "clients can reach"),
         ("listener.security.protocol.map", "A:B", "with a protocol out of"),
@@ -113,13 +114,13 @@ def test_listeners_are_parsed_and_the_quorums_left_out() -> None:
         {
             "listeners": "PLAINTEXT://:9092,INTERNAL://[::1]:0,CONTROLLER://:9093",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:SASL_SSL",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
             "advertised.listeners": "PLAINTEXT://broker.example:9092",
         }
     )
     assert [tuple(endpoint) for endpoint in made.listener_endpoints] == [
         ("PLAINTEXT", "", 9092, "PLAINTEXT"),
-        ("INTERNAL", "::1", 0, "SASL_SSL"),
+        ("INTERNAL", "::1", 0, "PLAINTEXT"),
     ]
     assert [endpoint.host for endpoint in made.advertised_endpoints] == ["broker.example"]
 

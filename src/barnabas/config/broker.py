@@ -24,6 +24,7 @@ from barnabas.config.listeners import Endpoint, parse_listeners, parse_protocol_
 from barnabas.config.topic import TopicConfig, check_together
 from barnabas.errors import ConfigError
 
+SERVED_PROTOCOLS = ("PLAINTEXT",)
 LISTENER_KEY = r"listener\.name\.[^.]*\.(.+)"
 DEFAULTS: dict[str, Value] = {key.attribute: key.default for key in definitions.BROKER.values()}
 
@@ -89,6 +90,9 @@ class BrokerConfig(BrokerAttributes):
     def validate(self) -> None:
         """Raises ConfigError where keys do not go together."""
         names = {endpoint.listener for endpoint in self.listener_endpoints}
+        for endpoint in self.listener_endpoints:
+            if endpoint.protocol not in SERVED_PROTOCOLS:  # to serve it in the clear would be to say that it is safe
+                raise ConfigError("listeners", f"{endpoint.listener} ({endpoint.protocol})", "a listener without TLS and SASL")
         for endpoint in self.advertised_endpoints:
             if endpoint.listener not in names:
                 raise ConfigError(
