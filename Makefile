@@ -4,7 +4,7 @@ SHELL := /bin/bash
 SECONDS_OF_FUZZING ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench interop differential fuzz docs check requirements clean
+.PHONY: help setup demo test lint types bench sparkbench interop differential fuzz docs check requirements clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -30,6 +30,9 @@ check: lint types ## lint and types
 
 bench: setup ## measured beside Apache Kafka
 	@$(PYTHON) -m bench
+
+sparkbench: setup ## the Spark source beside Spark's own connector
+	@$(PYTHON) bench/spark/compare.py
 
 interop: ## the clients and tools of other languages
 	@tools/setup.sh interop
