@@ -76,6 +76,7 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
         self.ready = False
+        self._registered = False
         self._dispatcher = dispatch.RequestDispatcher(self)
         self._limits = ConnectionLimits(config)
         self._listeners = Listeners(
@@ -125,6 +126,7 @@ class Broker:
         await self._bind()
         registration = BrokerRegistration(config.broker_id, tuple(self.endpoints), config.broker_rack)
         self.controller.start(registration, self._hosting.apply, bump_leader_epochs=not clean)
+        self._registered = True
         self._hosting.host_all()
         offsets_log = PartitionedLog(self, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
         self.groups = GroupCoordinator(offsets_log, self.config, self.clock, self._prepare_groups)
@@ -162,7 +164,9 @@ class Broker:
         for partition in self.partitions:
             partition.close()
         if hasattr(self, "logs"):
-            await self.loop.run_in_executor(self.io_threads, self.logs.close)
+            # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
+            end = self.logs.close if self._registered else self.logs.abandon
+            await self.loop.run_in_executor(self.io_threads, end)
         await self.loop.run_in_executor(None, self.io_threads.shutdown)
 
     # --- Dispatcher

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode, InvalidRecordError, KafkaError
@@ -37,24 +38,20 @@ class DelayedProduce:
         self._version = version
         self._correlation_id = correlation_id
         self._answers = answers
-        self._left = len(waiting)
+        self._waiting = {partition for partition, _ in waiting}
         self._place: Answer = connection.expect_answer()
-        self._timer = broker.loop.call_later(max(timeout_ms, 0) / 1000, self._timed_out)
-        self._done = False
+        self._timer = broker.loop.call_later(max(timeout_ms, 0) / 1000, self._time_out)
         for partition, last_offset in waiting:
-            partition.wait_committed(last_offset, self._make_callback(partition, last_offset))
+            partition.wait_committed(last_offset, partial(self._settle, partition))
 
-    def _make_callback(self, partition: Partition, last_offset: int):  # type: ignore[no-untyped-def]
-        def settled(error: KafkaError | None) -> None:
-            if self._done:
-                return
-            if error is not None:
-                self._fail(partition, error)
-            self._left -= 1
-            if not self._left:
-                self._answer()
-
-        return settled
+    def _settle(self, partition: Partition, error: KafkaError | None) -> None:
+        if partition not in self._waiting:
+            return  # answered already
+        if error is not None:
+            self._fail(partition, error)
+        self._waiting.discard(partition)
+        if not self._waiting:
+            self._answer()
 
     def _fail(self, partition: Partition, error: KafkaError) -> None:
         keys = (partition.topic.encode(), partition.topic_id.bytes)
@@ -62,14 +59,13 @@ class DelayedProduce:
             if key in keys:
                 answers[:] = [refused(a.partition, error) if a.partition == partition.index else a for a in answers]
 
-    def _timed_out(self) -> None:
-        timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        self._answers = [
-            (k, [a if a.error_code else refused(a.partition, timed_out) for a in answers]) for k, answers in self._answers
-        ]
+    def _time_out(self) -> None:
+        """Only what is not committed has timed out."""
+        for partition in self._waiting:
+            self._fail(partition, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+        self._waiting.clear()
         self._answer()
 
     def _answer(self) -> None:
-        self._done = True
         self._timer.cancel()
         self._connection.complete(self._place, [write_produce_answer(self._version, self._correlation_id, self._answers)])
