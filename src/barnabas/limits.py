@@ -22,3 +22,4 @@ FETCH_SESSION_EVICTION_MS = 120_000  # for which a fetch session in a full cache
 MAX_DECOMPRESSED_BATCH_BYTES = (
     128 * 1024 * 1024
 )  # what one compressed batch may unfold to; a larger one is refused before it does
+MAX_OPEN_SEGMENTS = 20_000  # files of segments; fewer where the system grants fewer than twice as many descriptors

@@ -28,11 +28,13 @@ from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.metrics import Metrics, render
+from barnabas.server.opening import most_open_segments, open_logs
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
 from barnabas.storage.directory import read_cluster_id
 from barnabas.storage.manager import LogManager
+from barnabas.storage.open_files import OpenFiles
 
 log = logging.getLogger(__name__)
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -115,11 +117,12 @@ class Broker:
             cluster_id=cluster_id,
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             new_id=new_id,
+            open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe),
         )
         self.store = self.surroundings.open_store(directories[0])
         thread = self.surroundings.make_executor(1, "barnabas-metadata")
         self.controller = Administration(self.store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
-        self.logs.open_all(self.controller.topic_config)
+        await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
             self.http = HttpEndpoint({"/metrics": self._metrics_page, "/healthz": self._health_page, "/readyz": self._ready_page})

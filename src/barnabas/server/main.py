@@ -86,11 +86,13 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     broker = Broker(config, loop)
+    gc.disable()  # start-up makes much and drops little
     try:
         await broker.start(metrics_address)
         # What start-up made stays for ever; the collector need not walk it again on every full pass.
         gc.collect()
         gc.freeze()
+        gc.enable()
         print(_ready_line(broker), flush=True)
         await stopping.wait()
         log.info("stopping broker=%d", config.broker_id)

@@ -110,6 +110,8 @@ def load_log(
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(log_start_offset)
     producers = load_producers(files, directory, segments, snapshots_in(names))
+    for segment in segments:
+        segment.close()  # most logs of a broker wait for long for their next record
     return LoadedLog(segments, epochs, producers, log_start_offset)
 
 

@@ -50,6 +50,7 @@ from barnabas.storage.files import Files, write_all
 from barnabas.storage.flushing import Flusher
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.loader import aborted_of, load_log, load_producers, remove_segment_files, snapshot_offsets
+from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.producer_state import CompletedTransaction, ProducerDescription, ProducerStates, parse_marker
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.rolling import is_older_than_segment_ms, must_roll, roll_bounds
@@ -124,6 +125,7 @@ class Log:
         log_start_offset: int = 0,
         topic_id: UUID | None = None,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+        open_files: OpenFiles | None = None,
     ) -> Log:
         """Open the log in `directory` (named `<topic>-<partition>`), or begin one there.
 
@@ -131,6 +133,7 @@ class Log:
             clean_shutdown: the log was closed, so its files are taken as they are.
             recovery_point: what a crash cannot have touched.
             topic_id: written down for a new log; for an existing one its own stands.
+            open_files: bounds how many segments have their file open, of all logs that it was given to.
 
         Raises:
             CorruptLog: the folder holds something that no crash leaves behind.
@@ -156,10 +159,9 @@ class Log:
         opened._epochs = EpochFile(files, directory, loaded.epochs)
         opened._producers = loaded.producers
         opened.log_start_offset = loaded.log_start_offset
-        opened._segments = Segments(loaded.segments)
+        opened._segments = Segments(loaded.segments, open_files)
         end = opened.log_end_offset = opened._segments.active.next_offset
         opened._flusher = Flusher(end if clean_shutdown else min(recovery_point, end), now_ms)
-        opened._plan_roll()
         opened._producers.expire(now_ms, producer_id_expiration_ms)
         if clean_shutdown or not opened.log_end_offset:
             opened._as_on_disk = opened._extent
@@ -552,7 +554,7 @@ class Log:
 
     def update_config(self, config: TopicConfig) -> None:
         self.config = config
-        self._plan_roll()
+        self._roll_size = self._roll_time = self._roll_offset = -1
 
     def close(self) -> None:
         """Flush, write down what opening again needs, and let go of the files; a log that did not change costs nothing."""
@@ -585,7 +587,7 @@ class Log:
         """Stop using the folder, which is about to be renamed; its descriptors stay open for reads under way."""
         self._stop_using()
         garbage, self._garbage = self._garbage, []
-        return Garbage(self._files, [], [segment.close for segment in self._segments], garbage)
+        return Garbage(self._files, [], [segment.close for segment in self._segments.leave_all()], garbage)
 
     def _stop_using(self) -> None:
         self._closed = self._flusher.closed = True

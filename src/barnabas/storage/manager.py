@@ -17,6 +17,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID, uuid4
@@ -31,6 +32,7 @@ from barnabas.storage.directory import LogDirectory
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.garbage import Garbage, remove_folder
 from barnabas.storage.log import PRODUCER_ID_EXPIRATION_MS, Log
+from barnabas.storage.open_files import OpenFiles
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +50,16 @@ class Retired(NamedTuple):
     target: Path
 
 
+class FoundLog(NamedTuple):
+    """A log on disk that waits to be opened; `open` blocks, and touches nothing but the log's own folder."""
+
+    key: TopicPartition
+    directory: LogDirectory
+    open: Callable[[], Log]
+
+
 class LogManager:
-    """The logs of this broker; call `open_all` first and `close` last."""
+    """The logs of this broker; call `open_all`, or `find` and `adopt`, first and `close` last."""
 
     def __init__(
         self,
@@ -61,10 +71,12 @@ class LogManager:
         cluster_id: str,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         new_id: Callable[[], UUID] = uuid4,
+        open_files: OpenFiles | None = None,
     ) -> None:
         self._files = OsFiles() if files is None else files
         self._clock = clock
         self._new_id = new_id
+        self.open_files = open_files
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
@@ -84,33 +96,57 @@ class LogManager:
         return len(self._logs)
 
     def open_all(self, config_of: Callable[[str], TopicConfig]) -> list[Log]:
-        """Open every log found in the directories.
+        """Open every log found in the directories, one after the other.
 
         Raises:
             CorruptLog: files that no crash leaves behind.
             LogDirFailed: the disk does not work, or two directories hold the same partition.
         """
+        return [self.adopt(found, found.open()) for found in self.find(config_of)]
+
+    def find(self, config_of: Callable[[str], TopicConfig]) -> list[FoundLog]:
+        """The logs in the directories; each is to be opened, in a thread where that is wanted, and given to `adopt`.
+
+        Raises:
+            CorruptLog, LogDirFailed: as `open_all`.
+        """
+        found: dict[TopicPartition, FoundLog] = {}
         for directory in self.directories:
             recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
             start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
-            opened = 0
+            count = len(found)
             for name in self._files.list_directory(directory.path):
                 key = self._partition_of(directory, name)
                 if key is None:
                     continue
-                if key in self._logs:
-                    raise LogDirFailed(str(directory.path), f"{name} lies in {self._homes[key].path} too")
-                self._open(
+                if key in found:
+                    raise LogDirFailed(str(directory.path), f"{name} lies in {found[key].directory.path} too")
+                found[key] = FoundLog(
                     key,
                     directory,
-                    config=config_of(key[0]),
-                    clean_shutdown=directory.was_clean,
-                    recovery_point=recovery_points.get(key, 0),
-                    log_start_offset=start_offsets.get(key, 0),
+                    partial(
+                        self._open,
+                        key,
+                        directory,
+                        config=config_of(key[0]),
+                        clean_shutdown=directory.was_clean,
+                        recovery_point=recovery_points.get(key, 0),
+                        log_start_offset=start_offsets.get(key, 0),
+                    ),
                 )
-                opened += 1
-            log.info("log directory opened path=%s logs=%d clean_shutdown=%s", directory.path, opened, directory.was_clean)
-        return list(self._logs.values())
+            log.info(
+                "log directory found path=%s logs=%d clean_shutdown=%s", directory.path, len(found) - count, directory.was_clean
+            )
+        return list(found.values())
+
+    def adopt(self, found: FoundLog, opened: Log) -> Log:
+        """`opened` is one of this broker's logs from now on."""
+        return self._adopt(found.key, found.directory, opened)
+
+    def _adopt(self, key: TopicPartition, directory: LogDirectory, opened: Log) -> Log:
+        self._logs[key], self._homes[key] = opened, directory
+        self._counts[directory.path] += 1
+        return opened
 
     def _partition_of(self, directory: LogDirectory, name: str) -> TopicPartition | None:
         """Which partition a name in a log directory is of; leftovers of deletions are removed."""
@@ -135,7 +171,7 @@ class LogManager:
         log_start_offset: int = 0,
         topic_id: UUID | None = None,
     ) -> Log:
-        opened = Log.open(
+        return Log.open(
             directory.path / f"{key[0]}-{key[1]}",
             config=config,
             files=self._files,
@@ -145,10 +181,8 @@ class LogManager:
             log_start_offset=log_start_offset,
             topic_id=topic_id,
             producer_id_expiration_ms=self._producer_id_expiration_ms,
+            open_files=self.open_files,
         )
-        self._logs[key], self._homes[key] = opened, directory
-        self._counts[directory.path] += 1
-        return opened
 
     def get(self, topic: str, partition: int) -> Log | None:
         return self._logs.get((topic, partition))
@@ -171,7 +205,7 @@ class LogManager:
         existing = self._logs.get(key)
         if existing is None:
             home = min(self.directories, key=lambda directory: self._counts[directory.path])
-            return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id)
+            return self._adopt(key, home, self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id))
         if existing.topic_id != topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         return existing

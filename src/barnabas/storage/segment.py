@@ -30,6 +30,9 @@ from barnabas.storage.files import Files, sync_file
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
 from barnabas.storage.index_repair import contradiction, rebuild_indexes
 
+if TYPE_CHECKING:
+    from barnabas.storage.open_files import OpenFiles
+
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
@@ -71,9 +74,12 @@ class Segment:
         "max_timestamp",
         "next_offset",
         "offset_of_max_timestamp",
+        "open_files",
+        "pins",
         "size",
         "synced",
         "time_index",
+        "used",
     )
 
     index: SparseIndex
@@ -93,6 +99,9 @@ class Segment:
         self.first_timestamp: int | None = None  # of the first batch, once known; time to roll counts from it
         self.bytes_since_index_entry = 0
         self.synced = False  # whether its name is known to be durable
+        self.pins = 0  # flushes under way, which use the descriptor: it must not be closed to save descriptors
+        self.used = False  # since `open_files` last looked at it
+        self.open_files: OpenFiles | None = None  # who bounds the number of open ones, while it is part of a log
         self._fileno: int | None = None
 
     @classmethod
@@ -173,6 +182,9 @@ class Segment:
     def fileno(self) -> int:
         if self._fileno is None:
             self._fileno = self.files.open(self.path)
+            if self.open_files is not None:
+                self.open_files.opened(self)
+        self.used = True
         return self._fileno
 
     def appended(self, last_offset: int, size: int, max_timestamp: int, interval: int) -> None:
@@ -329,10 +341,24 @@ class Segment:
             self.files.sync_directory(self.directory)
             self.synced = True
 
+    def join(self, open_files: OpenFiles | None) -> None:
+        """The segment is part of a log of which `open_files` counts the open files."""
+        self.open_files = open_files
+        if open_files is not None and self._fileno is not None:
+            open_files.opened(self)
+
+    def leave(self) -> None:
+        """The segment is part of no log any more; whoever took it out closes it."""
+        if self.open_files is not None:
+            self.open_files.forget(self)
+            self.open_files = None
+
     def close(self) -> None:
         if self._fileno is not None:
             self.files.close(self._fileno)
             self._fileno = None
+            if self.open_files is not None:
+                self.open_files.forget(self)
 
 
 FOUND_OUT_LATER: dict[str, Callable[[Segment], None]] = {

@@ -8,6 +8,7 @@ Rules
      and asks `in` before it believes that a failure concerns a file that is still wanted.
   3. Files of segments that leave are renamed at once and removed later by `Garbage.remove`, which also closes their descriptors:
      a read that has its region already finishes.
+  4. `OpenFiles` counts the open files of those in the list, and of no others.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from barnabas.storage.files import Files
 from barnabas.storage.garbage import Garbage
+from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.segment import DELETED_SUFFIX, SUFFIXES, Segment, file_name
 
 
@@ -27,10 +29,16 @@ class Segments:
     `bases[i]` is the base offset of the i-th; they grow.
     """
 
-    __slots__ = ("_segments", "active", "bases", "sealed_bytes")
+    __slots__ = ("_open_files", "_segments", "active", "bases", "sealed_bytes")
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
+    def __init__(self, segments: Sequence[Segment], open_files: OpenFiles | None = None) -> None:
+        self._open_files = open_files
         self._use(list(segments))
+        self._join(segments)
+
+    def _join(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            segment.join(self._open_files)
 
     def _use(self, segments: list[Segment]) -> None:
         self._segments = segments
@@ -75,6 +83,7 @@ class Segments:
 
     def append(self, segment: Segment) -> None:
         """`segment` is the active one from now on."""
+        segment.join(self._open_files)
         self.sealed_bytes += self.active.size
         self._segments.append(segment)
         self.bases.append(segment.base_offset)
@@ -82,6 +91,8 @@ class Segments:
 
     def replace_active(self, segment: Segment) -> None:
         """An empty active segment gives way to `segment`."""
+        self.active.leave()
+        segment.join(self._open_files)
         self._segments[-1], self.bases[-1], self.active = segment, segment.base_offset, segment
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
@@ -96,25 +107,39 @@ class Segments:
         if new:
             new[-1].next_offset = self._segments[end].base_offset
         self._use([*self._segments[:start], *new, *self._segments[end:]])
+        self._join(new)
+        _leave(old)
 
     def detach_first(self, count: int) -> list[Segment]:
         """Give the oldest `count` segments up, never all."""
         gone = self._segments[:count]
         self._use(self._segments[count:])
-        return gone
+        return _leave(gone)
 
     def detach_behind(self, offset: int) -> list[Segment]:
         """Give up the segments that begin behind `offset`, which falls in one of them; that one is the active one from now on."""
         keep = self.index_of(offset) + 1
         gone = self._segments[keep:]
         self._use(self._segments[:keep])
-        return gone
+        return _leave(gone)
 
     def start_over(self, segment: Segment) -> list[Segment]:
         """`segment` alone remains."""
         gone = self._segments
         self._use([segment])
-        return gone
+        self._join([segment])
+        return _leave(gone)
+
+    def leave_all(self) -> list[Segment]:
+        """All of them, which somebody else closes from now on; the list stays for those who still look at it."""
+        self._open_files = None
+        return _leave(list(self._segments))
+
+
+def _leave(segments: Sequence[Segment]) -> list[Segment]:
+    for segment in segments:
+        segment.leave()
+    return list(segments)
 
 
 def retire(files: Files, gone: Sequence[Segment]) -> Garbage:

@@ -153,12 +153,15 @@ class _Fetch:
         left = min(self._request.max_bytes, self._broker.config.fetch_max_bytes)
         size = 0
         must_answer = False
+        open_files = self._broker.logs.open_files
         self._partitions.clear()
         for wanted in self._context.partitions:
             partition = self._find(wanted)
             if partition is None:
                 absent.append((wanted, _failed(wanted.index, self._absence(wanted), ())))
                 continue
+            if open_files is not None and open_files.is_crowded:
+                left = 0  # the rest has its turn in the next answer
             data = self._look_at(partition, wanted, left, minimum_one=size == 0)
             if data.records is not None:
                 size += data.records.size

@@ -1,0 +1,84 @@
+"""Opening all logs at the start, several at once, and saying how far that is.
+
+After a clean stop there is little to read of each log. After a crash what lies past the recovery points is read, and a start may take a
+while: then a line in the log every few seconds tells where it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from typing import TYPE_CHECKING
+
+from barnabas import limits
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from barnabas.server.broker import Broker
+    from barnabas.storage.manager import FoundLog
+
+log = logging.getLogger(__name__)
+
+PROGRESS_MS = 2_000  # between two lines
+OPENED_AT_ONCE = 200  # logs given to the threads; what one of them fails with ends the start before the others are begun
+
+
+def most_open_segments() -> int:
+    """Half of the descriptors that the system grants; the others are for connections, answers under way and checkpoints."""
+    granted, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return limits.MAX_OPEN_SEGMENTS if granted == resource.RLIM_INFINITY else min(limits.MAX_OPEN_SEGMENTS, granted // 2)
+
+
+async def open_logs(broker: Broker) -> None:
+    """Open every log in `num.recovery.threads.per.data.dir` threads for each log directory.
+
+    Raises:
+        StorageError: one of them cannot be opened.
+    """
+    found = broker.logs.find(broker.controller.topic_config)
+    if not found:
+        return
+    threads = broker.config.num_recovery_threads_per_data_dir * len(broker.logs.directories)
+    executor = broker.surroundings.make_executor(threads, "barnabas-opening")
+    try:
+        await _Opening(broker, executor, len(found)).run(found)
+    finally:
+        await broker.loop.run_in_executor(None, executor.shutdown)
+
+
+class _Opening:
+    def __init__(self, broker: Broker, executor: Executor, total: int) -> None:
+        self._broker = broker
+        self._executor = executor
+        self._total = total
+        self._done = 0
+        self._bytes = 0
+        self._told_ms = broker.clock.monotonic_ms()
+
+    async def run(self, found: list[FoundLog]) -> None:
+        for start in range(0, len(found), OPENED_AT_ONCE):
+            piece = found[start : start + OPENED_AT_ONCE]
+            futures = [self._broker.loop.run_in_executor(self._executor, each.open) for each in piece]
+            try:
+                for each, future in zip(piece, futures, strict=True):
+                    self._count((await future).size_bytes)
+                for each, future in zip(piece, futures, strict=True):
+                    self._broker.logs.adopt(each, future.result())
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                await asyncio.gather(*futures, return_exceptions=True)
+                for each, future in zip(piece, futures, strict=True):
+                    if not future.cancelled() and future.exception() is None:
+                        self._broker.logs.adopt(each, future.result())  # so that it is closed with the others
+                raise
+
+    def _count(self, size: int) -> None:
+        self._done += 1
+        self._bytes += size
+        now_ms = self._broker.clock.monotonic_ms()
+        if now_ms - self._told_ms >= PROGRESS_MS:
+            self._told_ms = now_ms
+            log.info("opening logs done=%d total=%d bytes=%d", self._done, self._total, self._bytes)

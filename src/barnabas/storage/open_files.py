@@ -1,0 +1,70 @@
+"""How many segments have their file open: a bound for all logs together.
+
+Owns the list of segments with an open descriptor, the one opened longest ago first.
+
+Rules
+  1. A region that a log handed out must stay readable until the loop runs again, so nothing is closed at the moment when one more is
+     opened: `trim` runs in a later turn of the loop. Until then there may be more than `limit`, by what one turn can open;
+     `is_crowded` tells readers when to leave the rest for the next.
+  2. A segment that was used since the last look at it is passed over once (second chance), one that a flush works on always.
+  3. Segments that leave their log are no longer counted: `Garbage` closes them.
+
+How it works: a read or an append sets a flag on its segment and no more; the order is looked at only when there are too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.storage.segment import Segment
+
+
+class OpenFiles:
+    """The open segments of one broker.
+
+    Args:
+        limit: how many may stay open.
+        later: calls what it is given in a later turn of the loop; also from threads, which open the first segments of logs.
+    """
+
+    __slots__ = ("_is_trimming", "_later", "_segments", "limit")
+
+    def __init__(self, limit: int, later: Callable[[Callable[[], None]], object]) -> None:
+        self.limit = limit
+        self._later = later
+        self._segments: dict[Segment, None] = {}
+        self._is_trimming = False
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many are open beyond the limit that nobody should open another before `trim` has run."""
+        return len(self._segments) >= self.limit + self.limit // 2
+
+    def opened(self, segment: Segment) -> None:
+        self._segments[segment] = None
+        if len(self._segments) > self.limit and not self._is_trimming:
+            self._is_trimming = True
+            self._later(self.trim)
+
+    def forget(self, segment: Segment) -> None:
+        """It was closed, or somebody else closes it."""
+        self._segments.pop(segment, None)
+
+    def trim(self) -> None:
+        """Close what was not used for longest, down to the limit; at most two looks at each."""
+        self._is_trimming = False
+        for _ in range(2 * len(self._segments)):
+            if len(self._segments) <= self.limit:
+                return
+            segment = next(iter(self._segments))
+            del self._segments[segment]
+            if segment.used or segment.pins:
+                segment.used = False
+                self._segments[segment] = None
+            else:
+                segment.close()
