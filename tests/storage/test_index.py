@@ -1,0 +1,114 @@
+"""The sparse index: the part in memory and the part in the file together, beside a list."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.config.topic import TopicConfig
+from barnabas.storage.index import KEPT_ENTRIES, OFFSET_ENTRY, SparseIndex
+from tests.storage.support import FILES, append, open_log, read_all
+
+COUNT = 5 * KEPT_ENTRIES
+
+
+def make(folder: Path, count: int = COUNT) -> tuple[SparseIndex, list[tuple[int, int]]]:
+    index = SparseIndex(FILES, folder / "0.index", OFFSET_ENTRY)
+    index.start_empty()
+    index.write(exact=True)
+    entries = [(3 * number + 2, 100 * number + 7) for number in range(count)]
+    for entry in entries:
+        index.append(*entry)
+    return index, entries
+
+
+def floor(entries: list[tuple[int, int]], bound: int, column: int) -> tuple[int, int] | None:
+    slot = bisect_right(entries, bound, key=lambda entry: entry[column]) - 1
+    return entries[slot] if slot >= 0 else None
+
+
+@pytest.mark.parametrize("state", ["grown", "opened again", "sealed"])
+def test_every_entry_is_found_wherever_it_is(tmp_path: Path, state: str) -> None:
+    index, entries = make(tmp_path)
+    if state != "grown":
+        index.write(exact=True)
+        index = SparseIndex(FILES, tmp_path / "0.index", OFFSET_ENTRY)
+        index.load_active() if state == "opened again" else index.load_sealed()
+    assert (len(index), index.first(), index.last()) == (COUNT, entries[0], entries[-1])
+    for bound in [-1, 0, 1, 2, 3, 3 * COUNT, *range(0, 3 * COUNT, 61)]:
+        assert index.floor(bound) == floor(entries, bound, 0), bound
+        assert index.floor_by_value(bound * 33) == floor(entries, bound * 33, 1), bound
+    assert [index.entry(slot) for slot in range(0, COUNT, 97)] == entries[::97]
+
+
+def test_memory_holds_the_end_of_an_active_index_only(tmp_path: Path) -> None:
+    index, _ = make(tmp_path, 20 * KEPT_ENTRIES)
+    assert index._tail is not None
+    assert KEPT_ENTRIES <= len(index._tail.keys) <= 3 * KEPT_ENTRIES
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["truncate", "key", "value", "append", "write"]), st.integers(0, 3 * COUNT)), max_size=12))
+def test_truncating_keeps_what_a_list_keeps(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]) -> None:
+    folder = tmp_path_factory.mktemp("index")
+    index, entries = make(folder)
+    for what, number in steps:
+        if what == "truncate":
+            count = min(number, len(entries))
+            index.truncate(count)
+            del entries[count:]
+        elif what == "key":
+            index.truncate_below(key=number)
+            entries = [entry for entry in entries if entry[0] < number]
+        elif what == "value":
+            index.truncate_below(value=number * 33)
+            entries = [entry for entry in entries if entry[1] < number * 33]
+        elif what == "append":
+            for _ in range(number % 1500):
+                key, value = entries[-1] if entries else (0, 0)
+                entries.append((key + 1, value + 40))
+                index.append(*entries[-1])
+        else:
+            index.write(exact=number % 2 == 0)
+        assert len(index) == len(entries)
+        assert index.last() == (entries[-1] if entries else None)
+    index.write(exact=True)
+    data = FILES.read_file(folder / "0.index")
+    assert list(OFFSET_ENTRY.iter_unpack(data)) == entries
+
+
+def damage_partial(data: bytes) -> bytes:
+    return data[:-3]
+
+
+def damage_order(data: bytes) -> bytes:
+    return data[8:] + data[:8]
+
+
+def damage_past_end(data: bytes) -> bytes:
+    return data[:-4] + b"\x7f\xff\xff\xff"
+
+
+@pytest.mark.parametrize("damage", [damage_partial, damage_order, damage_past_end])
+def test_an_index_that_cannot_be_is_made_anew_when_it_is_used(
+    tmp_path: Path, damage: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = TopicConfig(segment_bytes=20_000)
+    log = open_log(tmp_path, config)
+    for _ in range(60):
+        append(log, b"x" * 1000)
+    log.close()
+    path = tmp_path / "topic-0" / f"{0:020d}.index"
+    right = path.read_bytes()
+    path.write_bytes(damage(right))  # type: ignore[operator]
+    caplog.set_level("WARNING")
+    log = open_log(tmp_path, config)
+    assert not caplog.records
+    assert len(read_all(log, 0)) == 60
+    assert "indexes made anew" in caplog.text
+    assert path.read_bytes() == right
+    log.close()
