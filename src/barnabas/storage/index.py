@@ -22,6 +22,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_right
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,7 +111,10 @@ class SparseIndex:
         tail.keys.append(key)
         tail.values.append(value)
         if tail.count - self._written >= WRITTEN_AT_ONCE:
-            self.write()
+            # An append must not fail for its index: the entries stay in memory, and the flush, roll or close that needs them in the
+            # file meets the same error where it can be told.
+            with suppress(OSError):
+                self.write()
             if len(tail.keys) >= 2 * KEPT_ENTRIES:
                 gone = min(self._written - tail.first, len(tail.keys) - KEPT_ENTRIES)
                 self._tail = _Tail(tail.first + gone, tail.keys[gone:], tail.values[gone:])
@@ -189,14 +193,13 @@ class SparseIndex:
         self._written = max(self._written, count)
 
     def seal(self) -> None:
-        """Write everything and let go of the memory."""
+        """Let go of the memory; everything is in the file."""
         if self._tail is not None:
-            self.write(exact=True)
+            assert self._written == self._tail.count, "written before"
             self._count, self._tail = self._tail.count, None
 
     def sync(self) -> None:
-        """Write and block until it is on the disk."""
-        self.write()
+        """Block until what was written is on the disk."""
         if self._files.exists(self.path):
             sync_file(self._files, self.path)
 

@@ -326,17 +326,21 @@ class Segment:
         return self.first_timestamp
 
     def seal(self) -> None:
-        """The segment no longer grows."""
+        """The segment no longer grows. Where the disk has no room for the indexes it stays as it is."""
         self.add_time_entry()
+        self.write_indexes(exact=True)
         self.index.seal()
         self.time_index.seal()
         del self._recent_last, self._recent_positions
 
-    def sync(self) -> None:
-        """Block until everything written so far is on the disk; runs in a thread while the loop appends."""
+    def write_indexes(self, *, exact: bool = False) -> None:
+        """Put what the indexes gained into their files, where they are still in memory."""
+        self.index.write(exact=exact)
+        self.time_index.write(exact=exact)
+
+    def sync_records(self) -> None:
+        """Block until the records written so far are on the disk; runs in a thread while the loop appends."""
         sync_file(self.files, self.path, self._fileno)
-        self.index.sync()
-        self.time_index.sync()
         if not self.synced:
             self.files.sync_directory(self.directory)
             self.synced = True
@@ -352,6 +356,10 @@ class Segment:
         if self.open_files is not None:
             self.open_files.forget(self)
             self.open_files = None
+    def sync_indexes(self) -> None:
+        """Block until the indexes are on the disk as they were last written."""
+        self.index.sync()
+        self.time_index.sync()
 
     def close(self) -> None:
         if self._fileno is not None:
