@@ -39,7 +39,7 @@ class FlushPlan:
         everything: indexes, epochs and snapshots too, so that the recovery point moves; otherwise only what records need.
     """
 
-    __slots__ = ("_epochs", "_files", "_folder", "_is_new_folder", "end", "errors", "everything", "segments", "truncations")
+    __slots__ = ("_epochs", "_files", "_is_new_folder", "end", "errors", "everything", "folder", "segments", "truncations")
 
     def __init__(self, flusher: Flusher, segments: list[Segment], epochs: EpochFile, *, end: int, everything: bool) -> None:
         self.segments = segments
@@ -48,7 +48,7 @@ class FlushPlan:
         self.truncations = flusher.truncations
         self.errors: list[tuple[Segment | None, OSError, bool]] = []  # the segment, what happened, whether in a sync
         self._files = flusher.files
-        self._folder = flusher.folder
+        self.folder = flusher.folder
         self._epochs = epochs
         self._is_new_folder = not flusher.is_folder_durable
 
@@ -68,17 +68,17 @@ class FlushPlan:
             self._sync(None, self._sync_names)
 
     def _sync_snapshot(self, offset: int) -> None:
-        path = self._folder / file_name(offset, SNAPSHOT_SUFFIX)
+        path = self.folder / file_name(offset, SNAPSHOT_SUFFIX)
         if self._files.exists(path):
             sync_file(self._files, path)
 
     def _sync_names(self) -> None:
         """The partition's folder was made by this process: its name, its topic's id."""
-        metadata = self._folder / checkpoints.PARTITION_METADATA
+        metadata = self.folder / checkpoints.PARTITION_METADATA
         if self._files.exists(metadata):
             sync_file(self._files, metadata)
-        self._files.sync_directory(self._folder)
-        self._files.sync_directory(self._folder.parent)
+        self._files.sync_directory(self.folder)
+        self._files.sync_directory(self.folder.parent)
 
     def _attempt(self, segment: Segment | None, action: Callable[[], None]) -> None:
         try:
@@ -138,7 +138,7 @@ class Flusher:
         """
         for segment in plan.segments:
             segment.pins -= 1
-        if self.closed:
+        if self.closed or plan.folder != self.folder:  # deleted, or moved to another log directory
             return
         is_truncated = self.truncations != plan.truncations
         for concerned, error, in_sync in plan.errors:

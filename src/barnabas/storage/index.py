@@ -73,6 +73,26 @@ class SparseIndex:
     def size_bytes(self) -> int:
         return len(self) * self._entry.size
 
+    @property
+    def entry_bytes(self) -> int:
+        return self._entry.size
+
+    @property
+    def written_bytes(self) -> int:
+        """Of the entries that are in the file for sure."""
+        return (self._count if self._tail is None else self._written) * self._entry.size
+
+    def keeps_behind(self, count: int) -> bool:
+        """Whether all entries behind the first `count` are in memory, so that an active index can go on in a copy that has only those."""
+        return self._tail is not None and self._tail.first <= count
+
+    def moved_to(self, path: Path, count: int) -> SparseIndex:
+        """This active index with the file `path`, which holds its first `count` entries."""
+        assert self.keeps_behind(count), "the copy has too few entries"
+        moved = SparseIndex(self._files, path, self._entry)
+        moved._tail, moved._written = self._tail, min(count, len(self))
+        return moved
+
     def load_sealed(self) -> None:
         """Take the file as it is."""
         self._tail = None

@@ -22,6 +22,7 @@ An operation that the disk refuses for lack of room (`StorageExhausted`) has cha
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -105,6 +106,7 @@ class Log:
         self.log_end_offset = 0
         self.producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
         self._files = files
+        self._open_files: OpenFiles | None = None
         self._segments: Segments
         self._epochs: EpochFile
         self._flusher: Flusher
@@ -146,6 +148,7 @@ class Log:
         topic, _, partition = directory.name.rpartition("-")
         opened = cls(directory, topic, int(partition), topic_id, config, files)
         opened.producer_id_expiration_ms = producer_id_expiration_ms
+        opened._open_files = open_files
         try:
             files.make_directory(directory)
             opened._load_topic_id(clean_shutdown=clean_shutdown)
@@ -192,6 +195,21 @@ class Log:
     def durable_end(self) -> int:
         """Records below it survive the loss of power; at or past `recovery_point`."""
         return self._flusher.durable_end
+
+    @property
+    def truncations(self) -> int:
+        """Grows whenever records were dropped at the end: what was copied from the log's files before is not to be trusted."""
+        return self._flusher.truncations
+
+    @property
+    def segments(self) -> Segments:
+        """For those who copy the files; to be looked at only."""
+        return self._segments
+
+    @property
+    def epoch_entries(self) -> list[tuple[int, int]]:
+        """(leader epoch, its first offset), as they are to be in the file."""
+        return self._epochs.epochs.entries
 
     @property
     def size_bytes(self) -> int:
@@ -655,6 +673,22 @@ class Log:
         self._closed = self._flusher.closed = True
         garbage, self._garbage = self._garbage, []
         return Garbage(self._files, [], [segment.close for segment in self._segments.leave_all()], garbage)
+
+    def put_on(self, directory: Path, segments: Sequence[Segment]) -> Garbage:
+        """Go on in `directory`, where `segments` lie that hold the same bytes; what is to be closed and removed of the old folder.
+
+        Flushes under way come to nothing, for they concern the old files.
+        """
+        old = self._flusher
+        flusher = Flusher(self._files, directory, durable_end=old.durable_end, is_folder_durable=False)
+        flusher.recovery_point, flusher.truncations, flusher.failed = old.recovery_point, old.truncations + 1, old.failed
+        garbage, self._garbage = self._garbage, []
+        gone = self._segments.leave_all()
+        self._segments = Segments(segments, self._open_files)
+        self._epochs = EpochFile(self._files, directory, self._epochs.epochs, is_written=True)
+        self._flusher, self.directory = flusher, directory
+        self._torn = False
+        return Garbage(self._files, [], [segment.close for segment in gone], garbage)
 
     def check_open(self) -> None:
         if self._closed:

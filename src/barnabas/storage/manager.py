@@ -16,6 +16,7 @@ The ids for new names come from `new_id`, so that a simulation can repeat itself
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
+from barnabas import limits
 from barnabas.clock import Clock
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
@@ -35,13 +37,15 @@ from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.garbage import Garbage, remove_folder
 from barnabas.storage.log import PRODUCER_ID_EXPIRATION_MS, Log
+from barnabas.storage.moving import MARKER, LogMove
 from barnabas.storage.open_files import OpenFiles
 
 log = logging.getLogger(__name__)
 
 LOG_FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
-STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-(future|stray)")
+FUTURE_FOLDER = re.compile(r".*\.[0-9a-f]{32}-future")
+STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-stray")
 MAX_NAME_LENGTH = 255
 
 
@@ -84,6 +88,8 @@ class LogManager:
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._counts: Counter[Path] = Counter()  # of logs, by directory
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
+        self.interrupted: dict[TopicPartition, LogDirectory] = {}  # moves that were under way when the broker ended
         self._closed = False
         self.directories: list[LogDirectory] = []
         try:
@@ -117,13 +123,12 @@ class LogManager:
         for directory in self.directories:
             recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
             start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
-            count = len(found)
+            count = 0
             for name in self._files.list_directory(directory.path):
                 key = self._partition_of(directory, name)
-                if key is None:
+                if key is None or not self._takes_over(key, directory, found.get(key)):
                     continue
-                if key in found:
-                    raise LogDirFailed(str(directory.path), f"{name} lies in {found[key].directory.path} too")
+                count += 1
                 found[key] = FoundLog(
                     key,
                     directory,
@@ -138,9 +143,38 @@ class LogManager:
                     ),
                 )
             log.info(
-                "log directory found path=%s logs=%d clean_shutdown=%s", directory.path, len(found) - count, directory.was_clean
+                "log directory found path=%s logs=%d clean_shutdown=%s", directory.path, count, directory.was_clean
             )
         return list(found.values())
+
+    def _drop_copy(self, directory: LogDirectory, path: Path) -> None:
+        """A stop or a crash came while a log was copied to `path`: the copy is made anew (`interrupted`)."""
+        marker = path / MARKER
+        original = self._files.read_file(marker).decode() if self._files.exists(marker) else path.name.rpartition(".")[0]
+        match = LOG_FOLDER.fullmatch(original)
+        if match is not None:
+            self.interrupted[match["topic"], int(match["partition"])] = directory
+        log.info("copy of a log removed, it begins again path=%s", path)
+        remove_folder(self._files, path)
+
+    def _takes_over(self, key: TopicPartition, directory: LogDirectory, other: FoundLog | None) -> bool:
+        """Whether the log `key` found in `directory` is the one to be used; `other` was found in another one before.
+
+        Raises:
+            LogDirFailed: there are two, and no move of the log explains that.
+        """
+        name = f"{key[0]}-{key[1]}"
+        folder = directory.path / name
+        if other is None:
+            return True
+        rival = other.directory.path / name
+        is_moved, is_rival_moved = self._files.exists(folder / MARKER), self._files.exists(rival / MARKER)
+        if is_moved == is_rival_moved:
+            raise LogDirFailed(str(directory.path), f"{name} lies in {other.directory.path} too")
+        left = rival if is_moved else folder
+        log.info("move of a log finished log=%s removed=%s", name, left)
+        remove_folder(self._files, left)
+        return is_moved
 
     def adopt(self, found: FoundLog, opened: Log) -> Log:
         """`opened` is one of this broker's logs from now on."""
@@ -159,6 +193,9 @@ class LogManager:
             remove_folder(self._files, path)
             return None
         match = LOG_FOLDER.fullmatch(name)
+        if FUTURE_FOLDER.fullmatch(name):
+            self._drop_copy(directory, path)
+            return None
         if match is None or STRAY_FOLDER.fullmatch(name):
             return None
         return match["topic"], int(match["partition"])
@@ -222,7 +259,7 @@ class LogManager:
         key = topic, partition
         existing = self._logs.get(key)
         if existing is None:
-            home = min(self._usable(), key=lambda directory: self._counts[directory.path])
+            home = self._home_of(key)
             return self._adopt(key, home, self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id))
         if existing.topic_id != topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
@@ -233,6 +270,50 @@ class LogManager:
         if not usable:
             raise self.directories[0].failure or LogDirFailed(str(self.directories[0].path), "no log directory is left")
         return usable
+
+    def _home_of(self, key: TopicPartition) -> LogDirectory:
+        usable = self._usable()
+        preferred = self._preferred.pop(key, None)
+        return preferred if preferred in usable else min(usable, key=lambda directory: self._counts[directory.path])
+
+    # Moving
+
+    def directory_at(self, path: str) -> LogDirectory | None:
+        """The log directory with that absolute path; None if there is none."""
+        return next((each for each in self.directories if os.path.abspath(each.path) == path), None)
+
+    def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
+        """Where the log is to be made, if it is made while this process lives."""
+        while len(self._preferred) >= limits.MAX_PREFERRED_LOG_DIRS:
+            del self._preferred[next(iter(self._preferred))]
+        self._preferred[topic, partition] = directory
+
+    def begin_move(self, topic: str, partition: int, directory: LogDirectory) -> LogMove:
+        """A move of the log to `directory`; nothing is on the disk yet."""
+        moved = self._logs[topic, partition]
+        return LogMove(moved, directory.path, directory.path / self._name_with(moved.directory.name, "future"), self._files)
+
+    def swap(self, move: LogMove, directory: LogDirectory) -> Retired:
+        """The log is in `directory` from now on; the old folder keeps its name until `LogMove.leave`.
+
+        Raises:
+            OSError: a disk does not work; the log stays where it was.
+        """
+        moved = move.log
+        key, old = (moved.topic, moved.partition), moved.directory
+        garbage = move.swap()
+        self._counts[self._homes[key].path] -= 1
+        self._counts[directory.path] += 1
+        self._homes[key] = directory
+        garbage.directory = old.with_name(self._name_with(old.name, "delete"))
+        return Retired(garbage, old, garbage.directory)
+
+    def _name_with(self, name: str, purpose: str) -> str:
+        """The name of a folder that is no log's: Kafka's pattern, cut to what a file system takes."""
+        suffix = f".{self._new_id().hex}-{purpose}"
+        return name[: MAX_NAME_LENGTH - len(suffix)] + suffix
+
+    # Deleting
 
     def delete(self, topic: str, partition: int) -> Garbage:
         """Take a log out of use; its folder is renamed now, and removed by `Garbage.remove` of the answer (in a thread).
@@ -254,8 +335,7 @@ class LogManager:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         home = self._homes.pop((topic, partition))
         self._counts[home.path] -= 1
-        suffix = f".{self._new_id().hex}-delete"
-        target = home.path / (doomed.directory.name[: MAX_NAME_LENGTH - len(suffix)] + suffix)
+        target = home.path / self._name_with(doomed.directory.name, "delete")
         return Retired(doomed.detach_all(), doomed.directory, target)
 
     def rename(self, retired: Sequence[Retired]) -> list[Garbage]:

@@ -13,7 +13,7 @@ Rules
   2. The copy holds a file `moved.tmp` until the old folder is out of the way. What a crash leaves is told apart by it: a folder with the
      log's name and that file has taken over, and another of the same name is the old one; a folder that is still called `-future` is
      not whole, and the move begins again.
-  3. What was durable stays so: the swap waits until the copy is synced up to the log's recovery point at least.
+  3. What was durable stays so: the swap waits until the copy is synced as far as the log is.
   4. A log that was truncated, or whose segments were replaced, is copied again as far as that goes; segments that retention let go leave
      the copy as well.
 
@@ -76,11 +76,14 @@ class _Piece:
 class CopyPlan:
     """One round of copying, fixed on the loop; `run` blocks, and belongs in a thread."""
 
-    def __init__(self, files: Files, source: Path, target: Path, *, truncations: int, durable_end: int) -> None:
+    def __init__(
+        self, files: Files, source: Path, target: Path, *, truncations: int, durable_end: int, starts_over: bool
+    ) -> None:
         self.pieces: list[_Piece] = []
         self.unwanted: list[Path] = []
         self.truncations = truncations
         self.durable_end = durable_end  # of the copy, once this has run
+        self.starts_over = starts_over
         self.size = 0
         self.lost: set[Segment] = set()  # pieces whose segment was gone
         self._files = files
@@ -97,6 +100,8 @@ class CopyPlan:
         Raises:
             OSError: one of the disks does not work.
         """
+        if self.starts_over:
+            self.unwanted += [self._target / name for name in self._files.list_directory(self._target) if name[:1].isdigit()]
         for path in self.unwanted:
             self._files.unlink(path)
         for piece in self.pieces:
@@ -184,9 +189,6 @@ class LogMove:
     def plan(self, max_bytes: int) -> CopyPlan:
         """The next round, of about `max_bytes` at most."""
         moved = self.log
-        if moved.truncations != self._truncations:
-            self._copied.clear()
-            self._truncations = moved.truncations
         segments = list(moved.segments)
         plan = CopyPlan(
             self._files,
@@ -194,7 +196,11 @@ class LogMove:
             self.folder,
             truncations=moved.truncations,
             durable_end=moved.log_end_offset,
+            starts_over=moved.truncations != self._truncations,
         )
+        if plan.starts_over:
+            self._copied.clear()
+            self._truncations, self._durable_end = moved.truncations, 0
         gone = [segment for segment in self._copied if segment not in set(segments)]
         for segment in gone:
             del self._copied[segment]
@@ -247,7 +253,7 @@ class LogMove:
             and all(segment in self._copied and self._copied[segment].is_complete for segment in sealed)
             and active.index.keeps_behind(copied.index_entries)
             and active.time_index.keeps_behind(copied.time_index_entries)
-            and moved.recovery_point <= self._durable_end
+            and moved.durable_end <= self._durable_end
         )
 
     def swap(self) -> Garbage:
@@ -264,7 +270,7 @@ class LogMove:
         checkpoints.write_leader_epochs(self._files, self.folder / checkpoints.LEADER_EPOCHS, moved.epoch_entries)
         self._files.rename(self.folder, final)
         self.folder = final
-        return moved.put_on(final, segments, durable_end=self._durable_end)
+        return moved.put_on(final, segments)
 
     def _moved_segment(self, segment: Segment, final: Path) -> Segment:
         copied = self._copied[segment]

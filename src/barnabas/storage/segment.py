@@ -345,6 +345,23 @@ class Segment:
             self.files.sync_directory(self.directory)
             self.synced = True
 
+    def moved_to(self, directory: Path, *, index_entries: int = 0, time_index_entries: int = 0) -> Segment:
+        """The same segment in another folder, to which its bytes were copied; a sealed one, or the active one.
+
+        Args:
+            index_entries, time_index_entries: how many entries of the active one's indexes the copied files hold.
+        """
+        moved = Segment(self.files, directory, self.base_offset, self.created_ms)
+        moved.size, moved.next_offset, moved.synced = self.size, self.next_offset, True
+        moved.first_timestamp = self.first_timestamp
+        if not self.index.sealed:
+            moved.bytes_since_index_entry = self.bytes_since_index_entry
+            moved.max_timestamp, moved.offset_of_max_timestamp = self.max_timestamp, self.offset_of_max_timestamp
+            moved._recent_last, moved._recent_positions = self._recent_last, self._recent_positions
+            moved.index = self.index.moved_to(directory / self.index_name, index_entries)
+            moved.time_index = self.time_index.moved_to(directory / self.time_index_name, time_index_entries)
+        return moved
+
     def join(self, open_files: OpenFiles | None) -> None:
         """The segment is part of a log of which `open_files` counts the open files."""
         self.open_files = open_files
