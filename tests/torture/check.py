@@ -14,7 +14,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.torture.ledger import Lane, Ledger, TopicState
+from tests.torture.ledger import Fleeting, Lane, Ledger, TopicState
 from tests.torture.load import FAST_RETRIES, GROUP
 from tests.torture.topics import TRIMMED, Promise, TortureTopic
 from tests.torture.values import Origin, key_of, origin_of
@@ -80,23 +80,40 @@ class Checker:
         with self._ledger.lock:
             fleeting = dict(self._ledger.fleeting)
         there = self._admin.list_topics(timeout=ANSWER_S).topics
-        for name, state in fleeting.items():
-            if state is TopicState.CREATED:
-                _demand(name in there, f"topic {name}, whose creation was acknowledged, is gone")
-                _demand(len(there[name].partitions) == 2, f"topic {name} has {len(there[name].partitions)} partitions of 2")
-            elif state is TopicState.DELETED:
+        for name, each in fleeting.items():
+            if each.state is TopicState.DELETED:
                 _demand(name not in there, f"topic {name}, whose deletion was acknowledged, is back")
+            elif each.state is TopicState.CREATED:
+                _demand(name in there, f"topic {name}, whose creation was acknowledged, is gone")
+                found = self._bounds(name, 0)
+                _demand(found == (each.start, each.records), f"{name} has {found}, not {(each.start, each.records)}")
+                wanted = [
+                    Found(offset, Origin(f"{name}/{each.life}", 0, offset)) for offset in range(each.start, each.records)
+                ]
+                _demand(list(self._read(name, 0, *found)) == wanted, f"{name} does not hold the records of its life {each.life}")
 
     def settle_topics(self) -> None:
-        """With nothing under way: learn what became of requests that had no answer; folders and metadata agree."""
+        """With nothing under way: learn what became of requests that had no answer; folders and metadata agree.
+
+        A topic of which it is not known how far it was filled is deleted.
+        """
         self._check_fleeting()
         there = self._admin.list_topics(timeout=ANSWER_S).topics
-        with self._ledger.lock:
-            for name, state in self._ledger.fleeting.items():
-                if state is TopicState.UNKNOWN:
-                    self._ledger.fleeting[name] = TopicState.CREATED if name in there else TopicState.DELETED
+        for name, each in self._ledger.fleeting.items():
+            if each.state is TopicState.UNKNOWN:
+                if name in there:
+                    self._admin.delete_topics([name], request_timeout=ANSWER_S)[name].result()
+                self._ledger.fleeting[name] = Fleeting(TopicState.DELETED)
+        there = self._admin.list_topics(timeout=ANSWER_S).topics
         wanted = {f"{name}-{index}" for name, topic in there.items() for index in topic.partitions}
         _await(lambda: {path.name for path in self._data_dir.iterdir() if path.is_dir()} == wanted, "folders are those of the topics")
+        self._check_files()
+
+    def _check_files(self) -> None:
+        """Nothing lies about that belongs to no segment."""
+        for path in self._data_dir.glob("*/*.*index"):
+            log = path.with_suffix(".log")
+            _await(lambda path=path, log=log: log.exists() or not path.exists(), f"{path.name} has a segment")  # type: ignore[misc]
 
     # Records
 

@@ -28,6 +28,16 @@ class TopicState(Enum):
     UNKNOWN = "unknown"  # asked for, and never answered
 
 
+@dataclass(frozen=True, slots=True)
+class Fleeting:
+    """A topic that comes and goes under one name; its one partition holds the records [start, records) of this `life`."""
+
+    state: TopicState
+    life: int = 0
+    start: int = 0
+    records: int = 0
+
+
 @dataclass
 class Ledger:
     """All that the checker knows."""
@@ -35,7 +45,7 @@ class Ledger:
     lanes: dict[tuple[str, str, int], Lane] = field(default_factory=lambda: defaultdict(Lane))  # by topic, producer, partition
     commits: dict[str, tuple[int, int]] = field(default_factory=dict)  # group -> (acknowledged, last tried)
     trims: dict[int, tuple[int, int]] = field(default_factory=dict)  # partition -> (acknowledged start, last tried)
-    fleeting: dict[str, TopicState] = field(default_factory=dict)
+    fleeting: dict[str, Fleeting] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
     def of_topic(self, topic: str) -> dict[tuple[str, int], Lane]:

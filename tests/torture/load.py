@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from threading import Condition, Event, Thread
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.torture.ledger import Ledger, TopicState
+from tests.torture.ledger import Fleeting, Ledger, TopicState
 from tests.torture.topics import TRIMMED, TortureTopic
 from tests.torture.values import Origin, key_of, value_of
 
@@ -25,7 +26,8 @@ RECORDS_PER_TURN = 60
 MAX_QUEUED = 400  # of a producer, while the broker is away
 TURN_S = 0.02
 REQUEST_S = 5.0
-MAX_FLEETING = 6
+FLEETING_TOPICS = 4
+FLEETING_RECORDS = 40
 SETTLE_S = 120.0
 GROUP = "committer"
 # A broker that comes back is found within this time.
@@ -171,32 +173,51 @@ class Trimmer:
 
 
 class Churner:
-    """Makes topics and deletes them."""
+    """Makes topics, puts records in, deletes some of them and at last the topic, under a few names again and again."""
 
-    def __init__(self, servers: str, ledger: Ledger, rng: random.Random, prefix: str) -> None:
-        self._ledger, self._rng, self._prefix = ledger, rng, prefix
-        self._admin = AdminClient({"bootstrap.servers": servers, **FAST_RETRIES})
-        self._made = 0
+    def __init__(self, servers: str, ledger: Ledger, rng: random.Random) -> None:
+        self._ledger, self._rng = ledger, rng
+        self._settings: dict[str, Any] = {"bootstrap.servers": servers, **FAST_RETRIES}
+        self._admin = AdminClient(self._settings)
+        self._lives = 0
+        for number in range(FLEETING_TOPICS):
+            self._set(f"fleeting-{number}", Fleeting(TopicState.DELETED))
 
     def turn(self) -> None:
-        with self._ledger.lock:
-            there = [name for name, state in self._ledger.fleeting.items() if state is TopicState.CREATED]
-        if len(there) >= MAX_FLEETING or (there and self._rng.random() < 0.5):
-            name, wanted = self._rng.choice(there), TopicState.DELETED
-        else:
-            name, wanted = f"{self._prefix}-{self._made}", TopicState.CREATED
-            self._made += 1
-        self._set(name, TopicState.UNKNOWN)
-        with suppress(KafkaException):
-            if wanted is TopicState.CREATED:
-                asked = self._admin.create_topics([NewTopic(name, 2, 1)], request_timeout=REQUEST_S)
+        name = f"fleeting-{self._rng.randrange(FLEETING_TOPICS)}"
+        before = self._ledger.fleeting[name]
+        if before.state is TopicState.UNKNOWN:
+            time.sleep(TURN_S)  # until the checker has found out
+            return
+        self._set(name, replace(before, state=TopicState.UNKNOWN))
+        with suppress(KafkaException, TimeoutError):
+            if before.state is TopicState.CREATED:
+                self._admin.delete_topics([name], request_timeout=REQUEST_S)[name].result()
+                self._set(name, Fleeting(TopicState.DELETED))
             else:
-                asked = self._admin.delete_topics([name], request_timeout=REQUEST_S)
-            asked[name].result()
-            self._set(name, wanted)
-        time.sleep(TURN_S)
+                self._admin.create_topics([NewTopic(name, 1, 1)], request_timeout=REQUEST_S)[name].result()
+                self._set(name, self._filled(name))
 
-    def _set(self, name: str, state: TopicState) -> None:
+    def _filled(self, name: str) -> Fleeting:
+        """Put some records in and take the first of them out."""
+        self._lives += 1
+        life, count = self._lives, self._rng.randint(1, FLEETING_RECORDS)
+        failed: list[KafkaError] = []
+        producer = Producer({**self._settings, "message.timeout.ms": int(REQUEST_S * 1000), "enable.idempotence": True})
+        for sequence in range(count):
+            origin = Origin(f"{name}/{life}", 0, sequence)
+            producer.produce(
+                name, value_of(origin), key_of(origin), on_delivery=lambda error, _: failed.append(error) if error else None
+            )
+        if producer.flush(2 * REQUEST_S) or failed:
+            raise TimeoutError(name)
+        start = self._rng.randrange(count)
+        if start:
+            place = TopicPartition(name, 0, start)
+            next(iter(self._admin.delete_records([place], request_timeout=REQUEST_S).values())).result()
+        return Fleeting(TopicState.CREATED, life, start, count)
+
+    def _set(self, name: str, state: Fleeting) -> None:
         with self._ledger.lock:
             self._ledger.fleeting[name] = state
 
@@ -217,7 +238,7 @@ class Load:
         self._others = [
             self._committer,
             Trimmer(servers, ledger, random.Random(f"{seed} trim"), trimmed.partitions),
-            Churner(servers, ledger, random.Random(f"{seed} churn"), "fleeting"),
+            Churner(servers, ledger, random.Random(f"{seed} churn")),
         ]
         self._thawed = Event()
         self._thawed.set()
@@ -252,12 +273,17 @@ class Load:
     def thaw(self) -> None:
         self._thawed.set()
 
+    def check(self) -> None:
+        """Raise what ended a thread; waits a moment, so that the load can work."""
+        self._threads[0].join(TURN_S)
+        if self.errors:
+            raise self.errors[0]
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Nothing is sent meanwhile, and everything sent is answered."""
         with self._gate.held():
-            if self.errors:
-                raise self.errors[0]
+            self.check()
             for writer in self._writers:
                 writer.settle()
             yield

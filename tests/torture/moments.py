@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 
@@ -29,19 +29,16 @@ class Moment(Enum):
     STOPPED = "after a clean stop"  # no kill at all
 
 
-def _names(folder: Path) -> Iterator[str]:
-    """Every folder and file, relative to the data folder; what goes away while looking is left out."""
-    for name in _list(folder):
-        yield name
-        if "-" in name:
-            yield from (f"{name}/{inner}" for inner in _list(folder / name))
-
-
-def _list(folder: Path) -> list[str]:
+def _folders(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError):  # gone between two looks
         return []
+
+
+def _files(folder: Path) -> list[str]:
+    """Files of partitions, relative to the data folder."""
+    return [f"{name}/{inner}" for name in _folders(folder) if "-" in name for inner in _folders(folder / name)]
 
 
 def _is_log(name: str) -> bool:
@@ -49,27 +46,28 @@ def _is_log(name: str) -> bool:
 
 
 def _is_fleeting(name: str) -> bool:
-    return name.startswith("fleeting") and "/" not in name and not name.endswith("-delete")
+    return name.startswith("fleeting") and not name.endswith("-delete")
 
 
-SIGNS: dict[Moment, Callable[[str], bool]] = {
-    Moment.ROLL: _is_log,
-    Moment.RETENTION: lambda name: name.endswith(".deleted"),
-    Moment.COMPACTION: lambda name: name.endswith((".cleaned", ".swap")),
-    Moment.TOPIC_MADE: _is_fleeting,
-    Moment.TOPIC_DELETED: lambda name: name.endswith("-delete"),
-    Moment.CHECKPOINT: lambda name: "checkpoint" in name and not name.endswith("checkpoint"),
+# Where to look, and which names are the sign.
+SIGNS: dict[Moment, tuple[Callable[[Path], list[str]], Callable[[str], bool]]] = {
+    Moment.ROLL: (_files, _is_log),
+    Moment.RETENTION: (_files, lambda name: name.endswith(".deleted")),
+    Moment.COMPACTION: (_files, lambda name: name.endswith((".cleaned", ".swap"))),
+    Moment.TOPIC_MADE: (_folders, _is_fleeting),
+    Moment.TOPIC_DELETED: (_folders, lambda name: name.endswith("-delete")),
+    Moment.CHECKPOINT: (_folders, lambda name: "checkpoint" in name and not name.endswith("checkpoint")),
 }
 
 
 def wait_for(moment: Moment, folder: Path) -> bool:
     """Wait until a name that is a sign of `moment` appears; False where none did in time."""
-    sign = SIGNS.get(moment)
-    if sign is None:
+    if moment not in SIGNS:
         return True
-    known = {name for name in _names(folder) if sign(name)}
+    look, sign = SIGNS[moment]
+    known = {name for name in look(folder) if sign(name)}
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        if any(sign(name) and name not in known for name in _names(folder)):
+        if any(sign(name) and name not in known for name in look(folder)):
             return True
     return False

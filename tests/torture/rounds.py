@@ -64,7 +64,7 @@ def torture(plan: Plan, topics: tuple[TortureTopic, ...] = TOPICS) -> Iterator[R
     rng = random.Random(plan.seed)
     ledger = Ledger()
     with Broker(BROKER_SETTINGS) as broker:
-        _create(broker, topics)
+        create_topics(broker, topics)
         checker = Checker(broker.bootstrap_servers, topics, ledger, broker.data_dir)
         with Load(broker.bootstrap_servers, topics, ledger, plan.seed) as load:
             for number, moment in enumerate(_moments(plan, rng), 1):
@@ -75,7 +75,7 @@ def torture(plan: Plan, topics: tuple[TortureTopic, ...] = TOPICS) -> Iterator[R
         broker.stop()
 
 
-def _create(broker: Broker, topics: tuple[TortureTopic, ...]) -> None:
+def create_topics(broker: Broker, topics: tuple[TortureTopic, ...]) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, **FAST_RETRIES})
     made = admin.create_topics([NewTopic(t.name, t.partitions, 1, config=t.settings) for t in topics])
     for future in made.values():
