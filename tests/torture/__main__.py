@@ -1,6 +1,7 @@
 """`python -m tests.torture`: kill a broker again and again under load; every record that it acknowledged must be there.
 
-Prints a line for each round and a summary; the exit code is 1 where a promise was broken, and the last line says how to run the same plan again.
+Prints a line for each round and a summary; the exit code is 1 where a promise was broken, and the last line says how to run the same
+plan again.
 """
 
 from __future__ import annotations

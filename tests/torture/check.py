@@ -1,7 +1,7 @@
 """Holds the broker to the ledger.
 
-`after_start` looks at what a restart alone may have changed; `records` reads the topics while the load is paused and everything is answered, so
-that what must be there is known to the record.
+`after_start` looks at what a restart alone may have changed; `records` reads the topics while the load is paused and everything is
+answered, so that what must be there is known to the record.
 """
 
 from __future__ import annotations
@@ -87,9 +87,7 @@ class Checker:
                 _demand(name in there, f"topic {name}, whose creation was acknowledged, is gone")
                 found = self._bounds(name, 0)
                 _demand(found == (each.start, each.records), f"{name} has {found}, not {(each.start, each.records)}")
-                wanted = [
-                    Found(offset, Origin(f"{name}/{each.life}", 0, offset)) for offset in range(each.start, each.records)
-                ]
+                wanted = [Found(offset, Origin(f"{name}/{each.life}", 0, offset)) for offset in range(each.start, each.records)]
                 _demand(list(self._read(name, 0, *found)) == wanted, f"{name} does not hold the records of its life {each.life}")
 
     def settle_topics(self) -> None:
@@ -106,7 +104,9 @@ class Checker:
                 self._ledger.fleeting[name] = Fleeting(TopicState.DELETED)
         there = self._admin.list_topics(timeout=ANSWER_S).topics
         wanted = {f"{name}-{index}" for name, topic in there.items() for index in topic.partitions}
-        _await(lambda: {path.name for path in self._data_dir.iterdir() if path.is_dir()} == wanted, "folders are those of the topics")
+        _await(
+            lambda: {path.name for path in self._data_dir.iterdir() if path.is_dir()} == wanted, "folders are those of the topics"
+        )
         self._check_files()
 
     def _check_files(self) -> None:
@@ -123,18 +123,23 @@ class Checker:
             for partition in range(topic.partitions):
                 self._check(topic, partition)
 
-    def all_records_again(self) -> None:
-        """As `records`, from the very beginning."""
+    def all_records_again(self, *topics: str) -> None:
+        """As `records`, from the very beginning; of these topics only, if any are named."""
         self._looked.clear()
         self._next.clear()
-        self.records()
+        for topic in self._topics:
+            if not topics or topic.name in topics:
+                for partition in range(topic.partitions):
+                    self._check(topic, partition)
 
     def _check(self, topic: TortureTopic, partition: int) -> None:
         where = f"{topic.name}-{partition}"
         lanes = {producer: lane for (producer, index), lane in self._ledger.of_topic(topic.name).items() if index == partition}
         for producer, lane in lanes.items():
             _demand(not lane.failed, f"{where}: {producer} was refused {lane.failed[:3]}")
-            _demand(len(lane.acknowledged) == lane.sent, f"{where}: {producer} has {lane.sent - len(lane.acknowledged)} records open")
+            _demand(
+                len(lane.acknowledged) == lane.sent, f"{where}: {producer} has {lane.sent - len(lane.acknowledged)} records open"
+            )
         start, end = self._bounds(topic.name, partition)
         before = self._starts.get((topic.name, partition), 0)
         _demand(before <= start <= end, f"{where}: the log starts at {start}, it started at {before} before, and ends at {end}")
@@ -217,8 +222,10 @@ class Checker:
         deadline = time.monotonic() + ANSWER_S
         at = start
         while at < end:
-            messages = self._consumer.consume(MESSAGES_AT_ONCE, timeout=0.05)
-            _demand(bool(messages) or time.monotonic() < deadline, f"{topic}-{partition}: nothing comes at {at}, the end is {end}")
+            messages = self._consumer.consume(min(MESSAGES_AT_ONCE, end - at), timeout=0.05)
+            _demand(
+                bool(messages) or time.monotonic() < deadline, f"{topic}-{partition}: nothing comes at {at}, the end is {end}"
+            )
             deadline = time.monotonic() + ANSWER_S if messages else deadline
             for message in messages:
                 offset, value = message.offset(), message.value()

@@ -128,9 +128,7 @@ class Committer:
 
     def __init__(self, servers: str, ledger: Ledger) -> None:
         self._ledger = ledger
-        self.consumer = Consumer(
-            {"bootstrap.servers": servers, "group.id": GROUP, "enable.auto.commit": False, **FAST_RETRIES}
-        )
+        self.consumer = Consumer({"bootstrap.servers": servers, "group.id": GROUP, "enable.auto.commit": False, **FAST_RETRIES})
         ledger.commits[GROUP] = (0, 0)
 
     def turn(self) -> None:
@@ -203,7 +201,7 @@ class Churner:
         self._lives += 1
         life, count = self._lives, self._rng.randint(1, FLEETING_RECORDS)
         failed: list[KafkaError] = []
-        producer = Producer({**self._settings, "message.timeout.ms": int(REQUEST_S * 1000), "enable.idempotence": True})
+        producer = Producer({**self._settings, "message.timeout.ms": int(REQUEST_S * 1000)})
         for sequence in range(count):
             origin = Origin(f"{name}/{life}", 0, sequence)
             producer.produce(
@@ -235,7 +233,7 @@ class Load:
         ]
         trimmed = next(topic for topic in topics if topic.name == TRIMMED)
         self._committer = Committer(servers, ledger)
-        self._others = [
+        self._others: list[Committer | Trimmer | Churner] = [
             self._committer,
             Trimmer(servers, ledger, random.Random(f"{seed} trim"), trimmed.partitions),
             Churner(servers, ledger, random.Random(f"{seed} churn")),

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 
-PATIENCE_S = 3.0  # then the kill comes without what was waited for
-
 
 class Moment(Enum):
     """What the broker is in the middle of."""
@@ -60,13 +58,13 @@ SIGNS: dict[Moment, tuple[Callable[[Path], list[str]], Callable[[str], bool]]] =
 }
 
 
-def wait_for(moment: Moment, folder: Path) -> bool:
-    """Wait until a name that is a sign of `moment` appears; False where none did in time."""
+def wait_for(moment: Moment, folder: Path, patience_s: float) -> bool:
+    """Wait until a name that is a sign of `moment` appears; False where none did within `patience_s`."""
     if moment not in SIGNS:
         return True
     look, sign = SIGNS[moment]
     known = {name for name in look(folder) if sign(name)}
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         if any(sign(name) and name not in known for name in look(folder)):
             return True

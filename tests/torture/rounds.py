@@ -1,7 +1,7 @@
 """The loop: load, a kill, a start, a check, again.
 
-One seed decides the moments, the pauses and what the load sends; when things meet in the broker is the machine's doing, so a seed repeats the plan
-of a run and not its every interleaving.
+One seed decides the moments, the pauses and what the load sends; when things meet in the broker is the machine's doing, so a seed
+repeats the plan of a run and not its every interleaving.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class Plan:
     rounds: int = 30
     seed: int = 1
     seconds: float = 2.0  # of load in a round, before the kill
+    patience_s: float = 3.0  # to wait for a moment; then the kill comes without it
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def _round(
 ) -> Round:
     before, read = ledger.acknowledged, checker.records_read
     time.sleep(rng.uniform(0.2, 1.0) * plan.seconds)
-    hit = wait_for(moment, broker.data_dir)
+    hit = wait_for(moment, broker.data_dir, plan.patience_s)
     _end(moment, rng, broker)
     load.freeze()
     start_kills = rng.choice((1, 2)) if moment is not Moment.STOPPED and rng.random() < START_KILL_SHARE else 0
@@ -114,9 +115,7 @@ def _round(
         checker.settle_topics()
         checker.records()
     _demand_quiet(broker)
-    return Round(
-        number, moment, hit, start_kills, ledger.acknowledged - before, checker.records_read - read, start_ms
-    )
+    return Round(number, moment, hit, start_kills, ledger.acknowledged - before, checker.records_read - read, start_ms)
 
 
 def _end(moment: Moment, rng: random.Random, broker: Broker) -> None:

@@ -17,10 +17,10 @@ from tests.torture.values import Origin, origin_of, value_of
 
 
 @pytest.mark.timeout(300)  # kills and starts, on a machine that may be busy
-def test_three_kills_lose_nothing() -> None:
-    rounds = list(torture(Plan(rounds=3, seed=7, seconds=0.4)))
-    assert [each.number for each in rounds] == [1, 2, 3]
-    assert len({each.moment for each in rounds}) == 3
+def test_kills_lose_nothing() -> None:
+    rounds = list(torture(Plan(rounds=2, seed=7, seconds=0.3, patience_s=0.3)))
+    assert [each.number for each in rounds] == [1, 2]
+    assert len({each.moment for each in rounds}) == 2
     assert all(each.acknowledged and each.read for each in rounds)
 
 
@@ -78,7 +78,7 @@ def test_the_checker_sees_what_is_wrong() -> None:
                 lanes = {key: (lane.sent, dict(lane.acknowledged)) for key, lane in ledger.lanes.items()}
                 harm(ledger, topic.name)
                 with pytest.raises(Broken, match=topic.name):
-                    checker.all_records_again()
+                    checker.all_records_again(topic.name)
                 for key, (sent, acknowledged) in lanes.items():
                     ledger.lanes[key].sent, ledger.lanes[key].acknowledged = sent, acknowledged
         checker.all_records_again()
