@@ -6,50 +6,13 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException
 
 from barnabas.server.grouped import GroupedJob
 from barnabas.testing import Broker
-
-WAIT_S = 20
-
-
-class Client:
-    """Asks for one topic of one partition; made anew after a restart, for librdkafka remembers that the broker was away."""
-
-    def __init__(self, broker: Broker, topic: str) -> None:
-        self.topic = topic
-        self._settings: dict[str, Any] = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
-        self.admin = AdminClient(self._settings)
-
-    def create(self) -> None:
-        self.admin.create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result(WAIT_S)
-
-    def delete(self) -> None:
-        self.admin.delete_topics([self.topic])[self.topic].result(WAIT_S)
-
-    def produce(self, count: int) -> None:
-        producer = Producer(self._settings)
-        for number in range(count):
-            producer.produce(self.topic, str(number))
-        assert producer.flush(WAIT_S) == 0
-
-    def delete_before(self, offset: int) -> int:
-        place = TopicPartition(self.topic, 0, offset)
-        return int(next(iter(self.admin.delete_records([place]).values())).result(WAIT_S).low_watermark)
-
-    def bounds(self) -> tuple[int, int]:
-        consumer = Consumer({**self._settings, "group.id": "g"})
-        try:
-            found = consumer.get_watermark_offsets(TopicPartition(self.topic, 0), timeout=WAIT_S)
-            assert found is not None
-            return found
-        finally:
-            consumer.close()
+from tests.server.clients import WAIT_S, Client
 
 
 @pytest.fixture
@@ -65,8 +28,7 @@ def crash(broker: Broker) -> Client:
 
 
 def test_what_was_deleted_stays_deleted_after_a_crash(broker: Broker) -> None:
-    client = Client(broker, "t")
-    client.create()
+    client = Client(broker, "t").create()
     client.produce(10)
     assert client.delete_before(4) == 4
     client = crash(broker)
@@ -80,8 +42,7 @@ def test_what_was_deleted_stays_deleted_after_a_crash(broker: Broker) -> None:
 
 
 def test_a_topic_made_anew_keeps_its_records(broker: Broker) -> None:
-    client = Client(broker, "t")
-    client.create()
+    client = Client(broker, "t").create()
     client.produce(10)
     assert client.delete_before(7) == 7
     client.delete()

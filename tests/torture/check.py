@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.torture.ledger import Fleeting, Lane, Ledger, TopicState
@@ -209,10 +209,18 @@ class Checker:
     # Reading
 
     def _bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        found = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ANSWER_S)
-        if found is None:
+        """Where a partition begins and ends; asked again while the client remembers a time at which there was no such partition."""
+        deadline = time.monotonic() + ANSWER_S
+        while True:
+            try:
+                found = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ANSWER_S)
+            except KafkaException as error:
+                _demand(time.monotonic() < deadline, f"where does {topic}-{partition} begin: {error}")
+                time.sleep(0.02)
+                continue
+            if found is not None:
+                return found
             raise Broken(f"no answer to where {topic}-{partition} begins and ends")
-        return found
 
     def _read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Found]:
         """Every record in [start, end), in the order of the log; each is ours to the last byte."""
