@@ -24,6 +24,7 @@ from barnabas.server import dispatch, maintenance
 from barnabas.server.connection import Connection, Receiver
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.grouped import GroupedJob
 from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
@@ -116,6 +117,7 @@ class Broker:
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             new_id=new_id,
         )
+        self.log_starts = GroupedJob(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
         self.store = self.surroundings.open_store(directories[0])
         thread = self.surroundings.make_executor(1, "barnabas-metadata")
         self.controller = Administration(self.store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
@@ -164,6 +166,8 @@ class Broker:
             await self.controller.close()
         for partition in self.partitions:
             partition.close()
+        if hasattr(self, "log_starts"):
+            await self.log_starts.close()
         if hasattr(self, "logs"):
             # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
             end = self.logs.close if self._registered else self.logs.abandon

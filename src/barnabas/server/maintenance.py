@@ -29,7 +29,7 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(config.log_flush_offset_checkpoint_interval_ms, lambda: _flush(broker), "recovery-points")
     timers.every(
         config.log_flush_start_offset_checkpoint_interval_ms,
-        lambda: _in_thread(broker, broker.logs.checkpoint_log_start_offsets),
+        broker.log_starts.done,
         "starts",
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
