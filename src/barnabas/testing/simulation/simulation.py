@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.results import NewTopic
+from barnabas.errors import BarnabasError
 from barnabas.storage.files import Files
 from barnabas.testing.simulation.clients import EARLIEST, LATEST, Consumer, Producer, client_config, records_of
 from barnabas.testing.simulation.files import FaultyFiles
@@ -90,6 +91,7 @@ class Simulation:
         self.counts: dict[str, int] = {}
         self._problems: list[str] = []
         self._errors = _Errors()
+        self._failed: BaseException | None = None
         self._loops = 0
         self._producing = 0
 
@@ -124,6 +126,8 @@ class Simulation:
         self._finish(self._loop("admin").create_task(self._create_topics()))
         works = [*self._producers(), *self._consumers()]
         works.append(self._loop("fate").create_task(self._fate()))
+        for task in works:
+            task.add_done_callback(self._work_done)
         self._drive(lambda: all(task.done() for task in works), limit_s=600)
         for task in works:
             task.result()
@@ -142,6 +146,11 @@ class Simulation:
             self._producing += 1
             tasks.append(loop.create_task(self._until_done(producer.run())))
         return tasks
+
+    def _work_done(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._failed = self._failed or error
 
     async def _until_done(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -211,7 +220,10 @@ class Simulation:
                 waited_s += 0.001
             crashed = True
             self.node.kill(power=power)
-        await self._elsewhere(self.node.start())
+        try:
+            await self._elsewhere(self.node.start())
+        except (BarnabasError, OSError) as error:
+            raise Violation(f"the broker does not start: {error}") from error
         await self._audit(crashed=crashed, power_cut=power)
         self.world.network.admitted = None
 
@@ -283,6 +295,8 @@ class Simulation:
         end_s = world.now_s + limit_s
         while not is_done():
             world.step()
+            if self._failed is not None:
+                raise self._failed
             if self._problems or self._errors.seen:
                 raise Violation(f"the broker met a fault of its own: {(self._problems + self._errors.seen)[0]}")
             if world.now_s > end_s:
