@@ -33,6 +33,7 @@ from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
 from barnabas.storage.directory import read_cluster_id
+from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.manager import LogManager
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class Broker:
             limits.FETCH_SESSION_EVICTION_MS,
             self.surroundings.new_session_id,
         )
+        self.garbage: dict[Garbage, None] = {}  # segments that wait for `file.delete.delay.ms`
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
         self.ready = False
@@ -172,6 +174,9 @@ class Broker:
             # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
             end = self.logs.close if self._registered else self.logs.abandon
             await self.loop.run_in_executor(self.io_threads, end)
+            garbage = list(self.garbage)
+            self.garbage.clear()
+            await self.loop.run_in_executor(self.io_threads, remove_all, garbage)
         await self.loop.run_in_executor(None, self.io_threads.shutdown)
 
     # --- Dispatcher
