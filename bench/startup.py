@@ -90,7 +90,14 @@ def _kafka(data_dir: Path) -> Iterator[Served]:
         yield Served(node.bootstrap, node.pid, node.ready_after_s, lambda: os.kill(node.pid, signal.SIGKILL))
 
 
-def _measure(name: str, serve: Callable[[Path], AbstractContextManager[Served]], data_dir: Path, shape: Shape, topics: Mapping[str, int], repeat: int) -> None:
+def _measure(
+    name: str,
+    serve: Callable[[Path], AbstractContextManager[Served]],
+    data_dir: Path,
+    shape: Shape,
+    topics: Mapping[str, int],
+    repeat: int,
+) -> None:
     with serve(data_dir) as server:
         began = time.perf_counter()
         _create(server.bootstrap, topics)

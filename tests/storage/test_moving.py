@@ -58,9 +58,7 @@ def copy_all(move: LogMove) -> None:
 
 
 def finish(logs: LogManager, move: LogMove, target: LogDirectory) -> None:
-    garbage, old, gone = logs.swap(move, target)
-    move.leave(old, gone)
-    garbage.remove()
+    logs.leave(move, logs.swap(move, target)).remove()
 
 
 def values(log: Log) -> list[bytes | None]:
@@ -206,10 +204,10 @@ def test_wherever_it_stops_the_next_start_has_all_records_once(tmp_path: Path, s
     elif step != "prepared":
         copy_all(move)
     if step in ("swapped", "left"):
-        _, old, gone = logs.swap(move, target)
+        retired = logs.swap(move, target)
         append(log, b"after")
         if step == "left":
-            move.leave(old, gone)
+            logs.leave(move, retired)
     expected = values(log)
     logs.close() if clean else logs.abandon()
     again = manager(tmp_path)
@@ -225,6 +223,24 @@ def test_wherever_it_stops_the_next_start_has_all_records_once(tmp_path: Path, s
     assert folders == [found.directory]
     assert not (found.directory / MARKER).exists()
     again.close()
+
+
+def test_a_start_after_a_crash_knows_what_the_old_directory_knew(tmp_path: Path) -> None:
+    logs, log, move, target = begin(tmp_path)
+    log.delete_records_before(33)
+    log.flush()
+    logs.checkpoint_recovery_points()
+    logs.checkpoint_log_start_offsets()
+    copy_all(move)
+    logs.swap(move, target)
+    append(log, b"after")
+    logs.abandon()
+    for _ in range(2):  # the second start finds no old directory to ask
+        again = manager(tmp_path)
+        found = again.get("t", 0)
+        assert found is not None
+        assert (found.recovery_point, found.log_start_offset, found.log_end_offset) == (100, 33, 101)
+        again.abandon()
 
 
 def test_two_folders_of_one_log_that_no_move_explains_are_refused(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ Owns the store and the order of commands: one at a time, each planned on what th
 disk, so it runs on a thread of its own and the event loop goes on. A command that began is finished even when who asked for it
 went away.
 
-When the store refuses a plan because someone else wrote, everything is read again and the command is planned anew; when the
+When the store refuses a plan because someone else wrote, everything is read again and the command is planned anew; when it
+refuses it because another controller was elected, the command fails with NOT_CONTROLLER; when the
 store fails, the command fails with UNKNOWN_SERVER_ERROR and everything is read again before the next one, because nobody knows
 whether the write was done.
 """
@@ -18,6 +19,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TypeVar
 from uuid import UUID
 
+from barnabas.cluster import records
 from barnabas.cluster.configs import ResourceChange
 from barnabas.cluster.controller import Controller
 from barnabas.cluster.deletion import DeleteOutcome
@@ -176,6 +178,8 @@ class Administration:
                 except StoreConflict as conflict:
                     logger.info("event=metadata-conflict detail=%r", str(conflict))
                     self._stale = True
+                    if conflict.path == records.CONTROLLER_EPOCH:
+                        raise KafkaError(ErrorCode.NOT_CONTROLLER) from conflict
                     continue
                 await self._apply(self._core.committed(plan))
                 if plan.delta.deleted_topics:

@@ -43,7 +43,7 @@ class _Tail(NamedTuple):
     values: array[int]
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         """Of all entries, those in the file only as well."""
         return self.first + len(self.keys)
 
@@ -63,7 +63,7 @@ class SparseIndex:
         self.has_partial_entry = False  # the file as it was loaded ended within one, which is ignored
 
     def __len__(self) -> int:
-        return self._count if self._tail is None else self._tail.count
+        return self._count if self._tail is None else self._tail.total
 
     @property
     def sealed(self) -> bool:
@@ -130,7 +130,7 @@ class SparseIndex:
         assert tail is not None, "a sealed index does not grow"
         tail.keys.append(key)
         tail.values.append(value)
-        if tail.count - self._written >= WRITTEN_AT_ONCE:
+        if tail.total - self._written >= WRITTEN_AT_ONCE:
             # An append must not fail for its index: the entries stay in memory, and the flush, roll or close that needs them in the
             # file meets the same error where it can be told.
             with suppress(OSError):
@@ -199,7 +199,7 @@ class SparseIndex:
         tail = self._tail
         if tail is None:
             return
-        start, count = self._written, tail.count
+        start, count = self._written, tail.total
         if start == count and not exact:
             return
         fileno = self._files.open(self.path, create=True)
@@ -215,8 +215,8 @@ class SparseIndex:
     def seal(self) -> None:
         """Let go of the memory; everything is in the file."""
         if self._tail is not None:
-            assert self._written == self._tail.count, "written before"
-            self._count, self._tail = self._tail.count, None
+            assert self._written == self._tail.total, "written before"
+            self._count, self._tail = self._tail.total, None
 
     def sync(self) -> None:
         """Block until what was written is on the disk."""

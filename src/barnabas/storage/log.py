@@ -555,8 +555,13 @@ class Log:
         return garbage
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the records at and past `offset`; a batch that holds it goes as a whole."""
+        """Drop the records at and past `offset`; a batch that holds it goes as a whole.
+
+        An epoch that began at the end, and got no records before another leader was chosen, is forgotten as well.
+        """
         if offset >= self.log_end_offset:
+            if self._epochs.epochs.begins_at_or_past(offset):
+                self._epochs.truncate_from_end(offset)
             return
         if offset < self.first_offset:
             self.truncate_fully_and_start_at(offset)

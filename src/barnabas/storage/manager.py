@@ -9,6 +9,8 @@ Rules
   3. A directory that failed (`fail`) is left alone from then on: its logs are out of use, its checkpoints stay as they are, and it is not
      marked clean. The others go on.
   4. A checkpoint is written only by the methods that say so; the caller decides when, and may run them in a thread.
+  5. Checkpoints name partitions that exist: entries of a deleted one are gone before its deletion counts as done, so that a topic made
+     anew under the same name does not begin where the old one was. Hence the lock, which is held from gathering offsets to writing them.
 
 The ids for new names come from `new_id`, so that a simulation can repeat itself.
 """
@@ -22,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
@@ -55,6 +58,8 @@ class Retired(NamedTuple):
     garbage: Garbage
     folder: Path
     target: Path
+    key: TopicPartition
+    home: LogDirectory
 
 
 class FoundLog(NamedTuple):
@@ -91,6 +96,7 @@ class LogManager:
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.interrupted: dict[TopicPartition, LogDirectory] = {}  # moves that were under way when the broker ended
         self._closed = False
+        self._checkpoint_lock = Lock()
         self.directories: list[LogDirectory] = []
         try:
             for path in log_dirs:
@@ -119,33 +125,38 @@ class LogManager:
         Raises:
             CorruptLog, LogDirFailed: as `open_all`.
         """
-        found: dict[TopicPartition, FoundLog] = {}
+        folders = self._find_folders()
+        found = []
         for directory in self.directories:
             recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
             start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
-            count = 0
-            for name in self._files.list_directory(directory.path):
-                key = self._partition_of(directory, name)
-                if key is None or not self._takes_over(key, directory, found.get(key)):
-                    continue
-                count += 1
-                found[key] = FoundLog(
+            here = [key for key, home in folders.items() if home is directory]
+            for key in here:
+                opening = partial(
+                    self._open,
                     key,
                     directory,
-                    partial(
-                        self._open,
-                        key,
-                        directory,
-                        config=config_of(key[0]),
-                        clean_shutdown=directory.was_clean,
-                        recovery_point=recovery_points.get(key, 0),
-                        log_start_offset=start_offsets.get(key, 0),
-                    ),
+                    config=config_of(key[0]),
+                    clean_shutdown=directory.was_clean,
+                    recovery_point=recovery_points.get(key, 0),
+                    log_start_offset=start_offsets.get(key, 0),
                 )
-            log.info(
-                "log directory found path=%s logs=%d clean_shutdown=%s", directory.path, count, directory.was_clean
-            )
-        return list(found.values())
+                found.append(FoundLog(key, directory, opening))
+            directory.keep_only(set(here))
+            log.info("log directory found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean)
+        return found
+
+    def _find_folders(self) -> dict[TopicPartition, LogDirectory]:
+        """Which logs there are, and where; what deletions and moves left half done is done."""
+        folders: dict[TopicPartition, LogDirectory] = {}
+        for directory in self.directories:
+            for name in self._files.list_directory(directory.path):
+                key = self._partition_of(directory, name)
+                if key is None:
+                    continue
+                other = folders.get(key)
+                folders[key] = directory if other is None else self._choose(name, other, directory)
+        return folders
 
     def _drop_copy(self, directory: LogDirectory, path: Path) -> None:
         """A stop or a crash came while a log was copied to `path`: the copy is made anew (`interrupted`)."""
@@ -157,24 +168,26 @@ class LogManager:
         log.info("copy of a log removed, it begins again path=%s", path)
         remove_folder(self._files, path)
 
-    def _takes_over(self, key: TopicPartition, directory: LogDirectory, other: FoundLog | None) -> bool:
-        """Whether the log `key` found in `directory` is the one to be used; `other` was found in another one before.
+    def _choose(self, name: str, one: LogDirectory, other: LogDirectory) -> LogDirectory:
+        """Which of two directories has the log that is to be used; the folder in the other one is removed.
 
         Raises:
-            LogDirFailed: there are two, and no move of the log explains that.
+            LogDirFailed: no move of the log explains that there are two.
         """
-        name = f"{key[0]}-{key[1]}"
-        folder = directory.path / name
-        if other is None:
-            return True
-        rival = other.directory.path / name
-        is_moved, is_rival_moved = self._files.exists(folder / MARKER), self._files.exists(rival / MARKER)
-        if is_moved == is_rival_moved:
-            raise LogDirFailed(str(directory.path), f"{name} lies in {other.directory.path} too")
-        left = rival if is_moved else folder
-        log.info("move of a log finished log=%s removed=%s", name, left)
-        remove_folder(self._files, left)
-        return is_moved
+        moved = [each for each in (one, other) if self._files.exists(each.path / name / MARKER)]
+        if len(moved) != 1:
+            raise LogDirFailed(str(other.path), f"{name} lies in {one.path} too")
+        target = moved[0]
+        source = one if target is other else other
+        # The log may have been put on its new folder a moment ago: what the checkpoints know of it is still with the old one.
+        topic, _, partition = name.rpartition("-")
+        for checkpoint in (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS):
+            known, told = target.read(checkpoint), source.read(checkpoint).get((topic, int(partition)))
+            if told is not None and (topic, int(partition)) not in known:
+                target.write(checkpoint, {**known, (topic, int(partition)): told})
+        log.info("move of a log finished log=%s removed=%s", name, source.path / name)
+        remove_folder(self._files, source.path / name)
+        return target
 
     def adopt(self, found: FoundLog, opened: Log) -> Log:
         """`opened` is one of this broker's logs from now on."""
@@ -294,7 +307,7 @@ class LogManager:
         return LogMove(moved, directory.path, directory.path / self._name_with(moved.directory.name, "future"), self._files)
 
     def swap(self, move: LogMove, directory: LogDirectory) -> Retired:
-        """The log is in `directory` from now on; the old folder keeps its name until `LogMove.leave`.
+        """The log is in `directory` from now on; the old folder keeps its name until `leave`.
 
         Raises:
             OSError: a disk does not work; the log stays where it was.
@@ -302,11 +315,26 @@ class LogManager:
         moved = move.log
         key, old = (moved.topic, moved.partition), moved.directory
         garbage = move.swap()
-        self._counts[self._homes[key].path] -= 1
+        source = self._homes[key]
+        self._counts[source.path] -= 1
         self._counts[directory.path] += 1
         self._homes[key] = directory
         garbage.directory = old.with_name(self._name_with(old.name, "delete"))
-        return Retired(garbage, old, garbage.directory)
+        return Retired(garbage, old, garbage.directory, key, source)
+
+    def leave(self, move: LogMove, retired: Retired) -> Garbage:
+        """Give the old folder up, once nothing of the new one can be lost any more; blocks, runs in a thread.
+
+        Raises:
+            StorageError, OSError: a disk does not work; the next start finishes this.
+        """
+        self._files.sync_directory(move.directory)
+        self.checkpoint_recovery_points()
+        self.checkpoint_log_start_offsets()
+        (garbage,) = self.rename([retired])
+        self._files.sync_directory(retired.folder.parent)
+        self._files.unlink(move.folder / MARKER)
+        return garbage
 
     def _name_with(self, name: str, purpose: str) -> str:
         """The name of a folder that is no log's: Kafka's pattern, cut to what a file system takes."""
@@ -336,7 +364,7 @@ class LogManager:
         home = self._homes.pop((topic, partition))
         self._counts[home.path] -= 1
         target = home.path / self._name_with(doomed.directory.name, "delete")
-        return Retired(doomed.detach_all(), doomed.directory, target)
+        return Retired(doomed.detach_all(), doomed.directory, target, (topic, partition), home)
 
     def rename(self, retired: Sequence[Retired]) -> list[Garbage]:
         """The second half of `delete`, of many logs; it blocks, and runs in a thread where there are many.
@@ -344,27 +372,33 @@ class LogManager:
         Raises:
             LogDirFailed: a folder cannot be renamed.
         """
-        for garbage, folder, target in retired:
+        for garbage, folder, target, _, _ in retired:
             try:
                 self._files.rename(folder, target)
             except OSError as error:
                 raise storage_error(folder.parent, error) from error
             garbage.directory = target
+        with self._checkpoint_lock:
+            for directory in {id(each.home): each.home for each in retired}.values():
+                directory.forget([each.key for each in retired if each.home is directory])
         return [each.garbage for each in retired]
 
     def checkpoint_recovery_points(self) -> None:
-        self._checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points())
+        self._checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
 
     def _recovery_points(self) -> dict[TopicPartition, int]:
         return {key: entry.recovery_point for key, entry in list(self._logs.items())}
 
     def checkpoint_log_start_offsets(self) -> None:
-        self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets())
+        """Every log that does not begin at 0 gets an entry.
+
+        Kafka leaves out those that begin where their first segment does. But a power cut may bring segments back of which only the
+        renaming was lost, and with them records that were deleted for good.
+        """
+        self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
 
     def _start_offsets(self) -> dict[TopicPartition, int]:
-        """Only logs that begin behind their first segment need an entry, as in Kafka."""
-        logs = list(self._logs.items())
-        return {key: entry.log_start_offset for key, entry in logs if entry.log_start_offset > entry.first_offset}
+        return {key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset}
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
         return {
@@ -372,9 +406,14 @@ class LogManager:
         }
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        self._checkpoint(checkpoints.HIGH_WATERMARKS, high_watermarks)
+        with self._checkpoint_lock:
+            self._write_all(checkpoints.HIGH_WATERMARKS, high_watermarks)
 
-    def _checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def _checkpoint(self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
+        with self._checkpoint_lock:
+            self._write_all(name, gather())
+
+    def _write_all(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Write a checkpoint in each directory.
 
         Raises:

@@ -6,7 +6,7 @@ Owns the copy: a folder `<topic>-<partition>.<32 hex digits>-future` in the othe
                copies what the log has more than the copy, and syncs it
     swapping   `swap` copies the few bytes that came meanwhile, renames the folder to the log's name and puts the log on it, all in one
                step of the loop: who reads or writes sees the old files before it and the new ones after it
-    leaving    `leave`, in a thread: the new name is synced, only then does the old folder lose its own
+    leaving    `LogManager.leave`, in a thread: the new name is synced and the checkpoints know of it, then the old folder loses its own
 
 Rules
   1. Only bytes are copied, never records: offsets, batches and indexes are the same in both places.
@@ -257,7 +257,7 @@ class LogMove:
         )
 
     def swap(self) -> Garbage:
-        """Put the log on its new folder; the old one is for `leave`.
+        """Put the log on its new folder; the old one keeps its name.
 
         Raises:
             OSError: one of the disks does not work; the log stays where it was.
@@ -287,19 +287,6 @@ class LogMove:
             data = self._files.read_file(segment.directory / aborted)
             self._files.replace_file(self.folder / aborted, data, sync=False)
         return segment.moved_to(final, index_entries=copied.index_entries, time_index_entries=copied.time_index_entries)
-
-    # Leaving
-
-    def leave(self, old: Path, target: Path) -> None:
-        """The old folder is called `target` from now on, once the new one cannot be lost; blocks, runs in a thread.
-
-        Raises:
-            OSError: a disk does not work; the next start finishes this.
-        """
-        self._files.sync_directory(self.directory)
-        self._files.rename(old, target)
-        self._files.sync_directory(old.parent)
-        self._files.unlink(self.folder / MARKER)
 
     def give_up(self) -> None:
         """Remove the copy; blocks, runs in a thread."""
