@@ -5,18 +5,22 @@ the caller must still judge (timestamps, missing keys), or nothing at all: whate
 to `record.read_record`, which is slow, exact and words the errors. So every shortcut here needs to be right only when it says
 yes.
 
-How it works: `scan_records` walks record by record with single-byte fast paths. When two neighbours have the same size it tries
-a run: records of the same layout have their structural bytes at one stride, so a strided slice of the bytes compares one of them
-for all records of the run in C. Records of one size (metrics, fixed keys, benchmarks) cost about 20 ns each that way instead of
-1,000. Where sizes vary it has `gather` cover a stretch, at a third of the cost of walking; what that does not cover (headers, null
-values) is walked over, and stretches begin small again.
+How it works: where the package's build compiled `walk`, that is all: 10 ns a record. Otherwise `scan_interpreted` walks record by record
+with single-byte fast paths. When two neighbours have the same size it tries a run: records of the same layout have their structural
+bytes at one stride, so a strided slice of the bytes compares one of them for all records of the run in C. Records of one size (metrics,
+fixed keys, benchmarks) cost about 20 ns each that way instead of 1,000. Where sizes vary it has `gather` cover a stretch, at less than
+half the cost of walking; what that does not cover (headers, null values) is walked over, and stretches begin small again.
 
-Ugly: the walk is one long function, as a call for each field would double its cost.
+Ugly: `scan_interpreted` is one long function, as a call for each field would double its cost.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import zlib
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from barnabas.protocol.records.columns import (
     NULL_LENGTH,
@@ -44,6 +48,30 @@ class Scan(NamedTuple):
     has_null_key: bool
 
 
+def compiled_walk() -> Callable[[bytes, int], tuple[int, int, bool] | None] | None:
+    """The machine code made of `walk.py`, if it was made and of the text that is there now."""
+    try:
+        compiled: Any = import_module("barnabas.protocol.records._walk")
+    except ImportError:
+        return None
+    source = Path(__file__).with_name("walk.py").read_bytes()
+    return compiled.walk_records if zlib.crc32(source) == compiled.SOURCE_CHECKSUM else None
+
+
+_walk = compiled_walk()
+
+
+def scan_records(data: bytes | bytearray, count: int) -> Scan | None:
+    """What `count` records that fill `data` hold; None where they do not, or where only the slow way can tell."""
+    if _walk is None:
+        return scan_interpreted(data, count)
+    try:
+        found = _walk(data if type(data) is bytes else bytes(data), count)
+    except IndexError:
+        return None
+    return None if found is None else tuple.__new__(Scan, found)
+
+
 class _Layout(NamedTuple):
     """Where the structural bytes of a record lie, from its first byte on."""
 
@@ -55,8 +83,8 @@ class _Layout(NamedTuple):
     value: int
 
 
-def scan_records(data: bytes | bytearray, count: int) -> Scan | None:  # noqa: C901 (one loop for speed, see above)
-    """What `count` records that fill `data` hold; None where they do not, or where only the slow way can tell."""
+def scan_interpreted(data: bytes | bytearray, count: int) -> Scan | None:  # noqa: C901 (one loop for speed, see above)
+    """As `scan_records`, without machine code."""
     position = index = min_delta = max_delta = last_stride = retry_at = 0
     stretch, gather_at = FIRST_GATHER, UNEQUAL
     has_null_key = False
