@@ -1,0 +1,35 @@
+"""The leader epochs of a partition together with their file, `leader-epoch-checkpoint`.
+
+Rules
+  1. The file is written by `write`, durably, before a recovery point passes records of an epoch that it lacks (a flush of everything
+     does that). Until then memory and the batches themselves have it: a start after a crash assigns the epochs of the batches it reads.
+  2. Changes are the loop's (or the opening thread's); `write` blocks and may run in a thread.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.storage import checkpoints
+from barnabas.storage.files import Files
+from barnabas.storage.leader_epochs import LeaderEpochs
+
+
+class EpochFile:
+    """`epochs`, and the file that holds them in `directory`."""
+
+    __slots__ = ("_directory", "_files", "_written", "epochs")
+
+    def __init__(self, files: Files, directory: Path, epochs: LeaderEpochs, *, is_written: bool) -> None:
+        self._files = files
+        self._directory = directory
+        self._written = epochs.entries if is_written else None
+        self.epochs = epochs
+
+    def write(self) -> None:
+        """Block until the file holds the epochs as they are now; nothing is done where it does."""
+        entries = self.epochs.entries
+        if entries == self._written:
+            return
+        checkpoints.write_leader_epochs(self._files, self._directory / checkpoints.LEADER_EPOCHS, entries)
+        self._written = entries
