@@ -29,6 +29,7 @@ from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.metrics import Metrics, render
+from barnabas.server.moving import Moves
 from barnabas.server.opening import most_open_segments, open_logs
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
@@ -92,6 +93,7 @@ class Broker:
         )
         self._timers = Timers(loop)
         self._hosting = Hosting(self)
+        self.moves = Moves(self)
 
     @property
     def metadata(self) -> MetadataImage:
@@ -136,6 +138,7 @@ class Broker:
         self.controller.start(registration, self._hosting.apply, bump_leader_epochs=not clean)
         self._registered = True
         self._hosting.host_all()
+        self.moves.resume()
         offsets_log = PartitionedLog(self, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
         self.groups = GroupCoordinator(offsets_log, self.config, self.clock, self._prepare_groups)
         await self._load_groups()
@@ -171,6 +174,7 @@ class Broker:
             await self.controller.close()
         for partition in self.partitions:
             partition.close()
+        await self.moves.close()
         if hasattr(self, "log_starts"):
             await self.log_starts.close()
         if hasattr(self, "logs"):

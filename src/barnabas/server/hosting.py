@@ -80,6 +80,8 @@ class Hosting:
         """The folders are renamed before the deletion is answered; their files go when the disk has time."""
         broker = self._broker
         gone = [i for i in instructions if broker.partitions.remove(i.topic, i.partition) is not None]
+        for each in gone:
+            broker.moves.stop(each.topic, each.partition)
         retired = [broker.logs.retire(i.topic, i.partition) for i in gone]
         garbage = await broker.loop.run_in_executor(broker.io_threads, broker.logs.rename, retired)
         broker.loop.run_in_executor(broker.io_threads, remove_all, garbage)

@@ -194,8 +194,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig,
         if header.partition_leader_epoch > epochs.latest:
             epochs.assign(header.partition_leader_epoch, header.base_offset)
         assert segment.size == position + header.size
-    if segment.size < size:
-        segment.files.truncate(segment.fileno, segment.size)
+    segment.give_back()
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
     return size - segment.size
