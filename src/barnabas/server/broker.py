@@ -204,6 +204,16 @@ class Broker:
 
     # --- what handlers ask
 
+    def remove_later(self, garbage: Garbage, delay_ms: float) -> None:
+        """Remove files after `file.delete.delay.ms`; a broker that stops removes them at once."""
+        self.garbage[garbage] = None
+        self.loop.call_later(delay_ms / 1000, self._remove, garbage)
+
+    def _remove(self, garbage: Garbage) -> None:
+        if garbage in self.garbage:  # else the broker has stopped meanwhile, and removed it
+            del self.garbage[garbage]
+            self.loop.run_in_executor(self.io_threads, garbage.remove)
+
     def update_config(self, config: BrokerConfig) -> None:
         """Dynamic settings changed."""
         self.config = config

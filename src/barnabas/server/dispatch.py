@@ -19,7 +19,7 @@ from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.headers import has_flexible_response_header, read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
-from barnabas.server.apis import api_versions, cluster, configs, groups, groups_admin, log_dirs, metadata, offsets, topics
+from barnabas.server.apis import alter_log_dirs, api_versions, cluster, configs, groups, groups_admin, log_dirs, metadata, offsets, topics
 from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
 from barnabas.server.requests import RequestContext
@@ -37,7 +37,7 @@ HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 
 HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
 HANDLERS: dict[int, Handler] = {}
-for _family in (api_versions, cluster, configs, groups, groups_admin, log_dirs, metadata, offsets, topics):
+for _family in (alter_log_dirs, api_versions, cluster, configs, groups, groups_admin, log_dirs, metadata, offsets, topics):
     HANDLERS.update(_family.HANDLERS)
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
 _TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED}  # first and last version

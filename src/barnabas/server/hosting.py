@@ -82,6 +82,7 @@ class Hosting:
         gone = [i for i in instructions if broker.partitions.remove(i.topic, i.partition) is not None]
         for each in gone:
             broker.moves.stop(each.topic, each.partition)
+            await broker.moves.settle(each.topic, each.partition)
         retired = [broker.logs.retire(i.topic, i.partition) for i in gone]
         garbage = await broker.loop.run_in_executor(broker.io_threads, broker.logs.rename, retired)
         broker.loop.run_in_executor(broker.io_threads, remove_all, garbage)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.server.broker import Broker
-    from barnabas.storage.garbage import Garbage
 
 IDLE_CHECK_MS = 1_000
 GARBAGE_CHECK_MS = 5_000
@@ -65,14 +64,7 @@ def _remove_garbage(broker: Broker) -> None:
     """Segments that are no longer part of a log go after `file.delete.delay.ms`; a broker that stops removes them at once."""
     for partition in broker.partitions:
         for garbage in partition.log.take_garbage():
-            broker.garbage[garbage] = None
-            broker.loop.call_later(partition.log.config.file_delete_delay_ms / 1000, _remove, broker, garbage)
-
-
-def _remove(broker: Broker, garbage: Garbage) -> None:
-    if garbage in broker.garbage:  # else the broker has stopped meanwhile, and removed it
-        del broker.garbage[garbage]
-        broker.loop.run_in_executor(broker.io_threads, garbage.remove)
+            broker.remove_later(garbage, partition.log.config.file_delete_delay_ms)
 
 
 async def _checkpoint_high_watermarks(broker: Broker) -> None:

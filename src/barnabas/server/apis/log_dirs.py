@@ -38,6 +38,15 @@ def _sizes(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, dict[st
                 directory = os.path.abspath(Path(log.directory).parent)
                 size = DescribeLogDirsPartition(partition_index=partition, partition_size=log.size_bytes)
                 result.setdefault(directory, {}).setdefault(name, []).append(size)
+            copy = broker.moves.of(name, partition)
+            if copy is not None:
+                future = DescribeLogDirsPartition(
+                    partition_index=partition,
+                    partition_size=copy.size_bytes,
+                    offset_lag=max(0, copy.log.log_end_offset - copy.end_offset),
+                    is_future_key=True,
+                )
+                result.setdefault(os.path.abspath(copy.directory), {}).setdefault(name, []).append(future)
     return result
 
 

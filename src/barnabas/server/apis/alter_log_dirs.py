@@ -1,0 +1,57 @@
+"""AlterReplicaLogDirs: which log directory of this broker a partition is to lie in (KIP-113)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+
+def handle_alter_replica_log_dirs(
+    broker: Broker, _context: RequestContext, request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
+    """AlterReplicaLogDirs (api 34): the answer says what was begun; DescribeLogDirs tells how far it is."""
+    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for wanted in request.dirs:
+        for topic in wanted.topics:
+            for partition in topic.partitions:
+                code = _alter(broker, topic.name, partition, wanted.path)
+                answer = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code)
+                results.setdefault(topic.name, []).append(answer)
+    return AlterReplicaLogDirsResponse(
+        results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions) for name, partitions in results.items()]
+    )
+
+
+def _alter(broker: Broker, topic: str, partition: int, path: str) -> int:
+    logs = broker.logs
+    directory = logs.directory_at(path)
+    if directory is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if directory.failure is not None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    if logs.get(topic, partition) is None or broker.partitions.get(topic, partition) is None:
+        logs.prefer(topic, partition, directory)
+        known = broker.metadata.topics.get(topic)
+        is_elsewhere = known is not None and 0 <= partition < len(known.partitions)
+        return ErrorCode.REPLICA_NOT_AVAILABLE if is_elsewhere else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if logs.directory_of(topic, partition).failure is not None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    try:
+        broker.moves.start(topic, partition, directory)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+HANDLERS = {34: handle_alter_replica_log_dirs}
