@@ -119,7 +119,7 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
     except (KafkaError, StorageError):
         return False  # an append that fails has changed nothing; the general way finds the same and words it
     broker.metrics.bytes_in += len(records)
-    if known.acks == ACKS_ALL and not partition.is_committed(result.last_offset):
+    if result.last_offset >= partition.high_watermark:
         answer = PartitionAnswer(partition.index, 0, result.first_offset, result.log_append_time_ms, result.log_start_offset)
         waiting = [(partition, result.last_offset)]
         answers = [(known.key, [answer])]
