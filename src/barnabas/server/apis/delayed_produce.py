@@ -68,4 +68,5 @@ class DelayedProduce:
 
     def _answer(self) -> None:
         self._timer.cancel()
-        self._connection.complete(self._place, [write_produce_answer(self._version, self._correlation_id, self._answers)])
+        answer = write_produce_answer(self._version, self._correlation_id, self._answers)
+        self._connection.complete(self._place, [answer], among_many=True)
