@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TypeVar
 from uuid import UUID
 
@@ -48,6 +48,7 @@ class Administration:
         new_id: a random id that no topic has.
         cluster_id: the name of the cluster, should it have none yet.
         alone: no other broker can ever join.
+        thread: where commits wait for the disk, one at a time; closed by `close`.
     """
 
     def __init__(
@@ -58,13 +59,14 @@ class Administration:
         new_id: Callable[[], UUID],
         cluster_id: str,
         alone: bool = True,
+        thread: Executor | None = None,
     ) -> None:
         self._store = store
         self._core = Controller(static, store.list("/"), new_id=new_id, alone=alone)
         self._commit_now(self._core.set_cluster_id(cluster_id))
         self._apply: Apply = _ignore
         self._turn = asyncio.Lock()
-        self._thread = ThreadPoolExecutor(1, "barnabas-metadata")
+        self._thread = thread or ThreadPoolExecutor(1, "barnabas-metadata")
         self._running: set[asyncio.Task[object]] = set()
         self._stale = False
         self._producer_ids = range(0)

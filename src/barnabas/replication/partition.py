@@ -100,7 +100,7 @@ class Partition:
         self.high_watermark = log.durable_end if flushes is not None and self._is_held_back else log.log_end_offset
         if flushes is not None:
             self._plan_flushing()
-        self._fetch_waiters: set[FetchWaiter] = set()
+        self._fetch_waiters: dict[FetchWaiter, None] = {}  # in the order in which they came
         self._commit_waiters: list[tuple[int, Callable[[KafkaError | None], None]]] = []
 
     def append_as_leader(
@@ -176,10 +176,10 @@ class Partition:
         return self.log.end_offset_for_epoch(leader_epoch)
 
     def add_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        self._fetch_waiters.add(waiter)
+        self._fetch_waiters[waiter] = None
 
     def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        self._fetch_waiters.discard(waiter)
+        self._fetch_waiters.pop(waiter, None)
 
     def close(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
         """This broker no longer has the partition: whoever waits is told."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ class PartitionedLog:
             region = found.read(offset, READ_BYTES, minimum_one=True)
             if region is None:
                 return
-            data = os.pread(region.fileno, region.size, region.position)
+            data = self._broker.files.pread(region.fileno, region.size, region.position)
             for position, header in split_batches(data, allow_partial=True):
                 for record in iterate_records(data, position):
                     if record.offset >= offset:

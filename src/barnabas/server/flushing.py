@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from pathlib import Path
 
 from barnabas.errors import StorageError
@@ -46,13 +46,20 @@ class Flushing:
 
     Args:
         on_error: told of what the disk refused, on the loop.
+        threads: FLUSH_THREADS of them; closed by `close`.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, metrics: Metrics, on_error: Callable[[StorageError], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        metrics: Metrics,
+        on_error: Callable[[StorageError], None],
+        threads: Executor,
+    ) -> None:
         self._loop = loop
         self._metrics = metrics
         self._on_error = on_error
-        self._threads = ThreadPoolExecutor(FLUSH_THREADS, thread_name_prefix="barnabas-flush")
+        self._threads = threads
         self._disks: dict[Path, _Disk] = {}
         self._timers: dict[Partition, asyncio.TimerHandle] = {}
         self._idle: list[asyncio.Future[None]] = []
