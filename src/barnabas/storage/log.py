@@ -581,7 +581,9 @@ class Log:
         self._epochs.epochs.truncate_from_end(end)
         for segment in self._segments:
             aborted_of(segment).truncate(end)
-        self._producers = load_producers(self._files, self.directory, list(self._segments), snapshot_offsets(self._files, self.directory))
+        self._producers = load_producers(
+            self._files, self.directory, list(self._segments), snapshot_offsets(self._files, self.directory)
+        )
 
     # Keeping
 
