@@ -52,12 +52,19 @@ async def _flush(broker: Broker) -> None:
 
 async def _apply_retention(broker: Broker) -> None:
     """Let go of the segments that `retention.ms` and `retention.bytes` no longer keep, a few logs in each turn of the loop."""
+    shortened = []
     for count, partition in enumerate(list(broker.partitions)):
         now_ms = broker.clock.now_ms()
         partition.log.maybe_roll(now_ms)
-        partition.log.delete_retained(now_ms)
+        if partition.log.apply_retention(now_ms):
+            shortened.append(partition)
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
+    if shortened:
+        await _in_thread(broker, broker.logs.checkpoint_log_start_offsets)
+    for partition in shortened:
+        if not partition.closed:
+            partition.log.detach_below_start()
 
 
 def _remove_garbage(broker: Broker) -> None:

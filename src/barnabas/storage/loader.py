@@ -88,7 +88,10 @@ def load_log(
     names = _without_leftovers(files, directory)
     bases = [int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)]
     epochs = LeaderEpochs(checkpoints.read_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS))
-    segments = [Segment.existing(files, directory, base, now_ms) for base in bases]
+    doomed = [base for base, following in pairwise(bases) if following <= log_start_offset]
+    for base in doomed:  # their removal had begun, or was to
+        remove_segment_files(files, Segment(files, directory, base, now_ms))
+    segments = [Segment.existing(files, directory, base, now_ms) for base in bases[len(doomed) :]]
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     if segments:

@@ -236,6 +236,9 @@ class LogManager:
             except OSError as error:
                 raise storage_error(folder.parent, error) from error
             garbage.directory = target
+        # A log that gets the same name must not meet the former one's offsets after a crash.
+        self.checkpoint_recovery_points()
+        self.checkpoint_log_start_offsets()
         return [each.garbage for each in retired]
 
     def checkpoint_recovery_points(self) -> None:
@@ -248,9 +251,8 @@ class LogManager:
         self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets())
 
     def _start_offsets(self) -> dict[TopicPartition, int]:
-        """Only logs that begin behind their first segment need an entry, as in Kafka."""
-        logs = list(self._logs.items())
-        return {key: entry.log_start_offset for key, entry in logs if entry.log_start_offset > entry.first_offset}
+        """Also of logs that begin with their first segment: the removal of those before it may not be durable yet."""
+        return {key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset}
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
         return {
