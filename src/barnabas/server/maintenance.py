@@ -61,7 +61,7 @@ async def _apply_retention(broker: Broker) -> None:
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
     if shortened:
-        await _in_thread(broker, broker.logs.checkpoint_log_start_offsets)
+        await _in_thread(broker, lambda: broker.logs.prepare_removal([partition.log for partition in shortened]))
     for partition in shortened:
         if not partition.closed:
             partition.log.detach_below_start()
