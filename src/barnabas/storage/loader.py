@@ -12,7 +12,9 @@ Owns what is believed of the files and what is checked.
 
 Rules
   1. Nothing at or below the recovery point is dropped because of what lies behind it.
-  2. The producers' state is that of the newest good snapshot plus the batches behind it.
+  2. What is dropped is gone for good before anything is appended: else the next loss of power could bring it back beside records that
+     have its offsets.
+  3. The producers' state is that of the newest good snapshot plus the batches behind it.
 """
 
 from __future__ import annotations
@@ -146,6 +148,7 @@ def _recover(segments: list[Segment], epochs: LeaderEpochs, config: TopicConfig,
             _report(segment, dropped, later)
             for lost in later:
                 remove_segment_files(segment.files, lost)
+            segment.files.sync_directory(segment.directory)
             return segments[: number + 1]
         if segment is not last:
             segment.seal()
@@ -193,6 +196,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig,
         assert segment.size == position + header.size
     if segment.size < size:
         segment.files.truncate(segment.fileno, segment.size)
+        segment.files.sync(segment.fileno)
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
     return size - segment.size
