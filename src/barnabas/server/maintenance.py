@@ -70,25 +70,44 @@ async def _flush(broker: Broker) -> None:
 
 async def _apply_retention(broker: Broker) -> None:
     """Let go of the segments that `retention.ms` and `retention.bytes` no longer keep, a few logs in each turn of the loop."""
+    shortened = []
     for count, partition in enumerate(list(broker.partitions)):
-        _retain(broker, partition)
+        if _retain(broker, partition):
+            shortened.append(partition)
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
+    if not shortened or not await broker.faults.guard(
+        lambda: broker.logs.prepare_removal([partition.log for partition in shortened])
+    ):
+        return
+    for partition in shortened:
+        if not partition.closed:
+            _detach(broker, partition)
 
 
-def _retain(broker: Broker, partition: Partition) -> None:
-    """One partition; where the disk refuses a roll, old segments go all the same."""
-    now_ms = broker.clock.now_ms()
+def _retain(broker: Broker, partition: Partition) -> bool:
+    """Move one partition's start; whether segments lie below it. Where the disk refuses a roll, old segments go all the same."""
+    now_ms, start = broker.clock.now_ms(), partition.log.log_start_offset
+    count = 0
     try:
         try:
             partition.log.maybe_roll(now_ms)
         finally:
-            if partition.log.delete_retained(now_ms):
-                partition.tell_log_start()
+            count = partition.log.apply_retention(now_ms)
     except StorageError as error:
         broker.faults.report(error)
     except OSError as error:
         broker.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
+    if partition.log.log_start_offset > start:
+        partition.tell_log_start()
+    return count > 0
+
+
+def _detach(broker: Broker, partition: Partition) -> None:
+    try:
+        partition.log.detach_below_start()
+    except StorageError as error:
+        broker.faults.report(error)
 
 
 def _remove_garbage(broker: Broker) -> None:

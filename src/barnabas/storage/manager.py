@@ -262,6 +262,19 @@ class LogManager:
         """
         self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
 
+    def prepare_removal(self, shortened: Iterable[Log]) -> None:
+        """Make durable what tells after a crash that nothing is missing when the first segments of these logs are gone: where the logs
+        begin, and the names of the segments that stay. Blocks; in a thread.
+        """
+        for log_ in shortened:
+            try:
+                self._files.sync_directory(log_.directory)
+            except FileNotFoundError:
+                continue  # deleted meanwhile
+            except OSError as error:
+                raise storage_error(log_.directory.parent, error) from error
+        self.checkpoint_log_start_offsets()
+
     def _start_offsets(self) -> dict[TopicPartition, int]:
         return {key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset}
 
