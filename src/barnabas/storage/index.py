@@ -23,6 +23,7 @@ import struct
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from barnabas.storage.files import Files, sync_file, write_all
@@ -78,7 +79,10 @@ class SparseIndex:
         self._keys.append(key)
         self._values.append(value)
         if len(self._keys) - self._written >= WRITTEN_AT_ONCE:
-            self.write()
+            # An append must not fail for its index: the entries stay in memory, and the flush, roll or close that needs them in the
+            # file meets the same error where it can be told.
+            with suppress(OSError):
+                self.write()
 
     def last(self) -> tuple[int, int] | None:
         count = len(self)
@@ -142,14 +146,13 @@ class SparseIndex:
         self._written = max(self._written, count)
 
     def seal(self) -> None:
-        """Write everything and let go of the memory."""
+        """Let go of the memory; everything is in the file."""
         if self._keys is not None:
-            self.write(exact=True)
+            assert self._written == len(self._keys), "written before"
             self._count, self._keys, self._values = len(self._keys), None, array("q")
 
     def sync(self) -> None:
-        """Write and block until it is on the disk."""
-        self.write()
+        """Block until what was written is on the disk."""
         if self._files.exists(self.path):
             sync_file(self._files, self.path)
 

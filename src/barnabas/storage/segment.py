@@ -67,6 +67,7 @@ class Segment:
         "next_offset",
         "offset_of_max_timestamp",
         "path",
+        "pins",
         "size",
         "synced",
         "time_index",
@@ -87,6 +88,7 @@ class Segment:
         self.first_timestamp: int | None = None  # of the first batch, once known; time to roll counts from it
         self.bytes_since_index_entry = 0
         self.synced = False  # whether its name is known to be durable
+        self.pins = 0  # flushes under way, which use the descriptor: it must not be closed to save descriptors
         self._fileno: int | None = None
         self._recent_last: array[int] = array("q")  # last offsets of the last batches
         self._recent_positions: array[int] = array("q")
@@ -259,20 +261,29 @@ class Segment:
         return self.first_timestamp
 
     def seal(self) -> None:
-        """The segment no longer grows."""
+        """The segment no longer grows. Where the disk has no room for the indexes it stays as it is."""
         self.add_time_entry()
+        self.write_indexes(exact=True)
         self.index.seal()
         self.time_index.seal()
         self._recent_last, self._recent_positions = array("q"), array("q")
 
-    def sync(self) -> None:
-        """Block until everything written so far is on the disk; runs in a thread while the loop appends."""
+    def write_indexes(self, *, exact: bool = False) -> None:
+        """Put what the indexes gained into their files, where they are still in memory."""
+        self.index.write(exact=exact)
+        self.time_index.write(exact=exact)
+
+    def sync_records(self) -> None:
+        """Block until the records written so far are on the disk; runs in a thread while the loop appends."""
         sync_file(self.files, self.path, self._fileno)
-        self.index.sync()
-        self.time_index.sync()
         if not self.synced:
             self.files.sync_directory(self.directory)
             self.synced = True
+
+    def sync_indexes(self) -> None:
+        """Block until the indexes are on the disk as they were last written."""
+        self.index.sync()
+        self.time_index.sync()
 
     def close(self) -> None:
         if self._fileno is not None:
