@@ -13,7 +13,7 @@ Rules
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from uuid import UUID
 
@@ -89,21 +89,18 @@ class LogDirectory:
         except OSError as error:
             raise storage_error(self.path, error) from error
 
-    def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """Take the entries of `partitions` out of every checkpoint; blocks only where there were some."""
-        gone = set(partitions)
-        self._filter(lambda key: key not in gone)
+    def partitions_named(self) -> set[TopicPartition]:
+        """The partitions that any checkpoint has an entry of."""
+        return {key for name in checkpoints.OFFSET_CHECKPOINTS for key in self.read(name)}
 
-    def keep_only(self, partitions: Container[TopicPartition]) -> None:
-        """Take all other entries out of every checkpoint."""
-        self._filter(partitions.__contains__)
-
-    def _filter(self, is_kept: Callable[[TopicPartition], bool]) -> None:
+    def forget(self, partitions: Set[TopicPartition]) -> None:
+        """Take the entries of `partitions` out of every checkpoint; writes only where there are some."""
+        if not partitions:
+            return
         for name in checkpoints.OFFSET_CHECKPOINTS:
             offsets = self.read(name)
-            kept = {key: offset for key, offset in offsets.items() if is_kept(key)}
-            if len(kept) < len(offsets):
-                self.write(name, kept)
+            if not partitions.isdisjoint(offsets):
+                self.write(name, {key: offset for key, offset in offsets.items() if key not in partitions})
 
     def mark_clean(self) -> None:
         text = json.dumps({"version": 0, "brokerEpoch": NO_BROKER_EPOCH}, separators=(",", ":"))
