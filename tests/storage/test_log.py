@@ -12,8 +12,8 @@ import pytest
 from barnabas.config.topic import HOUR_MS, TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import build_batch, iterate_records, read_header
-from barnabas.storage.index import OFFSET_ENTRY, SparseIndex
 from barnabas.storage.files import OsFiles
+from barnabas.storage.index import OFFSET_ENTRY, SparseIndex
 from barnabas.storage.leader_epochs import LeaderEpochs
 from barnabas.storage.segment import RESERVED_BYTES
 from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all
