@@ -29,6 +29,7 @@ VERSION = "0"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS)
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
@@ -52,8 +53,7 @@ def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
 
 
 def write_leader_epochs(files: Files, path: Path, entries: list[tuple[int, int]]) -> None:
-    """Written when an epoch begins, on the append path, so without waiting for the disk."""
-    _write_lines(files, path, (f"{epoch} {offset}" for epoch, offset in entries), len(entries), sync=False)
+    _write_lines(files, path, (f"{epoch} {offset}" for epoch, offset in entries), len(entries))
 
 
 def read_leader_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
@@ -67,7 +67,7 @@ def read_leader_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
 
 
 def write_partition_metadata(files: Files, path: Path, topic_id: UUID) -> None:
-    files.replace_file(path, f"version: {VERSION}\ntopic_id: {encode_uuid(topic_id)}".encode(), sync=False)
+    files.replace_file(path, f"version: {VERSION}\ntopic_id: {encode_uuid(topic_id)}".encode())
 
 
 def read_partition_metadata(files: Files, path: Path) -> UUID | None:
@@ -106,9 +106,9 @@ def decode_uuid(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
 
 
-def _write_lines(files: Files, path: Path, lines: Iterable[str], count: int, *, sync: bool = True) -> None:
+def _write_lines(files: Files, path: Path, lines: Iterable[str], count: int) -> None:
     text = "\n".join([VERSION, str(count), *lines]) + "\n"
-    files.replace_file(path, text.encode(), sync=sync)
+    files.replace_file(path, text.encode())
 
 
 def _read_lines(files: Files, path: Path) -> list[str]:

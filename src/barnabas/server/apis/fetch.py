@@ -196,9 +196,10 @@ class _Fetch:
         except KafkaError as error:
             return _failed(wanted.index, error.code)
         except StorageError as error:
-            log.error(
-                "read failed topic=%s partition=%d offset=%d error=%s", wanted.topic, wanted.index, wanted.fetch_offset, error
-            )
+            self._broker.faults.report(error)
+            return _failed(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
+        except OSError as error:
+            self._broker.faults.report_read(str(partition.log.directory), wanted.fetch_offset, error)
             return _failed(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
         self._partitions.append(partition)
         return FetchedData(
@@ -225,15 +226,16 @@ class _Fetch:
     # --- answering
 
     def _finish(self, found: list[Found]) -> None:
-        if all(data.records is None or page_cache.is_resident(cast(Region, data.records)) for _, data in found):
+        files = self._broker.files
+        if all(data.records is None or page_cache.is_resident(files, cast(Region, data.records)) for _, data in found):
             self._answer(found)
             return
         if self._answer_place is None:
             self._answer_place = self._connection.expect_answer()
-        held = [HeldRegion(cast(Region, data.records)) if data.records is not None else None for _, data in found]
+        held = [HeldRegion(cast(Region, data.records), files) if data.records is not None else None for _, data in found]
         found = [(wanted, data._replace(records=region)) for (wanted, data), region in zip(found, held, strict=True)]
         regions = [region for region in held if region is not None]
-        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, regions)
+        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, files, regions)
         future.add_done_callback(lambda done: self._after_load(found, done.exception()))
 
     def _after_load(self, found: list[Found], error: BaseException | None) -> None:
