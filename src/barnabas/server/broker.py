@@ -27,6 +27,7 @@ from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.faults import StorageFaults
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.flushing import FLUSH_THREADS, Flushing
+from barnabas.server.grouped import GroupedJob
 from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
@@ -35,6 +36,7 @@ from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
 from barnabas.storage.directory import read_cluster_id
+from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.manager import LogManager
 
 log = logging.getLogger(__name__)
@@ -75,6 +77,7 @@ class Broker:
             limits.FETCH_SESSION_EVICTION_MS,
             self.surroundings.new_session_id,
         )
+        self.garbage: dict[Garbage, None] = {}  # segments that wait for `file.delete.delay.ms`
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
         self.ready = False
@@ -124,6 +127,7 @@ class Broker:
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             new_id=new_id,
         )
+        self.log_starts = GroupedJob(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
         self.store = self.surroundings.open_store(directories[0])
         thread = self.surroundings.make_executor(1, "barnabas-metadata")
         self.controller = Administration(self.store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
@@ -174,10 +178,15 @@ class Broker:
         for partition in self.partitions:
             partition.close()
         await self.flushing.close()
+        if hasattr(self, "log_starts"):
+            await self.log_starts.close()
         if hasattr(self, "logs"):
             # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
             end = self.logs.close if self._registered else self.logs.abandon
             await self.loop.run_in_executor(self.io_threads, end)
+            garbage = list(self.garbage)
+            self.garbage.clear()
+            await self.loop.run_in_executor(self.io_threads, remove_all, garbage)
         await self.loop.run_in_executor(None, self.io_threads.shutdown)
 
     # --- Dispatcher

@@ -17,13 +17,13 @@ from barnabas.errors import StorageError
 from barnabas.replication.offline import OfflinePartition
 from barnabas.replication.partition import Partition
 from barnabas.server.faults import report_later
+from barnabas.storage.garbage import remove_all
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from barnabas.config.topic import TopicConfig
     from barnabas.server.broker import Broker
-    from barnabas.storage.garbage import Garbage
     from barnabas.storage.log import Log
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class Hosting:
         except StorageError as error:  # the topic is gone from the metadata; its folders are removed at the next start
             broker.faults.report(error)
             return
-        report_later(broker, broker.loop.run_in_executor(broker.io_threads, _remove_all, garbage))
+        report_later(broker, broker.loop.run_in_executor(broker.io_threads, remove_all, garbage))
 
     async def _create(self, instructions: list[CreateLog]) -> None:
         broker = self._broker
@@ -167,8 +167,3 @@ class Hosting:
         except StorageError as error:
             self._broker.faults.report(error)
             return None
-
-
-def _remove_all(garbage: Sequence[Garbage]) -> None:
-    for each in garbage:
-        each.remove()

@@ -32,7 +32,7 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(config.log_flush_offset_checkpoint_interval_ms, lambda: _flush(broker), "recovery-points")
     timers.every(
         config.log_flush_start_offset_checkpoint_interval_ms,
-        lambda: _checkpoint(broker, broker.logs.checkpoint_log_start_offsets),
+        lambda: _checkpoint_log_starts(broker),
         "starts",
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
@@ -43,6 +43,13 @@ def schedule(broker: Broker, timers: Timers) -> None:
 
 async def _checkpoint(broker: Broker, write: Callable[[], None]) -> None:
     await broker.faults.guard(write)
+
+
+async def _checkpoint_log_starts(broker: Broker) -> None:
+    try:
+        await broker.log_starts.done()
+    except StorageError as error:
+        broker.faults.report(error)
 
 
 async def _flush(broker: Broker) -> None:
@@ -76,7 +83,8 @@ def _retain(broker: Broker, partition: Partition) -> None:
         try:
             partition.log.maybe_roll(now_ms)
         finally:
-            partition.log.delete_retained(now_ms)
+            if partition.log.delete_retained(now_ms):
+                partition.tell_log_start()
     except StorageError as error:
         broker.faults.report(error)
     except OSError as error:
@@ -87,11 +95,14 @@ def _remove_garbage(broker: Broker) -> None:
     """Segments that are no longer part of a log go after `file.delete.delay.ms`; a broker that stops removes them at once."""
     for partition in broker.partitions:
         for garbage in partition.log.take_garbage():
+            broker.garbage[garbage] = None
             broker.loop.call_later(partition.log.config.file_delete_delay_ms / 1000, _remove, broker, garbage)
 
 
 def _remove(broker: Broker, garbage: Garbage) -> None:
-    report_later(broker, broker.loop.run_in_executor(broker.io_threads, garbage.remove))
+    if garbage in broker.garbage:  # else the broker has stopped meanwhile, and removed it
+        del broker.garbage[garbage]
+        report_later(broker, broker.loop.run_in_executor(broker.io_threads, garbage.remove))
 
 
 async def _checkpoint_high_watermarks(broker: Broker) -> None:

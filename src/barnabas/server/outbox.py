@@ -164,7 +164,9 @@ class Outbox:
             self._items.popleft()
 
     def _send_file(self, region: Region) -> None:
-        sent = os.sendfile(self._descriptor, region.fileno, region.position, region.size)
+        self._region_sent(region, os.sendfile(self._descriptor, region.fileno, region.position, region.size))
+
+    def _region_sent(self, region: Region, sent: int) -> None:
         if sent == 0:
             raise OSError(f"a file region of {region.size} bytes ends before its end")
         self.waiting_bytes -= sent

@@ -29,6 +29,7 @@ VERSION = "0"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS)
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
@@ -66,7 +67,7 @@ def read_leader_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
 
 
 def write_partition_metadata(files: Files, path: Path, topic_id: UUID) -> None:
-    files.replace_file(path, f"version: {VERSION}\ntopic_id: {encode_uuid(topic_id)}".encode(), sync=False)
+    files.replace_file(path, f"version: {VERSION}\ntopic_id: {encode_uuid(topic_id)}".encode())
 
 
 def read_partition_metadata(files: Files, path: Path) -> UUID | None:

@@ -6,7 +6,7 @@ Owns what is believed of the files and what is checked.
                              the last segment are looked at (4 kB or one batch), to learn where the log ends
     after a crash            up to the recovery point everything was on the disk. From the last index entry before it, every
                              batch is read and its CRC checked; the log ends before the first that is not whole. What follows is
-                             cut off, segments behind it are removed, indexes are written anew, and a warning says how much was
+                             cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning says how much was
                              dropped
     in both cases            a segment without indexes gets new ones; one with indexes that cannot be, when they are first used
 
@@ -146,7 +146,7 @@ def _recover(
             continue
         following = segment.next_offset
         dropped = recover_segment(segment, epochs, config, segment.base_offset if trusted is None else trusted)
-        if dropped:
+        if dropped or (segment is not last and _ends_early(segment, following, config, recovery_point)):
             later = segments[number + 1 :]
             _report(segment, dropped, later)
             for lost in later:
@@ -157,6 +157,15 @@ def _recover(
             segment.close()
             segment.next_offset = following
     return segments
+
+
+def _ends_early(segment: Segment, following: int, config: TopicConfig, recovery_point: int | None) -> bool:
+    """Whether the power took the segment's tail without a trace, so that what follows (which was written later) would leave a hole.
+
+    Only compaction makes holes, and only below the recovery point.
+    """
+    is_hole = segment.next_offset < following and "compact" not in config.cleanup_policy
+    return is_hole and recovery_point is not None and following > recovery_point
 
 
 def _activate(segment: Segment) -> bool:
@@ -183,8 +192,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig,
         if header.partition_leader_epoch > epochs.latest:
             epochs.assign(header.partition_leader_epoch, header.base_offset)
         assert segment.size == position + header.size
-    if segment.size < size:
-        segment.files.truncate(segment.fileno, segment.size)
+    segment.give_back()
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
     return size - segment.size

@@ -14,10 +14,10 @@ from threading import Lock
 
 from barnabas.storage.files import Buffer, OsFiles
 
-WRITES = frozenset({"pwrite", "pwritev", "truncate", "replace_file", "create", "make_directory", "rename", "unlink"})
+WRITES = frozenset({"pwrite", "pwritev", "truncate", "replace_file", "create", "make_directory", "rename", "reserve", "unlink"})
 SYNCS = frozenset({"sync", "sync_directory"})
 READS = frozenset({"pread", "read_file"})
-TAKING_ROOM = frozenset({"pwrite", "pwritev", "replace_file", "create", "make_directory"})
+TAKING_ROOM = frozenset({"pwrite", "pwritev", "replace_file", "create", "make_directory", "reserve"})
 
 
 class FailingFiles(OsFiles):
@@ -77,6 +77,10 @@ class FailingFiles(OsFiles):
     def pread(self, fileno: int, size: int, position: int, /) -> bytes:
         self._check("pread", self._paths.get(fileno))
         return os.pread(fileno, size, position)
+
+    def reserve(self, fileno: int, position: int, size: int, /) -> None:
+        self._check("reserve", self._paths.get(fileno))
+        super().reserve(fileno, position, size)
 
     def truncate(self, fileno: int, size: int, /) -> None:
         self._check("truncate", self._paths.get(fileno))
