@@ -66,6 +66,7 @@ __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "Prod
 log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
+NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
@@ -260,6 +261,8 @@ class Log:
                 whole = PLACE.pack(*place) + bytes(data[PLACE.size :])
                 write_all(self._files, segment.fileno, memoryview(whole)[written:], segment.size + written)
         except OSError as error:
+            if not memoryview(data).readonly:  # as the producer sent it: whoever words the refusal looks at it again
+                PLACE.pack_into(data, 0, 0, place[1], NO_LEADER_EPOCH)
             raise self._write_failed(error) from error
 
     def _write_failed(self, error: OSError) -> StorageError:
