@@ -87,6 +87,7 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
         loop.add_signal_handler(number, stopping.set)
     broker = Broker(config, loop)
     gc.disable()  # start-up makes much and drops little
+    broker.failure.add_done_callback(lambda _: stopping.set())
     try:
         await broker.start(metrics_address)
         # What start-up made stays for ever; the collector need not walk it again on every full pass.
@@ -96,6 +97,8 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
         print(_ready_line(broker), flush=True)
         await stopping.wait()
         log.info("stopping broker=%d", config.broker_id)
+        if broker.failure.done():
+            raise broker.failure.result()
     finally:
         await broker.stop()
     return EXIT_OK

@@ -199,7 +199,7 @@ class Moves:
     async def _hold_back(self, size: int, moving: _Moving) -> None:
         """Wait until the rate of all moves is what it may be."""
         now_ms = self._broker.clock.monotonic_ms()
-        rate = self._broker.config.replica_alter_log_dirs_io_max_bytes_per_second
+        rate = max(1, self._broker.config.replica_alter_log_dirs_io_max_bytes_per_second)
         self._free_at_ms = max(self._free_at_ms, now_ms) + size * 1000 / rate
         if self._free_at_ms - now_ms >= 1:
             try:

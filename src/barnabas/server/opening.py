@@ -12,11 +12,13 @@ import resource
 from typing import TYPE_CHECKING
 
 from barnabas import limits
+from barnabas.errors import LogDirFailed
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from barnabas.server.broker import Broker
+    from barnabas.storage.log import Log
     from barnabas.storage.manager import FoundLog
 
 log = logging.getLogger(__name__)
@@ -62,22 +64,28 @@ class _Opening:
             piece = found[start : start + OPENED_AT_ONCE]
             futures = [self._broker.loop.run_in_executor(self._executor, each.open) for each in piece]
             try:
-                for each, future in zip(piece, futures, strict=True):
-                    self._count((await future).size_bytes)
-                for each, future in zip(piece, futures, strict=True):
-                    self._broker.logs.adopt(each, future.result())
-            except BaseException:
+                for future in futures:
+                    await asyncio.wait([future])
+                    self._count(future)
+            finally:  # where the start is given up, what is open already must be known, to be closed
                 for future in futures:
                     future.cancel()
                 await asyncio.gather(*futures, return_exceptions=True)
-                for each, future in zip(piece, futures, strict=True):
-                    if not future.cancelled() and future.exception() is None:
-                        self._broker.logs.adopt(each, future.result())  # so that it is closed with the others
-                raise
+                opened = [(each, future) for each, future in zip(piece, futures, strict=True) if not future.cancelled()]
+                for each, future in opened:
+                    if future.exception() is None:
+                        self._broker.logs.adopt(each, future.result())
+            for each, future in opened:
+                error = future.exception()
+                if isinstance(error, (LogDirFailed, OSError)):
+                    self._broker.logs.not_opened(each, error)
+                elif error is not None:
+                    raise error
 
-    def _count(self, size: int) -> None:
+    def _count(self, future: asyncio.Future[Log]) -> None:
         self._done += 1
-        self._bytes += size
+        if future.exception() is None:
+            self._bytes += future.result().size_bytes
         now_ms = self._broker.clock.monotonic_ms()
         if now_ms - self._told_ms >= PROGRESS_MS:
             self._told_ms = now_ms

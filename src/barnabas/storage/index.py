@@ -204,7 +204,10 @@ class SparseIndex:
             return
         fileno = self._files.open(self.path, create=True)
         try:
-            keys, values = tail.keys[start - tail.first : count - tail.first], tail.values[start - tail.first : count - tail.first]
+            keys, values = (
+                tail.keys[start - tail.first : count - tail.first],
+                tail.values[start - tail.first : count - tail.first],
+            )
             write_all(self._files, fileno, b"".join(map(self._entry.pack, keys, values)), start * self._entry.size)
             if exact:
                 self._files.truncate(fileno, count * self._entry.size)

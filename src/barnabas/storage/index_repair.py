@@ -58,7 +58,9 @@ def rebuild_indexes(segment: Segment, reason: str) -> None:
                 since_entry = 0
             since_entry += header.size
     except CorruptLog as error:
-        log.warning("indexes end before their segment does file=%s position=%d reason=%r", error.path, error.position, error.reason)
+        log.warning(
+            "indexes end before their segment does file=%s position=%d reason=%r", error.path, error.position, error.reason
+        )
     if newest > told:
         time_index.append(newest, offset_of_newest - segment.base_offset)
     for each in (index, time_index):

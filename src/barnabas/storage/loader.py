@@ -12,7 +12,9 @@ Owns what is believed of the files and what is checked.
 
 Rules
   1. Nothing at or below the recovery point is dropped because of what lies behind it.
-  2. The producers' state is that of the newest good snapshot plus the batches behind it.
+  2. What is dropped is gone for good before anything is appended: else the next loss of power could bring it back beside records that
+     have its offsets.
+  3. The producers' state is that of the newest good snapshot plus the batches behind it.
 """
 
 from __future__ import annotations
@@ -89,7 +91,10 @@ def load_log(
     bases = [int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)]
     known = set(names)
     epochs = LeaderEpochs(checkpoints.read_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS))
-    segments = [Segment.existing(files, directory, base, now_ms) for base in bases]
+    doomed = [base for base, following in pairwise(bases) if following <= log_start_offset]
+    for base in doomed:  # their removal had begun, or was to
+        remove_segment_files(files, Segment(files, directory, base, now_ms))
+    segments = [Segment.existing(files, directory, base, now_ms) for base in bases[len(doomed) :]]
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     if segments:
@@ -106,6 +111,7 @@ def load_log(
             segments = []
     if not segments:
         segments = [Segment.create(files, directory, log_start_offset, now_ms)]
+        files.sync_directory(directory)  # what a crash takes is always a tail: the first segment's name stays
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(log_start_offset)
@@ -153,6 +159,7 @@ def _recover(
             _report(segment, dropped, later)
             for lost in later:
                 remove_segment_files(segment.files, lost)
+            segment.files.sync_directory(segment.directory)
             return segments[: number + 1]
         if segment is not last:
             segment.seal()
@@ -194,7 +201,9 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig,
         if header.partition_leader_epoch > epochs.latest:
             epochs.assign(header.partition_leader_epoch, header.base_offset)
         assert segment.size == position + header.size
-    segment.give_back()
+    if segment.size < size:
+        segment.give_back()
+        segment.files.sync(segment.fileno)
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
     return size - segment.size

@@ -199,9 +199,10 @@ class _Fetch:
         except KafkaError as error:
             return _failed(wanted.index, error.code)
         except StorageError as error:
-            log.error(
-                "read failed topic=%s partition=%d offset=%d error=%s", wanted.topic, wanted.index, wanted.fetch_offset, error
-            )
+            self._broker.faults.report(error)
+            return _failed(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
+        except OSError as error:
+            self._broker.faults.report_read(str(partition.log.directory), wanted.fetch_offset, error)
             return _failed(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
         self._partitions.append(partition)
         return FetchedData(
