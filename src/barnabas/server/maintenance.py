@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.errors import StorageError
 from barnabas.server.listeners import close_idle
+from barnabas.server.recovery import Unflushed, flushes_due
 from barnabas.server.timers import Timers
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 IDLE_CHECK_MS = 1_000
 GARBAGE_CHECK_MS = 5_000
+PARTITIONS_PER_TURN = 500  # of which a number or two is looked at
 LOGS_PER_TURN = 50  # looked at for retention before others get their turn
 
 
@@ -51,13 +53,20 @@ async def _checkpoint_starts(broker: Broker) -> None:
 
 
 async def _flush(broker: Broker) -> None:
-    """Bring sealed segments to the disk, so that a crash leaves only the active ones to be read again, and write down how far."""
-    for partition in list(broker.partitions):
-        log = partition.log
-        if log.active_base_offset <= log.recovery_point or partition.closed:
+    """Bring to the disk what a start after a crash should not have to read (see `recovery`), and write down how far that is."""
+    unflushed = []
+    for count, partition in enumerate(list(broker.partitions)):
+        found = Unflushed.of(partition)
+        if found is not None:
+            unflushed.append(found)
+        if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
+            await asyncio.sleep(0)
+    for partition, end in flushes_due(unflushed):
+        if partition.closed:
             continue
+        log = partition.log
         try:
-            plan = log.plan_flush(log.active_base_offset)
+            plan = log.plan_flush(end)
             if plan is not None:
                 await broker.loop.run_in_executor(broker.io_threads, plan.run)
                 log.finish_flush(plan)
@@ -108,9 +117,11 @@ def _detach(broker: Broker, partition: Partition) -> None:
         broker.faults.report(error)
 
 
-def _remove_garbage(broker: Broker) -> None:
+async def _remove_garbage(broker: Broker) -> None:
     """Segments that are no longer part of a log go after `file.delete.delay.ms`; a broker that stops removes them at once."""
-    for partition in broker.partitions:
+    for count, partition in enumerate(list(broker.partitions)):
+        if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
+            await asyncio.sleep(0)
         for garbage in partition.log.take_garbage():
             broker.remove_later(garbage, partition.log.config.file_delete_delay_ms)
 
@@ -120,7 +131,9 @@ async def _checkpoint_high_watermarks(broker: Broker) -> None:
     await _checkpoint(broker, lambda: broker.logs.write_high_watermarks(offsets))
 
 
-def _expire_producers(broker: Broker) -> None:
+async def _expire_producers(broker: Broker) -> None:
     now_ms = broker.clock.now_ms()
-    for partition in broker.partitions:
+    for count, partition in enumerate(list(broker.partitions)):
+        if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
+            await asyncio.sleep(0)
         partition.log.expire_producers(now_ms)

@@ -48,6 +48,7 @@ class FlushPlan:
         "everything",
         "folder",
         "is_done",
+        "position",
         "segments",
         "size",
         "truncations",
@@ -59,6 +60,7 @@ class FlushPlan:
         self.everything = everything
         self.truncations = flusher.truncations
         self.is_done = False
+        self.position = (segments[-1].base_offset, segments[-1].size)  # base offset of the last segment, and its bytes
         self.size = 0  # for whoever made the plan to note how many bytes it covers
         self.errors: list[tuple[Segment | None, OSError, bool]] = []  # the segment, what happened, whether in a sync
         self._files = flusher.files
@@ -116,7 +118,7 @@ class Flusher:
         is_folder_durable: the folder's own name is on the disk.
     """
 
-    __slots__ = ("closed", "durable_end", "failed", "files", "folder", "is_folder_durable", "recovery_point", "truncations")
+    __slots__ = ("closed", "durable_end", "failed", "files", "folder", "is_folder_durable", "position", "recovery_point", "truncations")
 
     def __init__(self, files: Files, folder: Path, *, durable_end: int, is_folder_durable: bool) -> None:
         self.files = files
@@ -125,6 +127,7 @@ class Flusher:
         self.recovery_point = durable_end
         self.is_folder_durable = is_folder_durable
         self.truncations = 0
+        self.position = (-1, 0)  # base offset of the last segment that was flushed with all that belongs to it, and its bytes then
         self.closed = False  # the log's files may be gone
         self.failed: LogDirFailed | None = None
 
@@ -173,6 +176,7 @@ class Flusher:
         self.durable_end = max(self.durable_end, plan.end)
         if plan.everything:
             self.recovery_point = max(self.recovery_point, plan.end)
+            self.position = plan.position
 
     def fail(self, error: LogDirFailed) -> None:
         """The disk does not work: nothing becomes durable any more."""

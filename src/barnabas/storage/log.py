@@ -198,6 +198,13 @@ class Log:
         return self._flusher.durable_end
 
     @property
+    def unflushed_bytes(self) -> int:
+        """Bytes of the active segment past the recovery point; all of them where it is not known how many lie before."""
+        base, flushed = self._flusher.position
+        active = self._segments.active
+        return max(0, active.size - flushed) if base == active.base_offset else active.size
+
+    @property
     def truncations(self) -> int:
         """Grows whenever records were dropped at the end: what was copied from the log's files before is not to be trusted."""
         return self._flusher.truncations

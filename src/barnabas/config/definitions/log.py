@@ -131,7 +131,7 @@ KEYS = (
               "Replicas that must have a batch before it is acknowledged to acks=all."),
     ConfigKey("num.partitions", INT, 1, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Partitions of a topic that is created without a number."),
-    ConfigKey("num.recovery.threads.per.data.dir", INT, 2, at_least(1), HIGH, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("num.recovery.threads.per.data.dir", INT, 2, at_least(1), HIGH, CLUSTER_WIDE, HONOURED,
               "Threads that open the logs of a directory."),
 )
 # fmt: on

@@ -1,0 +1,47 @@
+"""How much a start after a crash has to read, and keeping that bounded.
+
+After a crash each log is read from its recovery point on. Sealed segments are flushed by the periodic job anyway; were that all, a broker
+with thousands of partitions would have to read thousands of active segments of up to `segment.bytes`. So the job also flushes the active
+segments that have most to be read again, until what is left of all logs together is under `UNFLUSHED_BYTES`: few files are synced, and
+those by then mostly written back by the kernel, while a start reads that much and what came since the last run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+
+UNFLUSHED_BYTES = 256 * 1024 * 1024  # read and checked in about a second; small batches take a few
+
+
+class Unflushed(NamedTuple):
+    """A log that has records past its recovery point."""
+
+    partition: Partition
+    size: int  # bytes past it in the active segment; all of them where that is not known
+    sealed_end: int  # where the active segment begins
+    end: int
+
+    @classmethod
+    def of(cls, partition: Partition) -> Unflushed | None:
+        log = partition.log
+        if partition.closed or log.recovery_point >= log.log_end_offset:
+            return None
+        return cls(partition, log.unflushed_bytes, log.active_base_offset, log.log_end_offset)
+
+
+def flushes_due(unflushed: Iterable[Unflushed], bound: int = UNFLUSHED_BYTES) -> list[tuple[Partition, int]]:
+    """Which logs to flush now, and up to which offset: sealed segments all, active ones until what is left is under `bound`."""
+    by_size = sorted(unflushed, key=lambda each: each.size, reverse=True)
+    left = sum(each.size for each in by_size)
+    due = []
+    for each in by_size:
+        end = each.end if left > bound else each.sealed_end
+        if left > bound:
+            left -= each.size
+        if end > each.partition.log.recovery_point:
+            due.append((each.partition, end))
+    return due

@@ -1,0 +1,44 @@
+"""What a start after a crash has to read stays bounded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.config.topic import TopicConfig
+from barnabas.replication.partition import Partition
+from barnabas.server.recovery import Unflushed, flushes_due
+from tests.storage.support import append, open_log
+
+
+def partition_of(folder: Path, records: int, segment_bytes: int = 10**6) -> Partition:
+    log = open_log(folder, TopicConfig(segment_bytes=segment_bytes))
+    for _ in range(records):
+        append(log, b"x" * 1000)
+    return Partition(log, leader_id=1, leader_epoch=0)
+
+
+def due(partitions: list[Partition], bound: int) -> list[tuple[Partition, int]]:
+    return flushes_due([each for each in map(Unflushed.of, partitions) if each is not None], bound)
+
+
+def test_the_largest_are_flushed_until_little_is_left(tmp_path: Path) -> None:
+    partitions = [partition_of(tmp_path / str(count), count) for count in (5, 30, 0, 10)]
+    total = sum(each.log.size_bytes for each in partitions)
+    assert due(partitions, total) == []
+    assert due(partitions, total - 1) == [(partitions[1], 30)]
+    assert due(partitions, 12_000) == [(partitions[1], 30), (partitions[3], 10)]
+    partitions[1].log.flush()
+    assert partitions[1].log.unflushed_bytes == 0
+    append(partitions[1].log, b"y")
+    assert 0 < partitions[1].log.unflushed_bytes < 200
+    assert due(partitions, 12_000) == [(partitions[3], 10)]
+    for each in partitions:
+        each.log.close()
+
+
+def test_sealed_segments_are_always_flushed(tmp_path: Path) -> None:
+    partition = partition_of(tmp_path, 20, segment_bytes=5000)
+    assert due([partition], 10**9) == [(partition, partition.log.active_base_offset)]
+    partition.log.flush(partition.log.active_base_offset)
+    assert due([partition], 10**9) == []
+    partition.log.close()
