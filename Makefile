@@ -2,9 +2,10 @@
 PYTHON := .venv/bin/python
 SHELL := /bin/bash
 SECONDS_OF_FUZZING ?= 60
+SEEDS ?= 2000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench sparkbench interop differential fuzz docs check requirements clean
+.PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz docs check requirements clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,6 +46,9 @@ differential: ## ask Apache Kafka and record its answers, then compare ours
 
 fuzz: setup ## random and mutated bytes at the decoders and at a live broker
 	@$(PYTHON) -m tests.fuzz --seconds $(SECONDS_OF_FUZZING)
+
+sim: setup ## SEEDS=n runs of the simulator: kills, power cuts and disk faults in virtual time
+	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS)
 
 docs: setup ## write the reference pages from the code
 	@$(PYTHON) tools/docs.py

@@ -102,7 +102,7 @@ class Simulation:
         failure = None
         try:
             self._main()
-        except (Violation, Stuck) as error:
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong in a run is its verdict
             failure = f"{type(error).__name__}: {error}"
         finally:
             logger.removeHandler(self._errors)

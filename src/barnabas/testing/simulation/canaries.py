@@ -1,0 +1,67 @@
+"""Faults that a broker could have, put between it and its disk or into it: the simulator has to find each of them.
+
+Nothing in the broker knows of them. A simulator that passes these is broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+from barnabas.storage import loader
+from barnabas.testing.simulation.files import FaultyFiles
+
+
+class WithoutSync(FaultyFiles):
+    """A broker that never syncs: every sync says that all is well and does nothing."""
+
+    def __init__(self, files: FaultyFiles) -> None:
+        # One process, one table of descriptors: what the simulation knows of the process must hold for this one.
+        self.__dict__ = files.__dict__
+
+    def sync(self, fileno: int, /) -> None:
+        self.size(fileno)
+
+    def sync_directory(self, path: Path, /) -> None:
+        self.exists(path)
+
+    def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        super().replace_file(path, data, sync=False)
+
+
+@contextmanager
+def without_checksums() -> Iterator[None]:
+    """Recovery believes every batch whose header looks right."""
+
+    class Anything(int):
+        def __eq__(self, _: object) -> bool:
+            return True
+
+        def __ne__(self, _: object) -> bool:
+            return False
+
+        __hash__ = int.__hash__
+
+    with mock.patch.object(loader, "crc32c", lambda *_: Anything()):
+        yield
+
+
+@contextmanager
+def truncation_off_by_one() -> Iterator[None]:
+    """Recovery cuts the last good batch off with what lies behind it."""
+    scan = loader.scan_batches
+
+    def one_less(*args: object) -> Iterator[object]:
+        before = None
+        for found in scan(*args):  # type: ignore[arg-type]  # passed on as they came
+            if before is not None:
+                yield before
+            before = found
+        segment, _, end = args
+        if before is not None and before[0] + before[1].size == end:
+            yield before  # nothing is to be cut off
+
+    with mock.patch.object(loader, "scan_batches", one_less):
+        yield
