@@ -41,6 +41,9 @@ class Waiter:
     def records_added(self, size: int) -> None:
         self.heard.append(size)
 
+    def log_start_moved(self) -> None:
+        self.heard.append("log start")
+
     def partition_closed(self) -> None:
         self.heard.append("closed")
 

@@ -13,7 +13,7 @@ Rules
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from pathlib import Path
 from uuid import UUID
 
@@ -88,6 +88,22 @@ class LogDirectory:
             checkpoints.write_offsets(self._files, self.path / name, offsets)
         except OSError as error:
             raise storage_error(self.path, error) from error
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Take the entries of `partitions` out of every checkpoint; blocks only where there were some."""
+        gone = set(partitions)
+        self._filter(lambda key: key not in gone)
+
+    def keep_only(self, partitions: Container[TopicPartition]) -> None:
+        """Take all other entries out of every checkpoint."""
+        self._filter(partitions.__contains__)
+
+    def _filter(self, is_kept: Callable[[TopicPartition], bool]) -> None:
+        for name in checkpoints.OFFSET_CHECKPOINTS:
+            offsets = self.read(name)
+            kept = {key: offset for key, offset in offsets.items() if is_kept(key)}
+            if len(kept) < len(offsets):
+                self.write(name, kept)
 
     def mark_clean(self) -> None:
         text = json.dumps({"version": 0, "brokerEpoch": NO_BROKER_EPOCH}, separators=(",", ":"))

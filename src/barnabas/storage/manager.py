@@ -9,6 +9,8 @@ Rules
   3. A directory that failed (`fail`) is left alone from then on: its logs are out of use, its checkpoints stay as they are, and it is not
      marked clean. The others go on.
   4. A checkpoint is written only by the methods that say so; the caller decides when, and may run them in a thread.
+  5. Checkpoints name partitions that exist: entries of a deleted one are gone before its deletion counts as done, so that a topic made
+     anew under the same name does not begin where the old one was. Hence the lock, which is held from gathering offsets to writing them.
 
 The ids for new names come from `new_id`, so that a simulation can repeat itself.
 """
@@ -20,6 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
@@ -49,6 +52,8 @@ class Retired(NamedTuple):
     garbage: Garbage
     folder: Path
     target: Path
+    key: TopicPartition
+    home: LogDirectory
 
 
 class LogManager:
@@ -73,6 +78,7 @@ class LogManager:
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._counts: Counter[Path] = Counter()  # of logs, by directory
         self._closed = False
+        self._checkpoint_lock = Lock()
         self.directories: list[LogDirectory] = []
         try:
             for path in log_dirs:
@@ -112,6 +118,7 @@ class LogManager:
                     log_start_offset=start_offsets.get(key, 0),
                 )
                 opened += 1
+            directory.keep_only(self._logs)
             log.info("log directory opened path=%s logs=%d clean_shutdown=%s", directory.path, opened, directory.was_clean)
         return list(self._logs.values())
 
@@ -222,7 +229,7 @@ class LogManager:
         self._counts[home.path] -= 1
         suffix = f".{self._new_id().hex}-delete"
         target = home.path / (doomed.directory.name[: MAX_NAME_LENGTH - len(suffix)] + suffix)
-        return Retired(doomed.detach_all(), doomed.directory, target)
+        return Retired(doomed.detach_all(), doomed.directory, target, (topic, partition), home)
 
     def rename(self, retired: Sequence[Retired]) -> list[Garbage]:
         """The second half of `delete`, of many logs; it blocks, and runs in a thread where there are many.
@@ -230,25 +237,30 @@ class LogManager:
         Raises:
             LogDirFailed: a folder cannot be renamed.
         """
-        for garbage, folder, target in retired:
+        for garbage, folder, target, _, _ in retired:
             try:
                 self._files.rename(folder, target)
             except OSError as error:
                 raise storage_error(folder.parent, error) from error
             garbage.directory = target
-        # A log that gets the same name must not meet the former one's offsets after a crash.
-        self.checkpoint_recovery_points()
-        self.checkpoint_log_start_offsets()
+        with self._checkpoint_lock:
+            for directory in {id(each.home): each.home for each in retired}.values():
+                directory.forget([each.key for each in retired if each.home is directory])
         return [each.garbage for each in retired]
 
     def checkpoint_recovery_points(self) -> None:
-        self._checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points())
+        self._checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
 
     def _recovery_points(self) -> dict[TopicPartition, int]:
         return {key: entry.recovery_point for key, entry in list(self._logs.items())}
 
     def checkpoint_log_start_offsets(self) -> None:
-        self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets())
+        """Every log that does not begin at 0 gets an entry.
+
+        Kafka leaves out those that begin where their first segment does. But a power cut may bring segments back of which only the
+        renaming was lost, and with them records that were deleted for good.
+        """
+        self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
 
     def prepare_removal(self, shortened: Iterable[Log]) -> None:
         """Make durable what tells after a crash that nothing is missing when the first segments of these logs are gone: where the logs
@@ -264,7 +276,6 @@ class LogManager:
         self.checkpoint_log_start_offsets()
 
     def _start_offsets(self) -> dict[TopicPartition, int]:
-        """Also of logs that begin with their first segment: the removal of those before it may not be durable yet."""
         return {key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset}
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
@@ -273,9 +284,14 @@ class LogManager:
         }
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        self._checkpoint(checkpoints.HIGH_WATERMARKS, high_watermarks)
+        with self._checkpoint_lock:
+            self._write_all(checkpoints.HIGH_WATERMARKS, high_watermarks)
 
-    def _checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def _checkpoint(self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
+        with self._checkpoint_lock:
+            self._write_all(name, gather())
+
+    def _write_all(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Write a checkpoint in each directory.
 
         Raises:

@@ -57,9 +57,7 @@ def _run_many(seeds: range, profile: str | None, processes: int) -> int:
 def _line(verdict: Verdict, profile: str | None) -> str:
     outcome = verdict.failure or "passed"
     again = f"{COMMAND} --seed {verdict.seed}" + (f" --profile {profile}" if profile else "")
-    return (
-        f"seed {verdict.seed} ({verdict.scenario}): {outcome} | checksum {verdict.checksum:08x}, {verdict.events} events | {again}"
-    )
+    return f"seed {verdict.seed} ({verdict.scenario}): {outcome} | checksum {verdict.checksum:08x}, {verdict.events} events | {again}"
 
 
 def _positive(text: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from barnabas.storage import loader
@@ -44,7 +45,7 @@ def without_checksums() -> Iterator[None]:
 
         __hash__ = int.__hash__
 
-    with mock.patch.object(loader, "crc32c", lambda *_: Anything()):
+    with mock.patch.object(loader, "crc32c", return_value=Anything()):
         yield
 
 
@@ -53,14 +54,13 @@ def truncation_off_by_one() -> Iterator[None]:
     """Recovery cuts the last good batch off with what lies behind it."""
     scan = loader.scan_batches
 
-    def one_less(*args: object) -> Iterator[object]:
-        before = None
-        for found in scan(*args):  # type: ignore[arg-type]  # passed on as they came
+    def one_less(*args: Any) -> Iterator[Any]:
+        before: Any = None
+        for found in scan(*args):
             if before is not None:
                 yield before
             before = found
-        segment, _, end = args
-        if before is not None and before[0] + before[1].size == end:
+        if before is not None and before[0] + before[1].size == args[2]:
             yield before  # nothing is to be cut off
 
     with mock.patch.object(loader, "scan_batches", one_less):

@@ -119,6 +119,9 @@ class FaultyFiles:
     def size(self, fileno: int, /) -> int:
         return len(self._file(fileno)[0].data)
 
+    def reserve(self, fileno: int, position: int, size: int, /) -> None:
+        self._file(fileno)
+
     def truncate(self, fileno: int, size: int, /) -> None:
         file, path = self._file(fileno)
         self._change(Operation.TRUNCATE, path)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
-from barnabas.server.outbox import Outbox, Region
+from barnabas.server.outbox import Buffer, Outbox, Region
 
 if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import VirtualLoop, World
@@ -302,7 +302,7 @@ class VirtualOutbox(Outbox):
 
     def _send_buffers(self) -> None:
         room = self._room()
-        buffers = []
+        buffers: list[Buffer] = []
         for item in self._items:
             if isinstance(item, Region) or len(buffers) == MAX_BUFFERS:
                 break
