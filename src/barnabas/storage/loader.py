@@ -115,7 +115,9 @@ def load_log(
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(log_start_offset)
-    producers = load_producers(files, directory, segments, snapshots_in(names))
+    # A recovery has removed the snapshots of segments that it dropped.
+    snapshots = snapshots_in(names) if clean_shutdown else snapshot_offsets(files, directory)
+    producers = load_producers(files, directory, segments, snapshots)
     return LoadedLog(segments, epochs, producers, log_start_offset)
 
 

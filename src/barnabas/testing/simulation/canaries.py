@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 from barnabas.storage import loader
+from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.files import FaultyFiles
 
 
@@ -30,6 +31,22 @@ class WithoutSync(FaultyFiles):
 
     def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
         super().replace_file(path, data, sync=False)
+
+
+class WithoutRecordSync(WithoutSync):
+    """A broker that syncs everything but the records themselves: group commit that does not commit."""
+
+    def sync(self, fileno: int, /) -> None:
+        if self._file(fileno)[1].suffix == LOG_SUFFIX:
+            self.size(fileno)
+        else:
+            FaultyFiles.sync(self, fileno)
+
+    def sync_directory(self, path: Path, /) -> None:
+        FaultyFiles.sync_directory(self, path)
+
+    def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        FaultyFiles.replace_file(self, path, data, sync=sync)
 
 
 @contextmanager
