@@ -115,8 +115,8 @@ def load_log(
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(log_start_offset)
-    # A recovery has removed the snapshots of segments that it dropped.
-    snapshots = snapshots_in(names) if clean_shutdown else snapshot_offsets(files, directory)
+    # With segments that were removed their snapshots went.
+    snapshots = snapshots_in(names) if clean_shutdown and not doomed else snapshot_offsets(files, directory)
     producers = load_producers(files, directory, segments, snapshots)
     return LoadedLog(segments, epochs, producers, log_start_offset)
 

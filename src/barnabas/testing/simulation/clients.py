@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -168,7 +169,8 @@ class Consumer:
             except KafkaError as error:
                 if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
                     offset = EARLIEST if position < self._history.high_watermark else LATEST
-                    position = (await self._client.list_offsets({key: offset}))[key].offset
+                    with suppress(ClientError):
+                        position = (await self._client.list_offsets({key: offset}))[key].offset
                     continue
                 if self._history.rotten and error.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR):
                     position += 1
