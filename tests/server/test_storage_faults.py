@@ -31,6 +31,7 @@ from barnabas.protocol.messages.list_offsets import (
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
+from barnabas.server import maintenance
 from barnabas.server.broker import Broker
 from barnabas.server.surroundings import Surroundings
 from barnabas.testing.failing_files import READS, SYNCS, WRITES, FailingFiles
@@ -166,6 +167,21 @@ async def test_a_full_disk_survives_rolls_checkpoints_and_retention(tmp_path: Pa
         for offset in range(6):
             found += (await client.fetch(offset=offset))[1][:1]
         assert [value[:1] for value in found if value] == [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+
+async def test_retention_makes_room_on_a_full_disk(tmp_path: Path) -> None:
+    files = FailingFiles()
+    async with running([tmp_path], files, log_retention_check_interval_ms="3600000") as client:
+        await client.create(segment_bytes="1048576", retention_bytes="1")
+        for index in range(9):
+            assert await client.produce(b"%d" % index * 400_000) == 0
+        log = client.broker.partitions.require(TOPIC, 0).log
+        files.fill(tmp_path, until_removal=True)
+        assert await client.produce(b"never") == STORAGE_ERROR
+        await maintenance.apply_retention(client.broker)
+        assert (log.first_offset, log.log_start_offset, log.log_end_offset) == (8, 8, 9)
+        assert await client.produce(b"b") == 0
+        assert (await client.fetch(offset=9)) == (0, [b"b"])
 
 
 async def test_a_topic_made_while_the_disk_is_full_serves_once_there_is_room(
