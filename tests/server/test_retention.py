@@ -136,7 +136,7 @@ def test_removed_segments_wait_under_another_name() -> None:
         client = Client(broker, "t").create(**SMALL)
         client.produce(20, time_ms=1_000, size=500)
         wait_until(lambda: client.bounds() == (20, 20))
-        assert client.files(".log") == [20]
+        wait_until(lambda: client.files(".log") == [20])
         assert client.files(".log.deleted")[0] == 0
         broker.kill()
         broker.start()

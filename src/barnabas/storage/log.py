@@ -56,7 +56,7 @@ from barnabas.storage.loader import aborted_of, load_log, load_producers, remove
 from barnabas.storage.producer_state import CompletedTransaction, ProducerDescription, ProducerStates, parse_marker
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.rolling import is_older_than_segment_ms, must_roll, roll_bounds
-from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
+from barnabas.storage.segment import LARGE_BATCH_BYTES, SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments, retire
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.storage.time_search import TimestampedOffset, first_at_or_after, newest
@@ -66,6 +66,7 @@ __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "Prod
 log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
+NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
@@ -247,6 +248,8 @@ class Log:
 
     def _write(self, segment: Segment, place: tuple[int, int, int], data: Buffer, size: int) -> None:
         """Write a batch at the segment's end, with base offset, length and leader epoch as in `place`."""
+        if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
+            segment.reserve(size)
         try:
             if (type(data) is memoryview and data.readonly) or type(data) is bytes:
                 head = PLACE.pack(*place)
@@ -258,6 +261,8 @@ class Log:
                 whole = PLACE.pack(*place) + bytes(data[PLACE.size :])
                 write_all(self._files, segment.fileno, memoryview(whole)[written:], segment.size + written)
         except OSError as error:
+            if not memoryview(data).readonly:  # as the producer sent it: whoever words the refusal looks at it again
+                PLACE.pack_into(data, 0, 0, place[1], NO_LEADER_EPOCH)
             raise self._write_failed(error) from error
 
     def _write_failed(self, error: OSError) -> StorageError:
@@ -485,7 +490,7 @@ class Log:
     # Removing
 
     def delete_records_before(self, offset: int) -> None:
-        """Move the log's start up to `offset`; whole segments below it are detached.
+        """Move the log's start up to `offset`; whole segments below it go with the next `detach_below_start`.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE past the end.
@@ -496,12 +501,16 @@ class Log:
             return
         self.log_start_offset = offset
         self._epochs.epochs.truncate_from_start(offset)
-        self._detach(self._segments.count_below(offset))
 
-    def delete_retained(self, now_ms: int) -> int:
-        """Detach the oldest segments that `retention.ms` and `retention.bytes` no longer keep; how many.
+    def apply_retention(self, now_ms: int) -> int:
+        """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
 
         An active segment of which all is too old is rolled and goes too, so that an idle topic empties.
+
+        Returns:
+            How many segments lie below the start, for `detach_below_start`. Before that the start is to be written down and synced:
+            the system may keep the removal of one segment and forget that of an older one, and only the start tells then that
+            nothing is missing between them.
         """
         count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms)
         if count == len(self._segments):
@@ -512,11 +521,11 @@ class Log:
         if count and self._segments.bases[count] > self.log_start_offset:
             self.log_start_offset = self._segments.bases[count]
             self._epochs.epochs.truncate_from_start(self.log_start_offset)
-        self._detach(count)
-        return count
+        return self._segments.count_below(self.log_start_offset)
 
-    def _detach(self, count: int) -> None:
-        """Give the first `count` segments up: their files are renamed now and removed later."""
+    def detach_below_start(self) -> None:
+        """Give up the segments that lie wholly below the log's start: their files are renamed now and removed later."""
+        count = self._segments.count_below(self.log_start_offset)
         if not count:
             return
         gone = self._segments.detach_first(count)
@@ -535,8 +544,12 @@ class Log:
         return garbage
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the records at and past `offset`; a batch that holds it goes as a whole."""
+        """Drop the records at and past `offset`; a batch that holds it goes as a whole.
+
+        An epoch that began at the end, and got no records before another leader was chosen, is forgotten as well.
+        """
         if offset >= self.log_end_offset:
+            self._epochs.epochs.truncate_from_end(offset)
             return
         if offset < self.first_offset:
             self.truncate_fully_and_start_at(offset)
@@ -575,7 +588,9 @@ class Log:
         self._epochs.epochs.truncate_from_end(end)
         for segment in self._segments:
             aborted_of(segment).truncate(end)
-        self._producers = load_producers(self._files, self.directory, list(self._segments))
+        self._producers = load_producers(
+            self._files, self.directory, list(self._segments), snapshot_offsets(self._files, self.directory)
+        )
 
     # Keeping
 
@@ -665,8 +680,8 @@ class Log:
             segment.close()
 
     def _cut_torn(self) -> None:
-        if self._torn:
-            self._files.truncate(self._segments.active.fileno, self._segments.active.size)
+        if self._torn or self._segments.active.reserved:
+            self._segments.active.give_back()
             self._torn = False
 
     def _load_topic_id(self, *, clean_shutdown: bool) -> None:

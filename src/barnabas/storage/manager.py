@@ -84,9 +84,17 @@ class LogManager:
         self.directories: list[LogDirectory] = []
         try:
             for path in log_dirs:
-                self.directories.append(
-                    LogDirectory(path, files=self._files, broker_id=broker_id, cluster_id=cluster_id, new_id=new_id())
+                directory = LogDirectory(
+                    path,
+                    files=self._files,
+                    broker_id=broker_id,
+                    cluster_id=cluster_id,
+                    new_id=new_id(),
+                    required=not self.directories,  # the first has the metadata
                 )
+                self.directories.append(directory)
+                if directory.failure is not None:
+                    _report_failed(directory, directory.failure)
         except StorageError:
             self._unlock()
             raise
@@ -99,30 +107,51 @@ class LogManager:
 
         Raises:
             CorruptLog: files that no crash leaves behind.
-            LogDirFailed: the disk does not work, or two directories hold the same partition.
+            LogDirFailed: the first directory's disk does not work, or two directories hold the same partition.
         """
         for directory in self.directories:
-            recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
-            start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
-            opened = 0
-            for name in self._files.list_directory(directory.path):
-                key = self._partition_of(directory, name)
-                if key is None:
-                    continue
-                if key in self._logs:
-                    raise LogDirFailed(str(directory.path), f"{name} lies in {self._homes[key].path} too")
-                self._open(
-                    key,
-                    directory,
-                    config=config_of(key[0]),
-                    clean_shutdown=directory.was_clean,
-                    recovery_point=recovery_points.get(key, 0),
-                    log_start_offset=start_offsets.get(key, 0),
-                )
-                opened += 1
-            self._forget(directory, directory.partitions_named() - self._logs.keys())
-            log.info("log directory opened path=%s logs=%d clean_shutdown=%s", directory.path, opened, directory.was_clean)
+            if directory.failure is not None:
+                continue
+            try:
+                self._open_directory(directory, config_of)
+            except OSError as error:
+                self._failed_at_start(directory, LogDirFailed(str(directory.path), str(error)), error)
+            except LogDirFailed as error:
+                self._failed_at_start(directory, error, error.__cause__)
         return list(self._logs.values())
+
+    def _open_directory(self, directory: LogDirectory, config_of: Callable[[str], TopicConfig]) -> None:
+        recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
+        start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
+        opened = 0
+        for name in self._files.list_directory(directory.path):
+            key = self._partition_of(directory, name)
+            if key is None:
+                continue
+            if key in self._logs:
+                raise LogDirFailed(str(directory.path), f"{name} lies in {self._homes[key].path} too")
+            self._open(
+                key,
+                directory,
+                config=config_of(key[0]),
+                clean_shutdown=directory.was_clean,
+                recovery_point=recovery_points.get(key, 0),
+                log_start_offset=start_offsets.get(key, 0),
+            )
+            opened += 1
+        self._forget(directory, directory.partitions_named() - self._logs.keys())
+        log.info("log directory opened path=%s logs=%d clean_shutdown=%s", directory.path, opened, directory.was_clean)
+
+    def _failed_at_start(self, directory: LogDirectory, failure: LogDirFailed, cause: BaseException | None) -> None:
+        """Go on without a directory whose disk does not work; raises where it is the first, which has the metadata."""
+        if directory is self.directories[0] or not isinstance(cause, OSError):
+            raise failure
+        _report_failed(directory, failure)
+        for entry in self.fail(failure):
+            key = entry.topic, entry.partition
+            entry.abandon()
+            del self._logs[key], self._homes[key]
+            self._counts[directory.path] -= 1
 
     def _partition_of(self, directory: LogDirectory, name: str) -> TopicPartition | None:
         """Which partition a name in a log directory is of; leftovers of deletions are removed."""
@@ -271,9 +300,22 @@ class LogManager:
         """
         return {key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset}
 
+    def prepare_removal(self, shortened: Iterable[Log]) -> None:
+        """Make durable what tells after a crash that nothing is missing when the first segments of these logs are gone: where the logs
+        begin, and the names of the segments that stay. Blocks; in a thread.
+        """
+        for log_ in shortened:
+            try:
+                self._files.sync_directory(log_.directory)
+            except FileNotFoundError:
+                continue  # deleted meanwhile
+            except OSError as error:
+                raise storage_error(log_.directory.parent, error) from error
+        self.checkpoint_log_start_offsets()
+
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
         return {
-            key: offset for directory in self.directories for key, offset in directory.read(checkpoints.HIGH_WATERMARKS).items()
+            key: offset for directory in self._usable() for key, offset in directory.read(checkpoints.HIGH_WATERMARKS).items()
         }
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
@@ -351,3 +393,7 @@ class LogManager:
     def _unlock(self) -> None:
         for directory in self.directories:
             directory.unlock()
+
+
+def _report_failed(directory: LogDirectory, failure: LogDirFailed) -> None:
+    log.error("log directory is out of use until the next start path=%s reason=%r", directory.path, failure.reason)

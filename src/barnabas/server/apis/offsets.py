@@ -65,7 +65,10 @@ def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOf
             except KafkaError as error:
                 answer = ListOffsetsPartitionResponse(error_code=error.code)
             except StorageError as error:
-                log.error("list offsets failed topic=%s partition=%d error=%s", topic.name, wanted.partition_index, error)
+                broker.faults.report(error)
+                answer = ListOffsetsPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+            except OSError as error:
+                broker.faults.report_read(f"{topic.name}-{wanted.partition_index}", -1, error)
                 answer = ListOffsetsPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
             answer.partition_index = wanted.partition_index
             answers.append(answer)
@@ -131,7 +134,7 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
             except KafkaError as error:
                 answer.error_code = error.code
             except StorageError as error:
-                log.error("delete records failed topic=%s partition=%d error=%s", topic.name, wanted.partition_index, error)
+                broker.faults.report(error)
                 answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             answers.append(answer)
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
@@ -139,7 +142,7 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
         try:
             await broker.log_starts.done()
         except StorageError as error:
-            log.error("log starts not written error=%s", error)
+            broker.faults.report(error)
             for answer in moved:
                 answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_OFFSET
     return DeleteRecordsResponse(topics=topics)
@@ -154,6 +157,7 @@ def _delete_records(broker: Broker, partition: Partition, offset: int) -> int:
     if target < 0 or target > partition.high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     partition.log.delete_records_before(target)
+    partition.tell_log_start()
     return partition.log.log_start_offset
 
 
