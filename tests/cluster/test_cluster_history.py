@@ -125,14 +125,16 @@ class History(RuleBasedStateMachine):
         for n in order:
             self.live(n)
 
-    @rule(n=st.sampled_from(BROKERS), noticed=st.booleans())
-    def crash(self, n: int, noticed: bool) -> None:
-        """The process ends and another one begins, at once or when everybody has seen that it was gone."""
+    @rule(n=st.sampled_from(BROKERS), noticed=st.booleans(), looks=st.integers(0, 3))
+    def crash(self, n: int, noticed: bool, looks: int) -> None:
+        """The process ends and another one begins, at once or when everybody has seen that it was gone; it looks before the others."""
         self.die(n)
         self.sessions_of_the_dead_expire()
         if noticed:
             self.all_live(BROKERS)
         self.begin_again(n)
+        for _ in range(looks):
+            self.live(n)
 
     @rule(n=st.sampled_from(BROKERS))
     def die(self, n: int) -> None:
