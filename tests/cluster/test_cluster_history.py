@@ -275,7 +275,7 @@ class History(RuleBasedStateMachine):
             self.heal()
 
 
-History.TestCase.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)
+History.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
 TestHistory = History.TestCase
 
 
