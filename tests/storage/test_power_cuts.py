@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -21,10 +20,10 @@ SEEDS = range(40)
 
 
 @pytest.fixture(params=SEEDS)
-def disk(request: pytest.FixtureRequest) -> Iterator[Disk]:
+def disk(request: pytest.FixtureRequest) -> Disk:
     made = Disk(Random(request.param))
     made.make_durable(HOME)
-    yield made
+    return made
 
 
 def opened(disk: Disk, *, clean: bool = False, log_start_offset: int = 0, config: TopicConfig = SMALL) -> tuple[Log, FaultyFiles]:

@@ -35,7 +35,7 @@ def naive(segments: list[Seen], end: int, start: int, config: TopicConfig, now_m
         following = left[1].base_offset if len(left) > 1 else end
         is_old = config.retention_ms != -1 and now_ms - oldest.newest > config.retention_ms
         others = sum(segment.size for segment in left[1:])
-        is_more_than_enough = config.retention_bytes != -1 and others >= config.retention_bytes and len(left) > 1
+        is_more_than_enough = config.retention_bytes != -1 and others >= config.retention_bytes
         is_deleted = following <= start and len(left) > 1
         if not oldest.size or not (is_old or is_more_than_enough or is_deleted):
             break

@@ -221,7 +221,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     ) -> events.TimerHandle:
         return self.call_at(self.world.now_s + delay, callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> events.TimerHandle:
         handle = events.TimerHandle(when, callback, args, self, context)
