@@ -377,7 +377,7 @@ def test_a_file_system_that_reserves_nothing_is_asked_once(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("jump_ms", [-6 * 3_600_000, 6 * 3_600_000])
 def test_a_jump_of_the_clock_by_hours_deletes_and_forgets_nothing(tmp_path: Path, jump_ms: int) -> None:
-    config = replace(SMALL, retention_ms=7 * 86_400_000, segment_ms=7 * 86_400_000)
+    config = replace(SMALL, retention_ms=7 * 86_400_000, segment_ms=7 * 86_400_000, message_timestamp_after_max_ms=2**50)
     log = open_log(tmp_path, config)
     for index in range(20):
         append(log, b"x" * 90, producer_id=3, producer_epoch=0, base_sequence=index, time_ms=NOW + index)
