@@ -17,7 +17,7 @@ from barnabas.storage.flushing import FlushPlan
 from barnabas.storage.index import OFFSET_ENTRY, SparseIndex
 from barnabas.storage.leader_epochs import LeaderEpochs
 from barnabas.storage.segment import RESERVED_BYTES
-from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all
+from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all, retain
 
 SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -169,9 +169,9 @@ def test_a_follower_refuses_what_does_not_follow(tmp_path: Path) -> None:
 def test_a_log_of_which_all_is_too_old_becomes_empty_and_goes_on(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(SMALL, retention_ms=HOUR_MS))
     append(log, b"x", time_ms=NOW - 2 * HOUR_MS)
-    assert log.delete_retained(NOW) == 1
+    assert retain(log) == 1
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1, 1, 0)
-    assert log.delete_retained(NOW) == 0
+    assert retain(log) == 0
     append(log, b"y", time_ms=NOW)
     assert [record.offset for record in read_all(log)] == [1]
     log.close()
@@ -182,13 +182,13 @@ def test_retention_detaches_by_time_and_by_size(tmp_path: Path) -> None:
     log = open_log(tmp_path, config)
     for index in range(30):
         append(log, b"x" * 200, time_ms=NOW - (30 - index) * 10 * 60_000)
-    assert log.delete_retained(NOW) == 8
+    assert retain(log) == 8
     assert log.log_start_offset == 24 == log.first_offset
     log.update_config(replace(config, retention_bytes=1000))
-    assert log.delete_retained(NOW) == 0
+    assert retain(log) == 0
     for _ in range(6):
         append(log, b"x" * 200)
-    assert log.delete_retained(NOW) == 2
+    assert retain(log) == 2
     assert log.size_bytes < 2000
     names = [path.name for path in (tmp_path / "topic-0").iterdir()]
     assert any(name.endswith(".deleted") for name in names)

@@ -67,7 +67,7 @@ def read_leader_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
 
 
 def write_partition_metadata(files: Files, path: Path, topic_id: UUID) -> None:
-    files.replace_file(path, f"version: {VERSION}\ntopic_id: {encode_uuid(topic_id)}".encode())
+    files.replace_file(path, f"version: {VERSION}\ntopic_id: {encode_uuid(topic_id)}".encode(), sync=False)
 
 
 def read_partition_metadata(files: Files, path: Path) -> UUID | None:

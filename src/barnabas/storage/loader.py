@@ -12,12 +12,15 @@ Owns what is believed of the files and what is checked.
 
 Rules
   1. Nothing at or below the recovery point is dropped because of what lies behind it.
-  2. The producers' state is that of the newest good snapshot plus the batches behind it.
+  2. What is dropped is gone for good before anything is appended: else the next loss of power could bring it back beside records that
+     have its offsets.
+  3. The producers' state is that of the newest good snapshot plus the batches behind it.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,6 +59,8 @@ from barnabas.storage.snapshot import decode_snapshot
 log = logging.getLogger(__name__)
 
 SCAN_BYTES = 1024 * 1024  # read at once when checking batches
+FOREIGN_NAMED = 5  # in the line that says so
+OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata")
 LEFTOVERS = (DELETED_SUFFIX, ".cleaned", ".tmp")
 
 
@@ -89,7 +94,10 @@ def load_log(
     bases = [int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)]
     known = set(names)
     epochs = LeaderEpochs(checkpoints.read_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS))
-    segments = [Segment.existing(files, directory, base, now_ms) for base in bases]
+    doomed = [base for base, following in pairwise(bases) if following <= log_start_offset]
+    for base in doomed:  # their removal had begun, or was to
+        remove_segment_files(files, Segment(files, directory, base, now_ms))
+    segments = [Segment.existing(files, directory, base, now_ms) for base in bases[len(doomed) :]]
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     if segments:
@@ -106,6 +114,7 @@ def load_log(
             segments = []
     if not segments:
         segments = [Segment.create(files, directory, log_start_offset, now_ms)]
+        files.sync_directory(directory)  # what a crash takes is always a tail: the first segment's name stays
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(log_start_offset)
@@ -114,13 +123,17 @@ def load_log(
 
 
 def _without_leftovers(files: Files, directory: Path) -> list[str]:
-    """Names of the folder, rid of what a crash left behind."""
-    names = []
+    """Names of the folder, rid of what a crash left behind; what is none of a log's stays and is passed over."""
+    names, foreign = [], []
     for name in files.list_directory(directory):
         if name.endswith(LEFTOVERS):
             files.unlink(directory / name)
-        else:
+        elif OWN_NAME.fullmatch(name):
             names.append(name)
+        else:
+            foreign.append(name)
+    if foreign:
+        log.warning("files that are none of a log's are left alone directory=%s names=%s", directory, foreign[:FOREIGN_NAMED])
     return names
 
 
@@ -151,6 +164,7 @@ def _recover(
             _report(segment, dropped, later)
             for lost in later:
                 remove_segment_files(segment.files, lost)
+            segment.files.sync_directory(segment.directory)
             return segments[: number + 1]
         if segment is not last:
             segment.seal()
@@ -185,6 +199,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig,
         How many bytes were dropped.
     """
     size = segment.size
+    segment.files.forget_cached(segment.fileno)  # what a failed sync left in memory only must not pass for stored
     start = _trusted_position(segment, trusted_offset)
     segment.recount_from(start)
     for position, header in scan_batches(segment, start, size):
@@ -192,7 +207,9 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig,
         if header.partition_leader_epoch > epochs.latest:
             epochs.assign(header.partition_leader_epoch, header.base_offset)
         assert segment.size == position + header.size
-    segment.give_back()
+    if segment.size < size:
+        segment.give_back()
+        segment.files.sync(segment.fileno)
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
     return size - segment.size

@@ -1,0 +1,183 @@
+"""A real broker on disks that fail or fill up: what its clients are told, what goes on, and what a restart finds."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from barnabas.errors import ErrorCode, LogDirFailed
+from barnabas.server import maintenance
+from barnabas.testing.failing_files import READS, SYNCS, WRITES, FailingFiles
+from tests.server.in_process import STORAGE_ERROR, TOPIC, running, until
+from tests.server.wire import NOW_MS
+
+
+async def test_a_full_disk_refuses_produce_only_and_takes_it_again_when_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = FailingFiles()
+    async with running([tmp_path], files) as client:
+        await client.create()
+        assert await client.produce(b"a") == 0
+        files.fill(tmp_path)
+        with caplog.at_level(logging.WARNING):
+            assert [await client.produce(b"never", acks=acks) for acks in (-1, 1, -1)] == [STORAGE_ERROR] * 3
+        assert sum("refuses writes" in line for line in caplog.messages) == 1
+        assert await client.fetch() == (0, [b"a"])
+        assert await client.leaders() == [(0, client.broker.config.broker_id, [])]
+        files.heal()
+        assert await client.produce(b"b") == 0
+        assert client.broker.metrics.storage_refusals >= 3
+        assert client.broker.logs.failed_directories == []
+    async with running([tmp_path]) as client:
+        assert await client.fetch() == (0, [b"a", b"b"])
+
+
+async def test_a_full_disk_survives_rolls_checkpoints_and_retention(tmp_path: Path) -> None:
+    files = FailingFiles()
+    async with running([tmp_path], files) as client:
+        await client.create(segment_bytes="1048576")
+        broker = client.broker
+        partition = broker.partitions.require(TOPIC, 0)
+        for index in range(3):
+            assert await client.produce(b"%d" % index * 400_000) == 0
+        files.fill(tmp_path)
+        before = partition.log.log_end_offset
+        assert await client.produce(b"never" * 80_000) == STORAGE_ERROR  # would roll
+        assert not await broker.faults.guard(broker.logs.checkpoint_recovery_points)
+        assert partition.log.log_end_offset == before
+        files.heal()
+        for index in range(3, 6):
+            assert await client.produce(b"%d" % index * 400_000) == 0
+        assert await broker.faults.guard(broker.logs.checkpoint_recovery_points)
+        found = []
+        for offset in range(6):
+            found += (await client.fetch(offset=offset))[1][:1]
+        assert [value[:1] for value in found if value] == [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+
+async def test_retention_makes_room_on_a_full_disk(tmp_path: Path) -> None:
+    files = FailingFiles()
+    async with running([tmp_path], files, log_retention_check_interval_ms="3600000") as client:
+        await client.create(segment_bytes="1048576", retention_bytes="1")
+        for index in range(9):
+            assert await client.produce(b"%d" % index * 400_000) == 0
+        log = client.broker.partitions.require(TOPIC, 0).log
+        files.fill(tmp_path, until_removal=True)
+        assert await client.produce(b"never") == STORAGE_ERROR
+        await maintenance.apply_retention(client.broker)
+        assert (log.first_offset, log.log_start_offset, log.log_end_offset) == (8, 8, 9)
+        assert await client.produce(b"b") == 0
+        assert (await client.fetch(offset=9)) == (0, [b"b"])
+
+
+async def test_a_topic_made_while_the_disk_is_full_serves_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.server.hosting.RETRY_MS", 10)
+    files = FailingFiles()
+    async with running([tmp_path], files) as client:
+        files.fill(tmp_path)
+        assert await client.create() == 0
+        assert await client.produce(b"never") == STORAGE_ERROR
+        assert (await client.leaders())[0] == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [client.broker.config.broker_id])
+        files.heal()
+        await until(lambda: client.broker.partitions.offline_count == 0)
+        assert await client.produce(b"a") == 0
+        assert await client.fetch() == (0, [b"a"])
+
+
+async def test_a_failed_sync_acknowledges_nothing_and_stops_a_broker_with_one_directory(tmp_path: Path) -> None:
+    files = FailingFiles()
+    async with running([tmp_path], files) as client:
+        await client.create(flush_messages="1")
+        assert await client.produce(b"a") == 0
+        files.fail(SYNCS, tmp_path)
+        assert await client.produce(b"unknown") == STORAGE_ERROR
+        files.heal()
+        assert await client.produce(b"never") == STORAGE_ERROR
+        assert await client.fetch() == (STORAGE_ERROR, [])
+        assert "Input/output error" in str(await client.broker.failure)
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    async with running([tmp_path]) as client:
+        code, values = await client.fetch()
+        assert (code, values[:1]) == (0, [b"a"])  # the one whose fate was unknown may be there
+        assert b"never" not in values
+        assert await client.produce(b"b") == 0
+
+
+@pytest.mark.parametrize(("operations", "flush"), [(WRITES, "9223372036854775807"), (SYNCS, "1")])
+async def test_one_directory_fails_and_the_others_go_on(tmp_path: Path, operations: frozenset[str], flush: str) -> None:
+    files = FailingFiles()
+    folders = [tmp_path / "first", tmp_path / "second"]
+    async with running(folders, files) as client:
+        await client.create(partitions=2, flush_messages=flush)
+        broker_id = client.broker.config.broker_id
+        homes = [client.broker.logs.directory_of(TOPIC, index).path for index in (0, 1)]
+        bad, good = homes.index(folders[1]), homes.index(folders[0])
+        for index in (bad, good):
+            assert await client.produce(b"a", index) == 0
+        files.fail(operations, folders[1])
+        assert await client.produce(b"never", bad) == STORAGE_ERROR
+        assert await client.produce(b"never", bad, acks=1) == STORAGE_ERROR
+        assert await client.fetch(bad) == (STORAGE_ERROR, [])
+        assert await client.produce(b"b", good) == 0
+        assert await client.fetch(good) == (0, [b"a", b"b"])
+        leaders = await client.leaders()
+        assert leaders[bad] == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [broker_id])
+        assert leaders[good] == (0, broker_id, [])
+        assert await client.directories() == {"first": 0, "second": STORAGE_ERROR}
+        assert not client.broker.failure.done()
+        await client.create(partitions=3, name="later")
+        assert [await client.produce(b"x", index, name="later") for index in range(3)] == [0, 0, 0]
+        assert {client.broker.logs.directory_of("later", index).path for index in range(3)} == {folders[0]}
+    async with running(folders) as client:
+        assert (await client.fetch(bad))[1][:1] == [b"a"]
+        assert await client.fetch(good) == (0, [b"a", b"b"])
+        assert await client.directories() == {"first": 0, "second": 0}
+
+
+async def test_a_directory_that_cannot_be_read_at_the_start_is_left_out_and_nothing_is_made_in_its_place(tmp_path: Path) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    async with running(folders) as client:
+        await client.create(partitions=2)
+        homes = [client.broker.logs.directory_of(TOPIC, index).path for index in (0, 1)]
+        bad, good = homes.index(folders[1]), homes.index(folders[0])
+        for index in (bad, good):
+            assert await client.produce(b"a", index) == 0
+    files = FailingFiles()
+    files.fail(WRITES | READS | SYNCS, folders[1])
+    async with running(folders, files) as client:
+        assert await client.fetch(good) == (0, [b"a"])
+        assert await client.fetch(bad) == (STORAGE_ERROR, [])
+        assert await client.produce(b"never", bad) == STORAGE_ERROR
+        assert not (folders[0] / f"{TOPIC}-{bad}").exists()
+        assert await client.directories() == {"first": 0, "second": STORAGE_ERROR}
+    async with running(folders) as client:
+        assert await client.fetch(bad) == (0, [b"a"])
+
+
+async def test_a_read_that_fails_refuses_only_that_read(tmp_path: Path) -> None:
+    files = FailingFiles()
+    async with running([tmp_path], files) as client:
+        await client.create(segment_bytes="1048576", index_interval_bytes="1000000")
+        for index in range(4):
+            assert await client.produce(b"%d" % index * 400_000) == 0
+        files.fail(READS, tmp_path)
+        assert await client.offset_at(NOW_MS) == STORAGE_ERROR
+        assert await client.fetch(offset=1) == (STORAGE_ERROR, [])  # in a sealed segment, which has to be searched
+        assert await client.produce(b"more") == 0
+        files.heal()
+        assert (await client.fetch(offset=1))[0] == 0
+        assert client.broker.metrics.read_errors >= 2
+        assert client.broker.logs.failed_directories == []
+
+
+async def test_a_first_directory_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
+    files = FailingFiles()
+    files.fail(WRITES, tmp_path, 30)
+    with pytest.raises(LogDirFailed, match="Read-only file system"):
+        async with running([tmp_path], files):
+            pass
