@@ -260,9 +260,8 @@ class VirtualTransport(asyncio.Transport):
             self.loop.call_later(self._network.delay_s(), self._tell_room)
 
     def _tell_room(self) -> None:
-        callback, self._on_room = self._on_room, None
-        if callback is not None and not self.closed:
-            callback()
+        if self._on_room is not None and not self.closed:
+            self._on_room()
 
     # --- the end
 
