@@ -33,6 +33,7 @@ check: lint types ## lint and types
 
 bench: setup ## measured beside Apache Kafka
 	@$(PYTHON) -m bench
+	@$(PYTHON) -m bench.storage
 
 sparkbench: setup ## the Spark source beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py
