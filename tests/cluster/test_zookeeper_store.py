@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from itertools import count
@@ -23,10 +26,12 @@ from barnabas.cluster.store import (
     SessionState,
     StoreUnavailable,
 )
+from barnabas.cluster.topics import NewTopic
 from barnabas.cluster.zookeeper_address import parse_address
 from barnabas.cluster.zookeeper_store import ZooKeeperStore
 from barnabas.testing.conformance_store import Ear, OpenStore, SessionConformance
 from barnabas.testing.zookeeper import ZooKeeper
+from tests.cluster.harness import FakeBroker
 from tests.cluster.test_stores import OPERATIONS, done
 
 WAIT_MS = 1_000
@@ -227,3 +232,20 @@ def test_the_fake_agrees_with_the_real_one(zookeeper: ZooKeeper, commits: list[l
         for operations in commits:
             assert done(fake, operations) == done(real, operations)
             assert list(fake.list("/")) == list(real.list("/"))
+
+
+async def test_a_brokers_administration_works_on_it(zookeeper: ZooKeeper, root: str) -> None:
+    for restart in (False, True):
+        async with FakeBroker(store=open_at(zookeeper, root)) as broker:
+            if not restart:
+                await broker.controller.create_topics([NewTopic("orders", 300, 1)])
+            assert await broker.controller.next_producer_id() == 1000 * restart
+            assert len(broker.metadata.topics["orders"].partitions) == 300
+            assert broker.metadata.controller_id == 1
+            assert broker.metadata.brokers[1].epoch == 1 + restart
+
+
+def test_a_broker_without_a_cluster_does_not_load_kazoo() -> None:
+    program = "import sys, barnabas.server.main; sys.exit('kazoo' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode == 0
