@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -249,3 +250,25 @@ def test_a_broker_without_a_cluster_does_not_load_kazoo() -> None:
     program = "import sys, barnabas.server.main; sys.exit('kazoo' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode == 0
+
+
+def test_what_a_read_says_of_commits_without_an_answer_is_final() -> None:
+    """Servers of an ensemble stand still, one or two at a time, with commits in their sockets and queues."""
+    chance = random.Random(7)
+    with ZooKeeper(3) as ensemble, open_at(ensemble, "/x", connection_timeout_ms=150, session_timeout_ms=3_000) as store:
+        judged: dict[str, bool] = {}
+        for number in range(12):
+            still = chance.sample(range(3), chance.choice([1, 2]))
+            for index in still:
+                ensemble.pause(index)
+            path = f"/w/{number:02d}"
+            try:
+                store.commit([Put(path, b"", ABSENT)])
+                judged[path] = True
+            except StoreUnavailable:
+                pass
+            for index in still:
+                ensemble.resume(index)
+            judged.setdefault(path, retry_read(store, path) is not None)
+        with open_at(ensemble, "/x", connection_timeout_ms=20_000) as auditor:
+            assert {entry.path for entry in auditor.list("/w/")} == {path for path, done in judged.items() if done}
