@@ -6,8 +6,8 @@ Owns what is believed of the files and what is checked.
                              the last segment are looked at (4 kB or one batch), to learn where the log ends
     after a crash            up to the recovery point everything was on the disk. From the last index entry before it, every
                              batch is read and its CRC checked; the log ends before the first that is not whole. What follows is
-                             cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning says how much was
-                             dropped
+                             cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning
+                             says how much was dropped
     in both cases            a segment without indexes gets new ones; one with indexes that cannot be, when they are first used
 
 Rules
@@ -20,6 +20,7 @@ Rules
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -58,6 +59,8 @@ from barnabas.storage.snapshot import decode_snapshot
 log = logging.getLogger(__name__)
 
 SCAN_BYTES = 1024 * 1024  # read at once when checking batches
+FOREIGN_NAMED = 5  # in the line that says so
+OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata")
 LEFTOVERS = (DELETED_SUFFIX, ".cleaned", ".tmp")
 
 
@@ -115,20 +118,26 @@ def load_log(
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(log_start_offset)
-    producers = load_producers(files, directory, segments, snapshots_in(names))
+    # With segments that were removed their snapshots went.
+    snapshots = snapshots_in(names) if clean_shutdown and not doomed else snapshot_offsets(files, directory)
+    producers = load_producers(files, directory, segments, snapshots)
     for segment in segments:
         segment.close()  # most logs of a broker wait for long for their next record
     return LoadedLog(segments, epochs, producers, log_start_offset)
 
 
 def _without_leftovers(files: Files, directory: Path) -> list[str]:
-    """Names of the folder, rid of what a crash left behind."""
-    names = []
+    """Names of the folder, rid of what a crash left behind; what is none of a log's stays and is passed over."""
+    names, foreign = [], []
     for name in files.list_directory(directory):
         if name.endswith(LEFTOVERS):
             files.unlink(directory / name)
-        else:
+        elif OWN_NAME.fullmatch(name):
             names.append(name)
+        else:
+            foreign.append(name)
+    if foreign:
+        log.warning("files that are none of a log's are left alone directory=%s names=%s", directory, foreign[:FOREIGN_NAMED])
     return names
 
 
@@ -194,6 +203,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig,
         How many bytes were dropped.
     """
     size = segment.size
+    segment.files.forget_cached(segment.fileno)  # what a failed sync left in memory only must not pass for stored
     start = _trusted_position(segment, trusted_offset)
     segment.recount_from(start)
     for position, header in scan_batches(segment, start, size):

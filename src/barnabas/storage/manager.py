@@ -50,6 +50,9 @@ LOG_FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
 FUTURE_FOLDER = re.compile(r".*\.[0-9a-f]{32}-future")
 STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-stray")
+OWN_NAME = re.compile(
+    r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-checkpoint|metadata\.db.*|lost\+found|.*\.tmp|.*-stray"
+)
 MAX_NAME_LENGTH = 255
 
 
@@ -220,12 +223,14 @@ class LogManager:
             self._adopt(found.key, found.directory, opened)
 
     def not_opened(self, found: FoundLog, error: LogDirFailed | OSError) -> None:
-        """Go on without the directory of a log that cannot be opened.
+        """Go on without the directory of a log that cannot be opened; without the log alone where a file has its name.
 
         Raises:
             LogDirFailed: it is the first directory, or the fault is not the disk's.
         """
-        if found.directory.failure is None:
+        if isinstance(error.__cause__, FileExistsError):
+            log.warning("a file with the name of a partition is left alone path=%s", found.directory.path / "{}-{}".format(*found.key))
+        elif found.directory.failure is None:
             self._failed_at_start(found.directory, error)
 
     def _adopt(self, key: TopicPartition, directory: LogDirectory, opened: Log) -> Log:
@@ -260,6 +265,8 @@ class LogManager:
             self._drop_copy(directory, path)
             return None
         if match is None or STRAY_FOLDER.fullmatch(name):
+            if not OWN_NAME.fullmatch(name):
+                log.warning("what is none of the broker's is left alone path=%s", path)
             return None
         return match["topic"], int(match["partition"])
 
