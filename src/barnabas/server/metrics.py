@@ -50,6 +50,7 @@ class Metrics:
         self.bytes_out = 0
         self.connections_opened = 0
         self.connections_refused = 0
+        self.corrupt_stretches = 0
         self.loop_lag_ms = 0.0
         self.loop_lag_max_ms = 0.0
         self.requests: dict[int, Histogram] = {}
@@ -72,6 +73,7 @@ NAMES = {
     "barnabas_bytes_out_total": "Bytes of record batches given to fetchers.",
     "barnabas_connections_opened_total": "Connections accepted since the start.",
     "barnabas_connections_refused_total": "Connections refused for a limit.",
+    "barnabas_corrupt_stretches_total": "Stretches of log files that were found damaged when they were read.",
     "barnabas_connections": "Connections open now.",
     "barnabas_request_seconds": "Time from a request's frame to its answer, by API; waiting of long polls is not counted.",
     "barnabas_loop_lag_seconds": "How late the event loop ran its last timer.",
@@ -102,6 +104,7 @@ class BrokerCollector:
             ("barnabas_bytes_out_total", metrics.bytes_out),
             ("barnabas_connections_opened_total", metrics.connections_opened),
             ("barnabas_connections_refused_total", metrics.connections_refused),
+            ("barnabas_corrupt_stretches_total", metrics.corrupt_stretches),
         ):
             yield CounterMetricFamily(name, NAMES[name], value=count)
         for name, value in (

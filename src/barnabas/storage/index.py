@@ -107,6 +107,10 @@ class SparseIndex:
             return (self._keys[slot], self._values[slot]) if slot >= 0 else None
         return self._search(lambda pair: pair[1] > value)
 
+    def ceiling_by_value(self, value: int) -> tuple[int, int] | None:
+        """The first entry with a value above `value`; reads a sealed index from its beginning, for rare use."""
+        return next((pair for pair in map(self.entry, range(len(self))) if pair[1] > value), None)
+
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries of an active index."""
         assert self._keys is not None, "a sealed index is not truncated"

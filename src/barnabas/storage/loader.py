@@ -11,7 +11,8 @@ Owns what is believed of the files and what is checked.
     in both cases            a segment without indexes, or with one that points past its end, gets new ones
 
 Rules
-  1. Nothing at or below the recovery point is dropped because of what lies behind it.
+  1. Nothing below the recovery point is dropped: damage there is stepped over and stays, for it is no torn tail, and what follows
+     it is whole.
   2. The producers' state is that of the newest good snapshot plus the batches behind it.
 """
 
@@ -48,10 +49,13 @@ from barnabas.storage.segment import (
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
     SUFFIXES,
+    Position,
     Segment,
     file_name,
 )
 from barnabas.storage.snapshot import decode_snapshot
+from barnabas.storage.trust import NOTHING_FOLLOWS
+from barnabas.storage.verify import measure
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +96,7 @@ def load_log(
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     if segments:
-        segments = _recover(segments, epochs, config, None if clean_shutdown else recovery_point)
+        segments = _recover(segments, epochs, config, None if clean_shutdown else recovery_point, recovery_point)
         if segments[-1].next_offset < log_start_offset:
             log.warning(
                 "log emptied directory=%s reason=%r",
@@ -122,21 +126,25 @@ def _without_leftovers(files: Files, directory: Path) -> list[str]:
     return names
 
 
-def _recover(segments: list[Segment], epochs: LeaderEpochs, config: TopicConfig, recovery_point: int | None) -> list[Segment]:
+def _recover(
+    segments: list[Segment], epochs: LeaderEpochs, config: TopicConfig, recovery_point: int | None, synced_offset: int
+) -> list[Segment]:
     """The segments that hold good batches end to end, of which the last is ready to grow.
 
     Args:
         recovery_point: records below it are known to be whole, as are index entries for them; None: all are.
+        synced_offset: records below it were on the disk, so damage there is no torn tail.
     """
     last = segments[-1]
     for number, segment in enumerate(segments):
         trusted = recovery_point if segment.has_index_files and _is_sane(segment) else segment.base_offset
-        if trusted is None and (segment is not last or _activate(segment)):
+        if trusted is None and (segment is not last or _activate(segment, synced_offset)):
             continue
         if segment is not last and trusted is not None and segment.next_offset <= trusted:
             continue
         following = segment.next_offset
-        dropped = recover_segment(segment, epochs, config, segment.base_offset if trusted is None else trusted)
+        synced = following if recovery_point is None and segment is not last else synced_offset
+        dropped = recover_segment(segment, epochs, config, segment.base_offset if trusted is None else trusted, synced)
         if dropped:
             later = segments[number + 1 :]
             _report(segment, dropped, later)
@@ -149,12 +157,15 @@ def _recover(segments: list[Segment], epochs: LeaderEpochs, config: TopicConfig,
     return segments
 
 
-def _activate(segment: Segment) -> bool:
-    """Take the last segment as it is; False where its end is not what a clean shutdown leaves."""
+def _activate(segment: Segment, end_offset: int) -> bool:
+    """Take the last segment as it is; False where its end is not what a clean shutdown leaves, at `end_offset` unless that is 0."""
     try:
         segment.activate()
     except CorruptLog as error:
         log.warning("log not as it was closed file=%s position=%d reason=%r", error.path, error.position, error.reason)
+        return False
+    if 0 < segment.next_offset < end_offset:
+        log.warning("log not as it was closed file=%s end_offset=%d closed_at=%d", segment.path, segment.next_offset, end_offset)
         return False
     return True
 
@@ -164,25 +175,49 @@ def _is_sane(segment: Segment) -> bool:
     return last is None or last[1] < segment.size
 
 
-def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig, trusted_offset: int) -> int:
+def recover_segment(
+    segment: Segment, epochs: LeaderEpochs, config: TopicConfig, trusted_offset: int, synced_offset: int = 0
+) -> int:
     """Check the batches from `trusted_offset` on, cut the file behind the last good one, make the indexes anew.
+
+    Damage below `synced_offset` is not what a crash leaves: it is stepped over, and what follows stays.
 
     Returns:
         How many bytes were dropped.
     """
     size = segment.size
-    start = _trusted_position(segment, trusted_offset)
-    segment.recount_from(start)
-    for position, header in scan_batches(segment, start, size):
-        segment.appended(header.last_offset, header.size, header.max_timestamp, config.index_interval_bytes)
-        if header.partition_leader_epoch > epochs.latest:
-            epochs.assign(header.partition_leader_epoch, header.base_offset)
-        assert segment.size == position + header.size
+    segment.recount_from(_trusted_position(segment, trusted_offset))
+    while segment.size < size:
+        for position, header in scan_batches(segment, segment.size, size):
+            segment.appended(header.last_offset, header.size, header.max_timestamp, config.index_interval_bytes)
+            if header.partition_leader_epoch > epochs.latest:
+                epochs.assign(header.partition_leader_epoch, header.base_offset)
+            assert segment.size == position + header.size
+        if segment.size == size or max(segment.next_offset, segment.base_offset) >= synced_offset:
+            break
+        _step_over(segment, size, synced_offset)
     if segment.size < size:
         segment.files.truncate(segment.fileno, segment.size)
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
     return size - segment.size
+
+
+def _step_over(segment: Segment, size: int, synced_offset: int) -> None:
+    """Go on behind the damage at the segment's end so far; where nothing follows it, records up to `synced_offset` are in it."""
+    damage = measure(segment.files, segment.fileno, segment.size, segment.next_offset, "found damaged at the start", size)
+    if damage.next_offset == NOTHING_FOLLOWS:
+        damage = damage._replace(next_offset=synced_offset)
+    segment.trust.note(damage)
+    log.error(
+        "corrupt data kept file=%s position=%d bytes=%d first_offset=%d last_offset=%d",
+        segment.path,
+        damage.position,
+        damage.end - damage.position,
+        damage.first_offset,
+        damage.next_offset - 1,
+    )
+    segment.size, segment.next_offset = damage.end, damage.next_offset
 
 
 def _trusted_position(segment: Segment, trusted_offset: int) -> int:
@@ -272,19 +307,26 @@ def load_producers(files: Files, directory: Path, segments: list[Segment]) -> Pr
 
 
 def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
-    found = segment.find(max(start, segment.base_offset))
+    try:
+        found = segment.find(max(start, segment.base_offset))
+    except CorruptLog:
+        found = Position(0, segment.base_offset)
     if found is None:
         return
-    for position, header in segment.walk(found.position):
+    for position, header in segment.walk_around(found.position):
         if header.producer_id == NO_PRODUCER_ID or header.base_offset < start:
             continue
-        if header.is_control:
-            marker = next(iterate_records(segment.read_batch(position, header)), None)
-            completed = producers.update_marker(header, marker) if marker is not None else None
-            if completed is not None and completed.aborted:
-                aborted_of(segment).append(completed)
-        else:
+        if not header.is_control:
             producers.update(header, header.base_offset)
+            continue
+        try:
+            marker = next(iterate_records(segment.read_batch(position, header)), None)
+        except CorruptLog as error:
+            log.error("transaction marker unreadable file=%s position=%d reason=%r", error.path, error.position, error.reason)
+            continue
+        completed = producers.update_marker(header, marker) if marker is not None else None
+        if completed is not None and completed.aborted:
+            aborted_of(segment).append(completed)
 
 
 def aborted_of(segment: Segment) -> AbortedTransactions:

@@ -57,6 +57,7 @@ from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments, retire
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.storage.time_search import TimestampedOffset, first_at_or_after, newest
+from barnabas.storage.trust import NOTHING_FOLLOWS, Damage, Trust
 
 __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "ProducerDescription", "TimestampedOffset"]
 
@@ -78,12 +79,16 @@ class AppendResult(NamedTuple):
 
 
 class FileRegion(NamedTuple):
-    """Bytes [position, position + size) of an open file: whole batches. `base_offset` is at most the first one's."""
+    """Bytes [position, position + size) of an open file: whole batches. `base_offset` is at most the first one's.
+
+    `trust` says whether they may be served as they are; what it does not cover is to be verified first.
+    """
 
     fileno: int
     position: int
     size: int
     base_offset: int
+    trust: Trust
 
 
 class Log:
@@ -361,6 +366,8 @@ class Log:
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE outside [log start offset, log end offset].
+            CorruptLog: what lies there is damaged beyond telling where it ends.
+            OSError: the disk fails.
         """
         if offset >= limit_offset and self.log_start_offset <= offset <= self.log_end_offset:
             return None
@@ -388,7 +395,15 @@ class Log:
             end = segment.whole_batches_end(start, start + max_bytes)
             if end <= start and minimum_one:
                 end = start + segment.batch_size(start)
-        return FileRegion(segment.fileno, start, end - start, found.base_offset) if end > start else None
+        if end <= start:
+            return None
+        return new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.trust))
+
+    def bounded(self, damage: Damage) -> Damage:
+        """The same damage; where nothing whole follows it in its file, it reaches to the end of the segment."""
+        if damage.next_offset != NOTHING_FOLLOWS:
+            return damage
+        return damage._replace(next_offset=self._segments.starting_at(damage.first_offset)[0].next_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """The first record at or after a time; None if there is none."""

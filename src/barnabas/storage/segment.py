@@ -20,10 +20,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from crc32c import crc32c
+
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
+from barnabas.protocol.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
 from barnabas.storage.files import Files, sync_file
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
+from barnabas.storage.trust import NOTHING_FOLLOWS, Damage, Trust
+from barnabas.storage.verify import measure
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -35,6 +39,7 @@ SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX)
 
 RECENT_BATCHES = 256  # positions kept for the end of the active segment: 4 kB
 WALK_BYTES = 8 * 1024  # read at once when walking over headers: two index intervals
+MAX_SEARCH_BYTES = 1024 * 1024  # looked through on the loop for the end of damage
 NO_TIMESTAMP = -1
 
 
@@ -70,6 +75,7 @@ class Segment:
         "size",
         "synced",
         "time_index",
+        "trust",
     )
 
     def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int) -> None:
@@ -87,6 +93,7 @@ class Segment:
         self.first_timestamp: int | None = None  # of the first batch, once known; time to roll counts from it
         self.bytes_since_index_entry = 0
         self.synced = False  # whether its name is known to be durable
+        self.trust = Trust(files)
         self._fileno: int | None = None
         self._recent_last: array[int] = array("q")  # last offsets of the last batches
         self._recent_positions: array[int] = array("q")
@@ -106,7 +113,7 @@ class Segment:
     def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int) -> Segment:
         """A sealed segment on disk, nothing of it read but the sizes of its files."""
         segment = cls(files, directory, base_offset, now_ms)
-        segment.size = files.file_size(segment.path)
+        segment.size = segment.trust.tail = files.file_size(segment.path)
         segment.synced = True
         if segment.has_index_files:
             segment.index.load_sealed()
@@ -151,7 +158,13 @@ class Segment:
             self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
 
     def find(self, offset: int) -> Position | None:
-        """The first batch whose last offset is at or past `offset`; None if there is none in this segment."""
+        """The first batch whose last offset is at or past `offset`; None if there is none in this segment.
+
+        Raises:
+            CorruptLog: the batch that held it is damaged so that it cannot be told where it lies.
+        """
+        if self.trust.damages and (known := self.trust.damage_at(offset)) is not None:
+            return Position(known.position, known.first_offset)
         recent = self._recent_last
         slot = bisect_left(recent, offset)
         if slot:  # an older batch is known, so none before is meant
@@ -161,10 +174,19 @@ class Segment:
         if recent and not self._recent_positions[0]:
             return Position(0, self.base_offset)
         entry = self.index.floor(offset - self.base_offset)
-        for position, header in self.walk(entry[1] if entry else 0):
-            if header.base_offset + header.last_offset_delta >= offset:
-                return Position(position, header.base_offset)
-        return None
+        start = entry[1] if entry else 0
+        if self.trust.damages:
+            return find_around(self, offset, start)
+        try:
+            for position, header in self.walk(start):
+                if header.base_offset + header.last_offset_delta >= offset:
+                    if header.base_offset > offset and position:
+                        # A gap of compaction, or a header or an index entry that lies.
+                        return find_around(self, offset, start if position > start else 0)
+                    return Position(position, header.base_offset)
+        except CorruptLog:
+            return find_around(self, offset, start)
+        return find_around(self, offset, 0) if start >= self.size > 0 else None
 
     def whole_batches_end(self, start: int, limit: int) -> int:
         """The end of the last batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none."""
@@ -175,15 +197,19 @@ class Segment:
             return max(start, recent[bisect_right(recent, limit) - 1])
         entry = self.index.floor_by_value(limit)
         end = max(start, entry[1] if entry else 0)
-        for position, header in self.walk(end):
-            if position + header.batch_length + LENGTH_OVERHEAD > limit:
-                return position
+        try:
+            for position, header in self.walk(end):
+                if position + header.batch_length + LENGTH_OVERHEAD > limit:
+                    return position
+        except CorruptLog as error:
+            return error.position
         return end
 
     def batch_size(self, position: int) -> int:
-        """Bytes of the batch at `position`."""
+        """Bytes of the batch at `position`; where it is damaged, at least those of a header and at most what is left."""
         data = self.files.pread(self.fileno, LENGTH_OVERHEAD, position)
-        return int.from_bytes(data[8:12], "big", signed=True) + LENGTH_OVERHEAD
+        size = int.from_bytes(data[8:12], "big", signed=True) + LENGTH_OVERHEAD
+        return min(max(size, HEADER_SIZE), self.size - position)
 
     def walk(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers from the batch at `position` on.
@@ -204,8 +230,29 @@ class Segment:
             yield position, header
             position = end
 
+    def walk_around(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """As `walk`, stepping over what is damaged."""
+        least_offset = self.base_offset
+        while position < self.size:
+            try:
+                for position, header in self.walk(position):  # noqa: B020 - it goes on where the walk ended
+                    yield position, header
+                    least_offset = header.next_offset
+                return
+            except CorruptLog as error:
+                damage = measure(self.files, self.fileno, error.position, least_offset, error.reason, self.size)
+                position = damage.end
+
     def read_batch(self, position: int, header: BatchHeader) -> bytes:
-        return self.files.pread(self.fileno, header.size, position)
+        """The bytes of a batch.
+
+        Raises:
+            CorruptLog: its CRC does not match.
+        """
+        data = self.files.pread(self.fileno, header.size, position)
+        if len(data) < header.size or crc32c(memoryview(data)[CRC_START:]) != header.crc:
+            raise CorruptLog(str(self.path), position, f"the CRC of the batch at offset {header.base_offset} does not match")
+        return data
 
     def find_time(self, timestamp: int) -> int:
         """A position at or before the first batch that holds a record at or after `timestamp`."""
@@ -225,6 +272,8 @@ class Segment:
         """Learn from the batches behind the index entry `entry` what only memory knows."""
         start = entry[1] if entry else 0
         batches = list(self.walk(start))
+        for position, header in batches:
+            self.read_batch(position, header)  # a header that lies about its offsets would mislead every lookup
         interval = self.size
         self.recount_from(start)
         for _, header in batches:
@@ -242,6 +291,7 @@ class Segment:
         """Cut the active segment at `position`, where a batch begins or the segment ends."""
         self.files.truncate(self.fileno, position)
         self.size = position
+        self.trust.cut(position)
         self.index.truncate_below(value=position)
         last = self.index.last()
         self.time_index.truncate_below(value=last[0] + 1 if last else 0)
@@ -254,8 +304,8 @@ class Segment:
     def load_first_timestamp(self) -> int | None:
         """Time of the first batch; None while the segment is empty."""
         if self.first_timestamp is None and self.size:
-            _, header = next(self.walk())
-            self.first_timestamp = header.max_timestamp
+            _, header = next(self.walk_around(), (0, None))
+            self.first_timestamp = header.max_timestamp if header is not None else None
         return self.first_timestamp
 
     def seal(self) -> None:
@@ -278,3 +328,53 @@ class Segment:
         if self._fileno is not None:
             self.files.close(self._fileno)
             self._fileno = None
+
+
+def find_around(segment: Segment, offset: int, start: int) -> Position | None:
+    """As `Segment.find` from the batch at `start` on, where something is damaged: it is stepped over, but where it held the offset
+    it is the answer, and whoever reads there meets it.
+
+    Raises:
+        CorruptLog: it cannot be told where the damage ends.
+    """
+    position, least = start, segment.base_offset
+    while position < segment.size:
+        before: tuple[int, BatchHeader, int] | None = None  # and the offset expected there
+        try:
+            for position, header in segment.walk(position):  # noqa: B020 - it goes on where the walk ended
+                damage = (segment.trust.damages or {}).get(position)
+                if damage is not None:
+                    break
+                if header.base_offset < least:
+                    raise CorruptLog(str(segment.path), position, "the base offset goes back")
+                if header.base_offset + header.last_offset_delta >= offset:
+                    if header.base_offset > offset and before is not None:
+                        least = before[2]
+                        segment.read_batch(*before[:2])
+                        least = before[1].next_offset
+                    return Position(position, min(header.base_offset, least))
+                before = position, header, least
+                least = header.next_offset
+            else:
+                return None
+        except CorruptLog as error:
+            if error.position == start and start:  # perhaps it is the index that is wrong
+                return find_around(segment, offset, 0)
+            damage = (segment.trust.damages or {}).get(error.position) or _measured(segment, error, least)
+        if offset < damage.next_offset:
+            return Position(damage.position, damage.first_offset)
+        position, least = damage.end, damage.next_offset
+    return None
+
+
+def _measured(segment: Segment, error: CorruptLog, least_offset: int) -> Damage:
+    """The damage that a walk met. Little is read: later offsets are found through later index entries."""
+    following = segment.index.ceiling_by_value(error.position)
+    bound = (error.position if following is None else following[1]) + MAX_SEARCH_BYTES
+    damage = measure(segment.files, segment.fileno, error.position, least_offset, error.reason, within=min(bound, segment.size))
+    if damage.next_offset == NOTHING_FOLLOWS:
+        if damage.end < segment.size:
+            raise error
+        damage = damage._replace(next_offset=segment.next_offset)
+    segment.trust.note(damage)
+    return damage

@@ -36,6 +36,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.replication.partition import READ_COMMITTED, Partition
+from barnabas.server.damage import code_of
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -64,9 +65,9 @@ def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOf
                 answer = ListOffsetsPartitionResponse(timestamp=timestamp, offset=offset, leader_epoch=epoch)
             except KafkaError as error:
                 answer = ListOffsetsPartitionResponse(error_code=error.code)
-            except StorageError as error:
+            except (StorageError, OSError) as error:
                 log.error("list offsets failed topic=%s partition=%d error=%s", topic.name, wanted.partition_index, error)
-                answer = ListOffsetsPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+                answer = ListOffsetsPartitionResponse(error_code=code_of(error))
             answer.partition_index = wanted.partition_index
             answers.append(answer)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
