@@ -12,6 +12,7 @@ missing_packages() {
   [ -n "$(find_python)" ] || packages+=(python3 python3-venv)
   has_venv || packages+=(python3-venv)
   command -v java >/dev/null || packages+=(openjdk-17-jre-headless)
+  [ -f /usr/share/java/zookeeper.jar ] || packages+=(zookeeper)
   command -v kcat >/dev/null || packages+=(kcat)
   command -v make >/dev/null || packages+=(make)
   if [ "$wanted" = interop ]; then

@@ -8,7 +8,8 @@
     │   └── FrameTooLarge         a frame over socket.request.max.bytes
     ├── StorageError
     │   ├── CorruptLog            bytes on disk that cannot be what was written
-    │   └── LogDirFailed          a log directory that no longer works
+    │   ├── LogDirFailed          a log directory that no longer works
+    │   └── StorageExhausted      no room on the disk (or no descriptor) for now; nothing has changed
     ├── ConfigError               a configuration value that is refused: key, value, what is allowed
     ├── Closed                    used after close, or the other side went away
     └── InvariantViolated         something that cannot happen happened; stops the partition or the broker
@@ -33,6 +34,7 @@ __all__ = [
     "StorageError",
     "CorruptLog",
     "LogDirFailed",
+    "StorageExhausted",
     "ConfigError",
     "Closed",
     "InvariantViolated",
@@ -122,6 +124,18 @@ class CorruptLog(StorageError):
 
 class LogDirFailed(StorageError):
     """A log directory that cannot be used, and why."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"log directory {self.path}: {self.reason}"
+
+
+class StorageExhausted(StorageError):
+    """Disk space, a quota, descriptors or memory have run out: nothing has changed, and it may be tried again later."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)

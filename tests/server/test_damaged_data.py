@@ -167,8 +167,8 @@ def test_a_sector_that_cannot_be_read_ends_what_is_served(tmp_path: Path) -> Non
     data = OsFiles.pread(region.fileno, region.size, 0)
     batches = split_batches(data)
     hit = [header for position, header in batches if position < 8192 and position + header.size > 4096]
-    doubted = FileRegion(region.fileno, region.position, region.size, 0, Trust(BadSector()))
-    (verified,) = page_cache.load([(doubted, region)])  # type: ignore[list-item]  # anything with a descriptor
+    doubted = FileRegion(region.fileno, region.position, region.size, 0, Trust(BadSector(), 10**9))
+    (verified,) = page_cache.load(BadSector(), [(doubted, region)])  # type: ignore[list-item]  # anything with a descriptor
     assert not isinstance(verified, OSError)
     assert verified.end == next(position for position, header in batches if header is hit[0])
     assert verified.damage is not None

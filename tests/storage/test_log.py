@@ -11,6 +11,7 @@ import pytest
 from barnabas.config.topic import HOUR_MS, TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import build_batch, iterate_records, read_header
+from barnabas.storage.flushing import FlushPlan
 from barnabas.storage.index import OFFSET_ENTRY, SparseIndex
 from barnabas.storage.leader_epochs import LeaderEpochs
 from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all
@@ -207,25 +208,21 @@ def test_deleting_past_the_end_is_refused(tmp_path: Path) -> None:
     log.close()
 
 
-def test_flushing_is_due_by_messages_and_by_time(tmp_path: Path) -> None:
-    log = open_log(tmp_path, TopicConfig(flush_messages=3))
+def test_records_become_durable_before_the_recovery_point_passes_them(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
     append(log, b"a", b"b")
-    assert not log.is_flush_due(NOW)
+    plan = log.plan_flush(everything=False)
+    assert plan is not None
     append(log, b"c")
-    assert log.is_flush_due(NOW)
-    log.flush(2)
-    assert log.recovery_point == 2
+    plan.run()
+    assert (log.durable_end, log.recovery_point) == (0, 0)
+    log.finish_flush(plan)
+    assert (log.durable_end, log.recovery_point) == (2, 0)
+    log.flush(1)
+    assert (log.durable_end, log.recovery_point) == (2, 1)
     log.flush()
-    assert (log.recovery_point, log.is_flush_due(NOW)) == (3, False)
-    log.update_config(TopicConfig(flush_ms=1000))
-    append(log, b"d")
-    assert not log.is_flush_due(NOW + 999)
-    assert log.is_flush_due(NOW + 1000)
-    log.flush()
-    append(log, b"e")
-    assert not log.is_flush_due(NOW + 1001)
-    assert not log.is_flush_due(NOW + 2000)
-    assert log.is_flush_due(NOW + 2001)
+    assert (log.durable_end, log.recovery_point) == (3, 3)
+    assert log.plan_flush(everything=False) is log.plan_flush() is None
     log.close()
 
 
@@ -233,23 +230,33 @@ def test_a_thread_may_flush_while_the_loop_appends(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(SMALL, segment_bytes=8_000))
     done, failed = threading.Event(), []
 
-    def flush() -> None:
+    def flush(plan: FlushPlan) -> None:
         try:
-            while not done.is_set():
-                log.flush()
+            plan.run()
         except Exception as error:  # noqa: BLE001 (handed to the test)
             failed.append(error)
+        done.set()
 
-    thread = threading.Thread(target=flush)
-    thread.start()
+    done.set()
+    plan = log.plan_flush()
+    threads = []
     for index in range(500):
+        if done.is_set():
+            if plan is not None:
+                log.finish_flush(plan)
+            done.clear()
+            plan = log.plan_flush()
+            threads.append(threading.Thread(target=flush, args=[plan]) if plan is not None else threading.Thread(target=done.set))
+            threads[-1].start()
         append(log, b"%05d" % index * 20)
         if index % 100 == 99:
             log.truncate_to(log.log_end_offset - 10)
             assert log.recovery_point <= log.log_end_offset
-    done.set()
-    thread.join()
+    for thread in threads:
+        thread.join()
     assert failed == []
+    if plan is not None:
+        log.finish_flush(plan)
     end = log.log_end_offset
     log.flush()
     assert log.recovery_point == end
@@ -275,6 +282,7 @@ def test_an_index_is_the_same_in_memory_and_in_its_file(tmp_path: Path) -> None:
         index.append(number, number * 10)
     asked = range(-1, 3010, 7)
     in_memory = [(index.floor(key), index.floor_by_value(key * 10)) for key in asked]
+    index.write(exact=True)
     index.seal()
     assert index.sealed
     assert [(index.floor(key), index.floor_by_value(key * 10)) for key in asked] == in_memory

@@ -15,7 +15,7 @@ STEP = st.tuples(st.sampled_from(["add", "cold"]), st.integers(0, SIZE), st.inte
 
 @given(st.integers(0, SIZE), st.lists(STEP, max_size=30))
 def test_nothing_is_trusted_that_the_model_does_not_trust(tail: int, steps: list[tuple[str, int, int]]) -> None:
-    trust = Trust(FILES)
+    trust = Trust(FILES, 0)
     trust.tail = tail * UNIT
     trusted = set(range(tail, SIZE))
     for kind, one, other in steps:
@@ -34,7 +34,7 @@ def test_nothing_is_trusted_that_the_model_does_not_trust(tail: int, steps: list
 
 
 def test_a_reader_in_order_leaves_one_stretch_and_jumpers_a_bounded_number() -> None:
-    trust = Trust(FILES)
+    trust = Trust(FILES, 0)
     trust.tail = 1_000_000
     for position in range(0, 1000, 10):
         trust.add(position, position + 10)
@@ -46,7 +46,7 @@ def test_a_reader_in_order_leaves_one_stretch_and_jumpers_a_bounded_number() -> 
 
 
 def test_what_grows_behind_the_end_is_trusted() -> None:
-    trust = Trust(FILES)
+    trust = Trust(FILES, 0)
     trust.tail = 1000
     trust.forget_behind(1000, 1000)
     assert trust.covers(1000, 2000)
@@ -57,7 +57,7 @@ def test_what_grows_behind_the_end_is_trusted() -> None:
 
 
 def test_damage_is_known_by_offset_until_it_is_cut_off() -> None:
-    trust = Trust(FILES)
+    trust = Trust(FILES, 0)
     damage = Damage(100, 200, 10, 20, "why")
     assert trust.note(damage)
     assert not trust.note(damage)

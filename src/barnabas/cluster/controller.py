@@ -19,6 +19,7 @@ from uuid import UUID
 from barnabas.cluster import records
 from barnabas.cluster.configs import ALL_BROKERS, ConfigPlanner, ResourceChange
 from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
+from barnabas.cluster.election import Claim, ClaimOutcome, Election, OfficeReadEvent
 from barnabas.cluster.instructions import Instruction, UpdateBrokerConfig
 from barnabas.cluster.internal_topics import internal_topic
 from barnabas.cluster.metadata import (
@@ -28,7 +29,8 @@ from barnabas.cluster.metadata import (
     ResourceType,
 )
 from barnabas.cluster.plan import Plan, PlanBuilder, Versions
-from barnabas.cluster.store import ABSENT, Entry, Operation, Put
+from barnabas.cluster.registration import register
+from barnabas.cluster.store import ABSENT, Entry, Put
 from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome, TopicPlanner
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.describe import Layers
@@ -48,13 +50,23 @@ class Controller:
         entries: everything the store holds.
         new_id: a topic id nobody has.
         alone: no other broker can ever join (the store is embedded).
+        incarnation: names this process, among all that ever had the broker's id.
     """
 
-    def __init__(self, static: BrokerConfig, entries: Iterable[Entry], *, new_id: Callable[[], UUID], alone: bool = True) -> None:
+    def __init__(
+        self,
+        static: BrokerConfig,
+        entries: Iterable[Entry],
+        *,
+        new_id: Callable[[], UUID],
+        alone: bool = True,
+        incarnation: str = "",
+    ) -> None:
         self.static = static
         self.broker_id = static.node_id
         self._new_id = new_id
         self._alone = alone
+        self.election = Election(self.broker_id, incarnation)
         self.load(entries)
 
     def load(self, entries: Iterable[Entry]) -> None:
@@ -71,9 +83,10 @@ class Controller:
         controller = by_path.get(records.CONTROLLER)
         image = MetadataImage("" if cluster is None else records.decode(cluster.value)["id"])
         self.image = replace(
-            image.apply(delta), controller_id=-1 if controller is None else records.decode(controller.value)["id"]
+            image.apply(delta), controller_id=-1 if controller is None else records.decode_controller(controller.value).broker_id
         )
-        self._controller_epoch = _number(by_path.get(records.CONTROLLER_EPOCH))
+        self._controller_epoch = by_path.get(records.CONTROLLER_EPOCH)
+        self._last_broker_epoch = _number(by_path.get(records.BROKER_EPOCH))
         self._next_block = _number(by_path.get(records.PRODUCER_IDS))
         self.config = self._config_now()
 
@@ -82,6 +95,10 @@ class Controller:
         if not plan.operations:
             return ()
         self.versions.learn(plan.operations)
+        if plan.claims_office:
+            self.election.handle(ClaimOutcome.DONE)
+        for broker in plan.delta.brokers:
+            self._last_broker_epoch = max(self._last_broker_epoch, broker.epoch)
         self.image = self.image.apply(plan.delta)
         for instruction in plan.instructions:
             if isinstance(instruction, UpdateBrokerConfig):
@@ -95,7 +112,7 @@ class Controller:
 
     def forget_deleted_topics(self) -> Plan:
         """No log of them is left."""
-        plan = PlanBuilder(self.versions)
+        plan = PlanBuilder(self.versions, self.election.fence)
         for topic_id in self.deleted_topics:
             plan.remove(records.deleted_topic_path(topic_id))
         return plan.build()
@@ -110,26 +127,24 @@ class Controller:
         return Plan((put,), MetadataDelta(cluster_id=cluster_id))
 
     def register(self, broker: BrokerRegistration) -> Plan:
-        """Announce this broker and, where nobody is, become controller."""
-        path = records.broker_path(broker.broker_id)
-        operations: list[Operation] = [Put(path, records.encode_broker(broker), self.versions.expected(path), ephemeral=True)]
-        delta = MetadataDelta(brokers=(broker,))
-        if self.versions.expected(records.CONTROLLER) == ABSENT:
-            self._controller_epoch += 1
-            epoch = records.encode(self._controller_epoch)
-            operations += [
-                Put(records.CONTROLLER, records.encode({"id": broker.broker_id}), ABSENT, ephemeral=True),
-                Put(records.CONTROLLER_EPOCH, epoch, self.versions.expected(records.CONTROLLER_EPOCH)),
-            ]
+        """Announce this broker and, where nobody is, become controller; raises BrokerIdInUse."""
+        found = self.image.brokers.get(broker.broker_id)
+        registered, operations = register(broker, found, self._last_broker_epoch, self.versions)
+        delta = MetadataDelta(brokers=(registered,))
+        claims = self.versions.expected(records.CONTROLLER) == ABSENT
+        if claims:
+            for instruction in self.election.handle(OfficeReadEvent(None, self._controller_epoch)):
+                if isinstance(instruction, Claim):
+                    operations += instruction.operations
             delta = replace(delta, controller_id=broker.broker_id)
-        return Plan(tuple(operations), delta)
+        return Plan(tuple(operations), delta, claims_office=claims)
 
     def bump_leader_epochs(self) -> Plan:
         """Start a new leader epoch in every partition this broker leads, after a stop that may have lost the logs' ends.
 
         Consumers that saw what was lost find out by the epoch (KIP-320).
         """
-        plan = PlanBuilder(self.versions)
+        plan = PlanBuilder(self.versions, self.election.fence)
         for topic in self.image.topics.values():
             states = tuple(
                 replace(state, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
@@ -144,7 +159,7 @@ class Controller:
     # Topics
 
     def create_topics(self, requests: Sequence[NewTopic]) -> tuple[list[TopicOutcome], Plan]:
-        plan = PlanBuilder(self.versions)
+        plan = PlanBuilder(self.versions, self.election.fence)
         return self._topics(plan).create(requests), plan.build()
 
     def auto_create(self, names: Iterable[str]) -> tuple[dict[str, KafkaError | None], Plan]:
@@ -162,19 +177,19 @@ class Controller:
             error = KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
             return [DeleteOutcome(name, topic_id, error) for name, topic_id in requests], Plan()
         outcomes = resolve_deletions(self.image, requests)
-        plan = PlanBuilder(self.versions)
+        plan = PlanBuilder(self.versions, self.election.fence)
         names = dict.fromkeys(o.name for o in outcomes if o.error is None and o.name is not None)
         self._topics(plan).delete(names)
         return outcomes, plan.build()
 
     def create_partitions(self, requests: Sequence[MorePartitions]) -> tuple[list[TopicOutcome], Plan]:
-        plan = PlanBuilder(self.versions)
+        plan = PlanBuilder(self.versions, self.election.fence)
         return self._topics(plan).add_partitions(requests), plan.build()
 
     # Settings
 
     def alter_configs(self, requests: Sequence[ResourceChange]) -> tuple[list[KafkaError | None], Plan]:
-        plan = PlanBuilder(self.versions)
+        plan = PlanBuilder(self.versions, self.election.fence)
         outcomes = ConfigPlanner(self.image, self.static, self.config, plan).alter(requests)
         return outcomes, plan.build()
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
+from enum import Enum, IntEnum
 from types import MappingProxyType
 from uuid import UUID
 
@@ -38,6 +38,14 @@ class ResourceType(IntEnum):
 Resource = tuple[ResourceType, str]  # of a broker: its id as text, "" for all of them
 
 
+class BrokerState(Enum):
+    """What a live broker may do."""
+
+    FENCED = "fenced"  # hold replicas; neither lead nor be in sync
+    ACTIVE = "active"
+    SHUTTING_DOWN = "shutting-down"  # what it leads is to move away; it leaves the in-sync replicas
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
     """One broker that is alive."""
@@ -45,7 +53,15 @@ class BrokerRegistration:
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
-    epoch: int = 0  # of the registration; grows each time a broker comes back
+    epoch: int = 0  # of the registration; no two have the same, it grows each time a broker comes back
+    incarnation: str = ""  # names the process, so that it knows its own registration again
+    log_dirs: tuple[str, ...] = ()  # ids of its log directories
+    state: BrokerState = BrokerState.ACTIVE
+
+    @property
+    def is_active(self) -> bool:
+        """It may lead and be in sync."""
+        return self.state is BrokerState.ACTIVE
 
     def endpoint(self, listener: str) -> Endpoint | None:
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)

@@ -1,7 +1,8 @@
 """A change of the cluster before it is made: what to write, what the image becomes, what brokers must do.
 
 A plan is made from one image and one set of entry versions. Every write in it expects the version that was read, so if anyone
-else wrote in between, the store refuses it as a whole and it is planned anew.
+else wrote in between, the store refuses it as a whole and it is planned anew. A controller's plan also checks its fence, so that
+what is left of a deposed one is refused for good.
 """
 
 from __future__ import annotations
@@ -42,13 +43,19 @@ class Plan:
     operations: tuple[Operation, ...] = ()
     delta: MetadataDelta = field(default_factory=MetadataDelta)
     instructions: tuple[Instruction, ...] = ()
+    claims_office: bool = False  # it makes this broker controller
 
 
 class PlanBuilder:
-    """Collects a plan; each method says what shall be, the writes follow from it."""
+    """Collects a plan; each method says what shall be, the writes follow from it.
 
-    def __init__(self, versions: Versions) -> None:
+    Args:
+        fence: the version of CONTROLLER_EPOCH by which the planner is controller; None before there is one.
+    """
+
+    def __init__(self, versions: Versions, fence: int | None = None) -> None:
         self._versions = versions
+        self._fence = fence
         self._operations: list[Operation] = []
         self._topics: list[Topic] = []
         self._deleted: list[str] = []
@@ -58,8 +65,7 @@ class PlanBuilder:
     def build(self) -> Plan:
         if not self._operations:
             return Plan()
-        fence = records.CONTROLLER_EPOCH
-        guard = [Check(fence, self._versions.expected(fence))] if self._versions.expected(fence) != ABSENT else []
+        guard = [] if self._fence is None else [Check(records.CONTROLLER_EPOCH, self._fence)]
         delta = MetadataDelta(tuple(self._topics), tuple(self._deleted), self._configs)
         return Plan((*guard, *self._operations), delta, tuple(self.instructions))
 

@@ -1,9 +1,10 @@
 """What each entry of the store means: its path, how it is encoded, how it is read.
 
     /cluster                          the cluster's id
-    /controller                       who is controller (ephemeral)
+    /controller                       who is controller, and in which epoch (ephemeral)
     /controller-epoch                 how often a controller was elected
-    /brokers/<id>                     a live broker's addresses (ephemeral)
+    /brokers/<id>                     a live broker's addresses and state (ephemeral)
+    /broker-epoch                     the epoch of the last registration
     /topics/<name>                    a topic's id and its number of partitions
     /partitions/<name>/<chunk>        states of CHUNK partitions, in order
     /configs/<type>/<name>            settings of a resource
@@ -20,10 +21,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from barnabas.cluster.metadata import BrokerRegistration, PartitionState, Resource, ResourceType, Topic
+from barnabas.cluster.metadata import BrokerRegistration, BrokerState, PartitionState, Resource, ResourceType, Topic
 from barnabas.cluster.store import Entry
 from barnabas.config.listeners import Endpoint
 
@@ -34,10 +35,20 @@ CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller-epoch"
 PRODUCER_IDS = "/producer-ids"
 BROKERS = "/brokers/"
+BROKER_EPOCH = "/broker-epoch"
 TOPICS = "/topics/"
 PARTITIONS = "/partitions/"
 CONFIGS = "/configs/"
 DELETED_TOPICS = "/deleted-topics/"
+
+
+class ControllerOffice(NamedTuple):
+    """Who is controller."""
+
+    broker_id: int
+    epoch: int
+    incarnation: str = ""  # of the broker's process
+
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
@@ -83,14 +94,37 @@ def decode(value: bytes) -> Any:
 
 
 def encode_broker(broker: BrokerRegistration) -> bytes:
-    endpoints = [list(endpoint) for endpoint in broker.endpoints]
-    return encode({"endpoints": endpoints, "rack": broker.rack, "epoch": broker.epoch})
+    fields = {
+        "endpoints": [list(endpoint) for endpoint in broker.endpoints],
+        "rack": broker.rack,
+        "epoch": broker.epoch,
+        "incarnation": broker.incarnation,
+        "logDirs": broker.log_dirs,
+        "state": broker.state.value,
+    }
+    return encode(fields)
 
 
 def decode_broker(entry: Entry) -> BrokerRegistration:
     fields = decode(entry.value)
-    endpoints = tuple(Endpoint(*endpoint) for endpoint in fields["endpoints"])
-    return BrokerRegistration(int(entry.path.removeprefix(BROKERS)), endpoints, fields["rack"], fields["epoch"])
+    return BrokerRegistration(
+        broker_id=int(entry.path.removeprefix(BROKERS)),
+        endpoints=tuple(Endpoint(*endpoint) for endpoint in fields["endpoints"]),
+        rack=fields["rack"],
+        epoch=fields["epoch"],
+        incarnation=fields.get("incarnation", ""),
+        log_dirs=tuple(fields.get("logDirs", ())),
+        state=BrokerState(fields.get("state", BrokerState.ACTIVE.value)),
+    )
+
+
+def encode_controller(office: ControllerOffice) -> bytes:
+    return encode({"id": office.broker_id, "epoch": office.epoch, "incarnation": office.incarnation})
+
+
+def decode_controller(value: bytes) -> ControllerOffice:
+    fields = decode(value)
+    return ControllerOffice(fields["id"], fields.get("epoch", 0), fields.get("incarnation", ""))
 
 
 def encode_topic(topic: Topic) -> bytes:

@@ -66,7 +66,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.high_watermark = log.log_end_offset if high_watermark is None else high_watermark
         self.closed = False
-        self._fetch_waiters: set[FetchWaiter] = set()
+        self._fetch_waiters: dict[FetchWaiter, None] = {}  # in the order in which they came
         self._commit_waiters: list[tuple[int, Callable[[KafkaError | None], None]]] = []
 
     def append_as_leader(
@@ -139,10 +139,10 @@ class Partition:
         return self.log.end_offset_for_epoch(leader_epoch)
 
     def add_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        self._fetch_waiters.add(waiter)
+        self._fetch_waiters[waiter] = None
 
     def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        self._fetch_waiters.discard(waiter)
+        self._fetch_waiters.pop(waiter, None)
 
     def close(self) -> None:
         """This broker no longer has the partition: whoever waits is told."""

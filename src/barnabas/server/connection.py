@@ -24,7 +24,8 @@ from typing import Protocol, cast
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
 from barnabas.server.apis.repeated_produce import RepeatedProduce
-from barnabas.server.outbox import Outbox, Part, hold
+from barnabas.server.outbox import Outbox, Part
+from barnabas.storage.files import Files
 
 log = logging.getLogger(__name__)
 _SIZE = Struct(">i")
@@ -52,28 +53,28 @@ class Receiver:
         self.max_queued_bytes = max_queued_bytes if max_queued_bytes > 0 else None
         self.queued_bytes = 0
         self._holders: dict[Connection, None] = {}  # who holds an unfinished frame, the longest waiting first
-        self._paused: set[Connection] = set()
+        self._paused: dict[Connection, None] = {}
 
     def take(self, connection: Connection, size: int) -> None:
         """`connection` holds `size` more bytes."""
         self.queued_bytes += size
         self._holders.setdefault(connection)
         if self._is_full() and connection is not next(iter(self._holders)):
-            self._paused.add(connection)
+            self._paused[connection] = None
             connection.pause("queue")
 
     def give_back(self, connection: Connection, size: int) -> None:
         """Its frame, of which it held `size` bytes, is worked on or lost."""
         self.queued_bytes -= size
         self._holders.pop(connection, None)
-        self._paused.discard(connection)
+        self._paused.pop(connection, None)
         if self._paused:
             self._resume()
 
     def _resume(self) -> None:
         going_on = [next(iter(self._holders))] if self._is_full() else list(self._paused)
         for connection in going_on:
-            self._paused.discard(connection)
+            self._paused.pop(connection, None)
             connection.resume("queue")
 
     def _is_full(self) -> bool:
@@ -82,6 +83,8 @@ class Receiver:
 
 class Dispatcher(Protocol):
     """What a connection needs from the broker."""
+
+    files: Files
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Work on one request; raises ProtocolError to have the connection closed."""
@@ -133,7 +136,8 @@ class Connection(asyncio.BufferedProtocol):
             self.peer_host, self.peer_port = peer[0], peer[1]
         self.local_port = (transport.get_extra_info("sockname") or ("", 0))[1]
         descriptor = transport.get_extra_info("socket").fileno()
-        self._outbox = Outbox(self._loop, descriptor, self._on_room, self._on_send_error)
+        make_outbox = transport.get_extra_info("outbox", Outbox)  # a simulated transport brings its own
+        self._outbox = make_outbox(self._loop, descriptor, self._dispatcher.files, self._on_room, self._on_send_error)
         refused = self._dispatcher.connection_opened(self)
         if refused is not None:
             log.warning("connection refused peer=%s reason=%r", self.peer, refused)
@@ -175,11 +179,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def send(self, parts: list[Part]) -> None:
         """Answer the request at hand, of which nothing waits any more."""
-        if self._answers:
-            self.expect_answer().parts = hold(parts)
-            return
         outbox = self._outbox
         if outbox is None:
+            return
+        if self._answers:
+            self.expect_answer().parts = outbox.hold(parts)
             return
         for part in parts:
             outbox.push(part)
@@ -191,7 +195,7 @@ class Connection(asyncio.BufferedProtocol):
         outbox = self._outbox
         if outbox is None:
             return
-        answer.parts = parts if self._answers and self._answers[0] is answer else hold(parts)
+        answer.parts = parts if self._answers and self._answers[0] is answer else outbox.hold(parts)
         while self._answers and self._answers[0].parts is not None:
             for part in self._answers.popleft().parts or ():
                 outbox.push(part)

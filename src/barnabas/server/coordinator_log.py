@@ -60,7 +60,7 @@ class PartitionedLog:
             region = found.read(offset, READ_BYTES, minimum_one=True)
             if region is None:
                 return
-            files, start = region.trust.files, region.position
+            files, start = self._broker.files, region.position
             end, damage, _ = verify(files, region.fileno, start, start + region.size, region.base_offset)
             region.trust.add(start, end)
             data = files.pread(region.fileno, end - start, start)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, cast
 from barnabas.cluster.instructions import CreateLog, DeleteLog, Instruction, UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.errors import StorageError
 from barnabas.replication.partition import Partition
+from barnabas.storage.garbage import remove_all
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
-    from barnabas.storage.garbage import Garbage
     from barnabas.storage.log import Log
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class Hosting:
         gone = [i for i in instructions if broker.partitions.remove(i.topic, i.partition) is not None]
         retired = [broker.logs.retire(i.topic, i.partition) for i in gone]
         garbage = await broker.loop.run_in_executor(broker.io_threads, broker.logs.rename, retired)
-        broker.loop.run_in_executor(broker.io_threads, _remove_all, garbage)
+        broker.loop.run_in_executor(broker.io_threads, remove_all, garbage)
 
     async def _create(self, instructions: list[CreateLog]) -> None:
         broker = self._broker
@@ -105,8 +105,3 @@ class Hosting:
 
     def _host(self, found: Log, leader_epoch: int) -> None:
         self._broker.partitions.add(Partition(found, leader_id=self._broker.config.broker_id, leader_epoch=leader_epoch))
-
-
-def _remove_all(garbage: Sequence[Garbage]) -> None:
-    for each in garbage:
-        each.remove()

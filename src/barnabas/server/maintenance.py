@@ -29,7 +29,7 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(config.log_flush_offset_checkpoint_interval_ms, lambda: _flush(broker), "recovery-points")
     timers.every(
         config.log_flush_start_offset_checkpoint_interval_ms,
-        lambda: _in_thread(broker, broker.logs.checkpoint_log_start_offsets),
+        broker.log_starts.done,
         "starts",
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
@@ -64,11 +64,14 @@ def _remove_garbage(broker: Broker) -> None:
     """Segments that are no longer part of a log go after `file.delete.delay.ms`; a broker that stops removes them at once."""
     for partition in broker.partitions:
         for garbage in partition.log.take_garbage():
+            broker.garbage[garbage] = None
             broker.loop.call_later(partition.log.config.file_delete_delay_ms / 1000, _remove, broker, garbage)
 
 
 def _remove(broker: Broker, garbage: Garbage) -> None:
-    broker.loop.run_in_executor(broker.io_threads, garbage.remove)
+    if garbage in broker.garbage:  # else the broker has stopped meanwhile, and removed it
+        del broker.garbage[garbage]
+        broker.loop.run_in_executor(broker.io_threads, garbage.remove)
 
 
 async def _checkpoint_high_watermarks(broker: Broker) -> None:

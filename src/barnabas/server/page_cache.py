@@ -8,10 +8,10 @@ is verified there before it is served: `storage/trust.py` says which bytes that 
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Sequence
 
 from barnabas.server.outbox import HeldRegion, Region
+from barnabas.storage.files import Files
 from barnabas.storage.log import FileRegion
 from barnabas.storage.verify import Verified, verify
 
@@ -20,12 +20,12 @@ _probe = bytearray(1)
 _probes = [_probe]
 
 
-def is_resident(region: Region) -> bool:
+def is_resident(files: Files, region: Region) -> bool:
     """Whether the region can be sent without waiting; True where the platform cannot tell."""
     position, end = region.position, region.position + region.size
     try:
         while position < end:
-            os.preadv(region.fileno, _probes, position, os.RWF_NOWAIT)
+            files.preadv_nowait(region.fileno, _probes, position)
             position += PROBE_STEP_BYTES
     except BlockingIOError:
         return False
@@ -38,13 +38,13 @@ def is_resident(region: Region) -> bool:
     return True
 
 
-def is_servable(region: FileRegion) -> bool:
+def is_servable(files: Files, region: FileRegion) -> bool:
     """Whether the region is in memory and needs no look at its bytes."""
     start = region.position
-    return (start >= region.trust.tail or region.trust.covers(start, start + region.size)) and is_resident(region)
+    return (start >= region.trust.tail or region.trust.covers(start, start + region.size)) and is_resident(files, region)
 
 
-def load(regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list[Verified | OSError]:
+def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list[Verified | OSError]:
     """Read the regions into the page cache and verify them; blocks, so it runs in a thread.
 
     Args:
@@ -53,12 +53,12 @@ def load(regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list[Verified | OS
     Returns:
         For each how far it is whole, or why the disk cannot be read at all.
     """
-    return [_load(region, held.fileno) for region, held in regions]
+    return [_load(files, region, held.fileno) for region, held in regions]
 
 
-def _load(region: FileRegion, fileno: int) -> Verified | OSError:
+def _load(files: Files, region: FileRegion, fileno: int) -> Verified | OSError:
     start = region.position
     try:
-        return verify(region.trust.files, fileno, start, start + region.size, region.base_offset)
+        return verify(files, fileno, start, start + region.size, region.base_offset)
     except OSError as error:
         return error

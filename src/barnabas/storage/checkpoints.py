@@ -29,6 +29,7 @@ VERSION = "0"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS)
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
@@ -56,8 +57,7 @@ def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
 
 
 def write_leader_epochs(files: Files, path: Path, entries: list[tuple[int, int]]) -> None:
-    """Written when an epoch begins, on the append path, so without waiting for the disk."""
-    files.replace_file(path, encode_leader_epochs(entries), sync=False)
+    files.replace_file(path, encode_leader_epochs(entries))
 
 
 def encode_leader_epochs(entries: list[tuple[int, int]]) -> bytes:
@@ -75,7 +75,7 @@ def read_leader_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
 
 
 def write_partition_metadata(files: Files, path: Path, topic_id: UUID) -> None:
-    files.replace_file(path, encode_partition_metadata(topic_id), sync=False)
+    files.replace_file(path, encode_partition_metadata(topic_id))
 
 
 def encode_partition_metadata(topic_id: UUID) -> bytes:

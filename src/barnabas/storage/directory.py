@@ -6,18 +6,21 @@ between a clean stop and the next start) and the three offset checkpoints.
 Rules
   1. The marker of a clean shutdown is removed before any log is opened: a crash right after the start must not find it.
   2. A folder of another cluster or broker is refused, as is one that another process has locked.
+  3. A directory whose disk failed (`failure`) is never written to again and never marked clean: what it holds is looked at anew, from
+     the disk, by the next start.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from pathlib import Path
 from uuid import UUID
 
-from barnabas.errors import LogDirFailed
+from barnabas.errors import LogDirFailed, StorageError
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
+from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files
 
 LOCK_FILE = ".lock"
@@ -34,11 +37,14 @@ class LogDirectory:
 
     Raises:
         LogDirFailed: it is in use, belongs to another broker, or cannot be written.
+        StorageExhausted: it is full.
     """
 
     def __init__(self, path: Path, *, files: Files, broker_id: int, cluster_id: str, new_id: UUID) -> None:
         self.path = path
         self._files = files
+        self.failure: LogDirFailed | None = None
+        self._lock: int | None = None
         try:
             files.make_directory(path)
             self._lock = files.lock(path / LOCK_FILE)
@@ -49,8 +55,9 @@ class LogDirectory:
             files.unlink(path / CLEAN_SHUTDOWN_FILE)
             files.sync_directory(path)
         except OSError as error:
-            raise LogDirFailed(str(path), str(error)) from error
-        except LogDirFailed:
+            self.unlock()
+            raise storage_error(path, error) from error
+        except StorageError:
             self.unlock()
             raise
 
@@ -80,11 +87,30 @@ class LogDirectory:
         try:
             checkpoints.write_offsets(self._files, self.path / name, offsets)
         except OSError as error:
-            raise LogDirFailed(str(self.path), str(error)) from error
+            raise storage_error(self.path, error) from error
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """Take the entries of `partitions` out of every checkpoint; blocks only where there were some."""
+        gone = set(partitions)
+        self._filter(lambda key: key not in gone)
+
+    def keep_only(self, partitions: Container[TopicPartition]) -> None:
+        """Take all other entries out of every checkpoint."""
+        self._filter(partitions.__contains__)
+
+    def _filter(self, is_kept: Callable[[TopicPartition], bool]) -> None:
+        for name in checkpoints.OFFSET_CHECKPOINTS:
+            offsets = self.read(name)
+            kept = {key: offset for key, offset in offsets.items() if is_kept(key)}
+            if len(kept) < len(offsets):
+                self.write(name, kept)
 
     def mark_clean(self) -> None:
         text = json.dumps({"version": 0, "brokerEpoch": NO_BROKER_EPOCH}, separators=(",", ":"))
-        self._files.replace_file(self.path / CLEAN_SHUTDOWN_FILE, text.encode())
+        try:
+            self._files.replace_file(self.path / CLEAN_SHUTDOWN_FILE, text.encode())
+        except OSError as error:
+            raise storage_error(self.path, error) from error
 
     def unlock(self) -> None:
         if self._lock is not None:

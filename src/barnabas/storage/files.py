@@ -1,7 +1,7 @@
 """The file operations that the log stands on, so that a faulty disk can stand in for the real one.
 
 Owns the interface `Files` and its implementation over the operating system. Everything in `storage` that touches a file goes
-through it, and nothing else does (fetches send from the descriptors it hands out).
+through it, and nothing else does (over a plain-text socket fetches send from the descriptors it hands out).
 
 Rules
   1. Reads and writes name their position: nothing depends on a file's own offset, so that a thread may flush or read while the
@@ -33,6 +33,10 @@ class Files(Protocol):
 
     def close(self, fileno: int, /) -> None: ...
 
+    def dup(self, fileno: int, /) -> int:
+        """Another descriptor of the same file, which outlives the first."""
+        ...
+
     def pwrite(self, fileno: int, data: Buffer, position: int, /) -> int:
         """Write at `position`; the number of bytes written, which may be fewer than given."""
         ...
@@ -43,6 +47,10 @@ class Files(Protocol):
 
     def pread(self, fileno: int, size: int, position: int, /) -> bytes:
         """At most `size` bytes from `position`; fewer at the end of the file."""
+        ...
+
+    def preadv_nowait(self, fileno: int, buffers: Sequence[bytearray], position: int, /) -> int:
+        """Read what is in memory; BlockingIOError where that would wait for the disk, other OSErrors where nobody can tell."""
         ...
 
     def size(self, fileno: int, /) -> int: ...
@@ -100,7 +108,11 @@ class OsFiles:
     pwrite = staticmethod(os.pwrite)
     pwritev = staticmethod(os.pwritev)
     pread = staticmethod(os.pread)
+    dup = staticmethod(os.dup)
     truncate = staticmethod(os.ftruncate)
+
+    def preadv_nowait(self, fileno: int, buffers: Sequence[bytearray], position: int, /) -> int:
+        return os.preadv(fileno, buffers, position, os.RWF_NOWAIT)
 
     def open(self, path: Path, *, create: bool = False) -> int:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE)

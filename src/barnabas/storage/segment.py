@@ -6,27 +6,33 @@ Rules
   1. Only the last segment of a log (the active one) grows; the others are sealed and change only by being removed.
   2. `size` is where the next batch goes. Bytes behind it (of a write that failed) do not exist.
   3. A lookup of an offset finds the first batch whose last offset is at or past it, so a gap left by compaction is stepped over.
-  4. A sealed segment's file is opened at the first read, so a log of a thousand segments opens in no time.
+  4. Of a sealed segment nothing is read, and no file opened, before somebody needs it: a log of a thousand segments opens in no time
+     and takes a few hundred bytes of memory for each.
 
 How it works: the sparse index has an entry for every `index.interval.bytes`. For the end of the active segment, which nearly
 every reader is at, the last batches' positions are kept besides (`_recent_*`): there a lookup is one bisection and no read.
+
+Ugly: what rule 4 postpones are fields that are not set yet. `__getattr__`, which Python asks only for those, finds them out; so the
+active segment's appends pay nothing for it. An index that contradicts its segment is noticed, and made anew, at that moment.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crc32c import crc32c
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
+from barnabas.storage.damaged_lookup import find_around
 from barnabas.storage.files import Files, sync_file
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
-from barnabas.storage.trust import NOTHING_FOLLOWS, Damage, Trust
+from barnabas.storage.index_repair import contradiction, rebuild_indexes
+from barnabas.storage.trust import Trust
 from barnabas.storage.verify import measure
 
 LOG_SUFFIX = ".log"
@@ -39,7 +45,6 @@ SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX)
 
 RECENT_BATCHES = 256  # positions kept for the end of the active segment: 4 kB
 WALK_BYTES = 8 * 1024  # read at once when walking over headers: two index intervals
-MAX_SEARCH_BYTES = 1024 * 1024  # looked through on the loop for the end of damage
 NO_TIMESTAMP = -1
 
 
@@ -71,32 +76,33 @@ class Segment:
         "max_timestamp",
         "next_offset",
         "offset_of_max_timestamp",
-        "path",
+        "pins",
         "size",
         "synced",
         "time_index",
         "trust",
     )
 
+    index: SparseIndex
+    time_index: SparseIndex
+    max_timestamp: int
+    offset_of_max_timestamp: int  # last offset of the batch that has it
+    _recent_last: array[int]  # last offsets of the last batches
+    _recent_positions: array[int]
+    trust: Trust
+
     def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int) -> None:
         self.files = files
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self.path = directory / file_name(base_offset, LOG_SUFFIX)
-        self.index = SparseIndex(files, directory / file_name(base_offset, INDEX_SUFFIX), OFFSET_ENTRY)
-        self.time_index = SparseIndex(files, directory / file_name(base_offset, TIME_INDEX_SUFFIX), TIME_ENTRY)
         self.size = 0
         self.next_offset = base_offset
-        self.max_timestamp = NO_TIMESTAMP
-        self.offset_of_max_timestamp = base_offset  # last offset of the batch that has it
         self.first_timestamp: int | None = None  # of the first batch, once known; time to roll counts from it
         self.bytes_since_index_entry = 0
         self.synced = False  # whether its name is known to be durable
-        self.trust = Trust(files)
+        self.pins = 0  # flushes under way, which use the descriptor: it must not be closed to save descriptors
         self._fileno: int | None = None
-        self._recent_last: array[int] = array("q")  # last offsets of the last batches
-        self._recent_positions: array[int] = array("q")
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int, now_ms: int) -> Segment:
@@ -104,6 +110,9 @@ class Segment:
         segment = cls(files, directory, base_offset, now_ms)
         segment._fileno = files.open(segment.path, create=True)
         files.truncate(segment._fileno, 0)
+        segment.max_timestamp, segment.offset_of_max_timestamp = NO_TIMESTAMP, base_offset
+        segment.trust = Trust(files, tail=0)
+        segment.index, segment.time_index = segment.make_indexes()
         for index in (segment.index, segment.time_index):
             index.start_empty()
             index.write(exact=True)
@@ -111,21 +120,68 @@ class Segment:
 
     @classmethod
     def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int) -> Segment:
-        """A sealed segment on disk, nothing of it read but the sizes of its files."""
+        """A sealed segment on disk, nothing of it known but its size."""
         segment = cls(files, directory, base_offset, now_ms)
-        segment.size = segment.trust.tail = files.file_size(segment.path)
+        segment.size = files.file_size(segment.path)
         segment.synced = True
-        if segment.has_index_files:
-            segment.index.load_sealed()
-            segment.time_index.load_sealed()
-            last = segment.time_index.last()
-            if last is not None:
-                segment.max_timestamp, segment.offset_of_max_timestamp = last[0], base_offset + last[1]
         return segment
+
+    if not TYPE_CHECKING:  # a type checker would take any name for a field
+
+        def __getattr__(self, name: str) -> Any:
+            find_out = FOUND_OUT_LATER.get(name)
+            if find_out is None:
+                raise AttributeError(name)
+            find_out(self)
+            return object.__getattribute__(self, name)
+
+    @property
+    def path(self) -> Path:
+        return self.directory / file_name(self.base_offset, LOG_SUFFIX)
+
+    @property
+    def index_name(self) -> str:
+        return file_name(self.base_offset, INDEX_SUFFIX)
+
+    @property
+    def time_index_name(self) -> str:
+        return file_name(self.base_offset, TIME_INDEX_SUFFIX)
+
+    def make_indexes(self) -> tuple[SparseIndex, SparseIndex]:
+        """The two indexes, of which nothing is read yet."""
+        return (
+            SparseIndex(self.files, self.directory / self.index_name, OFFSET_ENTRY),
+            SparseIndex(self.files, self.directory / self.time_index_name, TIME_ENTRY),
+        )
+
+    def _open_indexes(self) -> None:
+        """Take the indexes of a sealed segment as their files have them, unless that cannot be."""
+        self.index, self.time_index = self.make_indexes()
+        if not self.has_index_files:
+            for index in (self.index, self.time_index):
+                index.start_empty()
+            return
+        self.index.load_sealed()
+        self.time_index.load_sealed()
+        wrong = contradiction(self.index, self.time_index, self.size)
+        if wrong is not None:
+            rebuild_indexes(self, wrong)
+
+    def _open_max_timestamp(self) -> None:
+        last = self.time_index.last()
+        self.max_timestamp = last[0] if last else NO_TIMESTAMP
+        self.offset_of_max_timestamp = self.base_offset + (last[1] if last else 0)
+
+    def _open_trust(self) -> None:
+        """What is there now came from the disk, for all that is known."""
+        self.trust = Trust(self.files, tail=self.size)
+
+    def _open_recent(self) -> None:
+        self._recent_last, self._recent_positions = array("q"), array("q")
 
     @property
     def has_index_files(self) -> bool:
-        return self.files.exists(self.index.path) and self.files.exists(self.time_index.path)
+        return all(self.files.exists(self.directory / name) for name in (self.index_name, self.time_index_name))
 
     @property
     def fileno(self) -> int:
@@ -176,17 +232,21 @@ class Segment:
         entry = self.index.floor(offset - self.base_offset)
         start = entry[1] if entry else 0
         if self.trust.damages:
-            return find_around(self, offset, start)
+            return self._find_around(offset, start)
         try:
             for position, header in self.walk(start):
                 if header.base_offset + header.last_offset_delta >= offset:
                     if header.base_offset > offset and position:
                         # A gap of compaction, or a header or an index entry that lies.
-                        return find_around(self, offset, start if position > start else 0)
+                        return self._find_around(offset, start if position > start else 0)
                     return Position(position, header.base_offset)
         except CorruptLog:
-            return find_around(self, offset, start)
-        return find_around(self, offset, 0) if start >= self.size > 0 else None
+            return self._find_around(offset, start)
+        return self._find_around(offset, 0) if start >= self.size > 0 else None
+
+    def _find_around(self, offset: int, start: int) -> Position | None:
+        found = find_around(self, offset, start)
+        return None if found is None else Position._make(found)
 
     def whole_batches_end(self, start: int, limit: int) -> int:
         """The end of the last batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none."""
@@ -263,9 +323,18 @@ class Segment:
         return index_entry[1] if index_entry else 0
 
     def activate(self) -> None:
-        """Make the last segment of a log ready to grow again; what follows its last index entry is read."""
-        self.index.load_active()
-        self.time_index.load_active()
+        """Make the last segment of a log ready to grow again; what follows its last index entry is read.
+
+        Raises:
+            CorruptLog: the indexes contradict the segment, or no batches follow the last index entry.
+        """
+        self.index, self.time_index = self.make_indexes()
+        self._open_trust()
+        for index in (self.index, self.time_index):
+            index.load_active()
+        wrong = contradiction(self.index, self.time_index, self.size)
+        if wrong is not None:
+            raise CorruptLog(str(self.path), 0, wrong)
         self.recount(self.index.last())
 
     def recount(self, entry: tuple[int, int] | None) -> None:
@@ -281,10 +350,8 @@ class Segment:
 
     def recount_from(self, position: int) -> None:
         """Go back to where the indexes end, at `position`; the batches behind it are to be `appended` again."""
-        del self._recent_last[:], self._recent_positions[:]
-        newest = self.time_index.last()
-        self.max_timestamp = newest[0] if newest else NO_TIMESTAMP
-        self.offset_of_max_timestamp = self.base_offset + (newest[1] if newest else 0)
+        self._open_recent()
+        self._open_max_timestamp()
         self.size, self.next_offset, self.bytes_since_index_entry = position, self.base_offset, 0
 
     def truncate(self, position: int) -> None:
@@ -309,20 +376,29 @@ class Segment:
         return self.first_timestamp
 
     def seal(self) -> None:
-        """The segment no longer grows."""
+        """The segment no longer grows. Where the disk has no room for the indexes it stays as it is."""
         self.add_time_entry()
+        self.write_indexes(exact=True)
         self.index.seal()
         self.time_index.seal()
-        self._recent_last, self._recent_positions = array("q"), array("q")
+        del self._recent_last, self._recent_positions
 
-    def sync(self) -> None:
-        """Block until everything written so far is on the disk; runs in a thread while the loop appends."""
+    def write_indexes(self, *, exact: bool = False) -> None:
+        """Put what the indexes gained into their files, where they are still in memory."""
+        self.index.write(exact=exact)
+        self.time_index.write(exact=exact)
+
+    def sync_records(self) -> None:
+        """Block until the records written so far are on the disk; runs in a thread while the loop appends."""
         sync_file(self.files, self.path, self._fileno)
-        self.index.sync()
-        self.time_index.sync()
         if not self.synced:
             self.files.sync_directory(self.directory)
             self.synced = True
+
+    def sync_indexes(self) -> None:
+        """Block until the indexes are on the disk as they were last written."""
+        self.index.sync()
+        self.time_index.sync()
 
     def close(self) -> None:
         if self._fileno is not None:
@@ -330,51 +406,12 @@ class Segment:
             self._fileno = None
 
 
-def find_around(segment: Segment, offset: int, start: int) -> Position | None:
-    """As `Segment.find` from the batch at `start` on, where something is damaged: it is stepped over, but where it held the offset
-    it is the answer, and whoever reads there meets it.
-
-    Raises:
-        CorruptLog: it cannot be told where the damage ends.
-    """
-    position, least = start, segment.base_offset
-    while position < segment.size:
-        before: tuple[int, BatchHeader, int] | None = None  # and the offset expected there
-        try:
-            for position, header in segment.walk(position):  # noqa: B020 - it goes on where the walk ended
-                damage = (segment.trust.damages or {}).get(position)
-                if damage is not None:
-                    break
-                if header.base_offset < least:
-                    raise CorruptLog(str(segment.path), position, "the base offset goes back")
-                if header.base_offset + header.last_offset_delta >= offset:
-                    if header.base_offset > offset and before is not None:
-                        least = before[2]
-                        segment.read_batch(*before[:2])
-                        least = before[1].next_offset
-                    return Position(position, min(header.base_offset, least))
-                before = position, header, least
-                least = header.next_offset
-            else:
-                return None
-        except CorruptLog as error:
-            if error.position == start and start:  # perhaps it is the index that is wrong
-                return find_around(segment, offset, 0)
-            damage = (segment.trust.damages or {}).get(error.position) or _measured(segment, error, least)
-        if offset < damage.next_offset:
-            return Position(damage.position, damage.first_offset)
-        position, least = damage.end, damage.next_offset
-    return None
-
-
-def _measured(segment: Segment, error: CorruptLog, least_offset: int) -> Damage:
-    """The damage that a walk met. Little is read: later offsets are found through later index entries."""
-    following = segment.index.ceiling_by_value(error.position)
-    bound = (error.position if following is None else following[1]) + MAX_SEARCH_BYTES
-    damage = measure(segment.files, segment.fileno, error.position, least_offset, error.reason, within=min(bound, segment.size))
-    if damage.next_offset == NOTHING_FOLLOWS:
-        if damage.end < segment.size:
-            raise error
-        damage = damage._replace(next_offset=segment.next_offset)
-    segment.trust.note(damage)
-    return damage
+FOUND_OUT_LATER: dict[str, Callable[[Segment], None]] = {
+    "index": Segment._open_indexes,
+    "time_index": Segment._open_indexes,
+    "max_timestamp": Segment._open_max_timestamp,
+    "offset_of_max_timestamp": Segment._open_max_timestamp,
+    "_recent_last": Segment._open_recent,
+    "_recent_positions": Segment._open_recent,
+    "trust": Segment._open_trust,
+}

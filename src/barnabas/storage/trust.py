@@ -45,9 +45,9 @@ class Trust:
 
     __slots__ = ("_stretches", "damages", "files", "tail")
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, tail: int) -> None:
         self.files = files
-        self.tail = 0
+        self.tail = tail
         self.damages: dict[int, Damage] | None = None  # by position
         self._stretches: list[tuple[int, int]] = []
 

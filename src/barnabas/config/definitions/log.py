@@ -114,9 +114,9 @@ KEYS = (
               "How long records are kept, -1 for ever; log.retention.minutes when unset."),
     ConfigKey("log.roll.hours", INT, 168, at_least(1), HIGH, READ_ONLY, HONOURED,
               "Age at which a segment is closed, in hours."),
-    ConfigKey("log.roll.jitter.hours", INT, 0, at_least(0), HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("log.roll.jitter.hours", INT, 0, at_least(0), HIGH, READ_ONLY, HONOURED,
               "The same in hours."),
-    ConfigKey("log.roll.jitter.ms", LONG, None, None, HIGH, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("log.roll.jitter.ms", LONG, None, None, HIGH, CLUSTER_WIDE, HONOURED,
               "Random time taken off that age, so that not all logs roll at once; log.roll.jitter.hours when "
               "unset."),
     ConfigKey("log.roll.ms", LONG, None, None, HIGH, CLUSTER_WIDE, HONOURED,

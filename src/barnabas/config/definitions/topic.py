@@ -85,7 +85,7 @@ KEYS = (
               "Size at which a segment is closed and the next one begun."),
     ConfigKey("segment.index.bytes", INT, 10_485_760, at_least(4), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Largest index of a segment."),
-    ConfigKey("segment.jitter.ms", LONG, 0, at_least(0), MEDIUM, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("segment.jitter.ms", LONG, 0, at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Random time taken off that age."),
     ConfigKey("segment.ms", LONG, 604_800_000, at_least(1), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Age at which a segment is closed."),

@@ -216,11 +216,12 @@ class _Fetch:
     # --- answering
 
     def _finish(self, found: list[Found]) -> None:
+        files = self._broker.files
         doubtful = [
             slot
             for slot, (_, data) in enumerate(found)
             if data.records is not None
-            and not (isinstance(data.records, HeldRegion) or page_cache.is_servable(cast(FileRegion, data.records)))
+            and not (isinstance(data.records, HeldRegion) or page_cache.is_servable(files, cast(FileRegion, data.records)))
         ]
         if not doubtful:
             self._answer(found)
@@ -231,9 +232,9 @@ class _Fetch:
         for slot, (wanted, data) in enumerate(found):
             if isinstance(data.records, FileRegion):  # the loop runs before it is sent
                 regions[slot] = data.records
-                found[slot] = wanted, data._replace(records=HeldRegion(data.records))
+                found[slot] = wanted, data._replace(records=HeldRegion(data.records, files))
         pairs = [(regions[slot], cast(HeldRegion, found[slot][1].records)) for slot in doubtful]
-        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, pairs)
+        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, files, pairs)
         future.add_done_callback(lambda done: self._after_load(found, doubtful, [pair[0] for pair in pairs], done))
 
     def _after_load(

@@ -115,8 +115,12 @@ def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> 
     return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
-def handle_delete_records(broker: Broker, _context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    topics = []
+async def handle_delete_records(broker: Broker, _context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    """DeleteRecords (api 21): answered when the new starts are on the disk, so that a crash does not bring records back.
+
+    Kafka writes the starts down once a minute, and what was deleted since the last time is there again after a crash.
+    """
+    topics, moved = [], []
     for topic in request.topics:
         answers = []
         for wanted in topic.partitions:
@@ -124,6 +128,7 @@ def handle_delete_records(broker: Broker, _context: RequestContext, request: Del
             try:
                 partition = broker.partitions.require(topic.name, wanted.partition_index)
                 answer.low_watermark = _delete_records(broker, partition, wanted.offset)
+                moved.append(answer)
             except KafkaError as error:
                 answer.error_code = error.code
             except StorageError as error:
@@ -131,6 +136,13 @@ def handle_delete_records(broker: Broker, _context: RequestContext, request: Del
                 answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             answers.append(answer)
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+    if moved:
+        try:
+            await broker.log_starts.done()
+        except StorageError as error:
+            log.error("log starts not written error=%s", error)
+            for answer in moved:
+                answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_OFFSET
     return DeleteRecordsResponse(topics=topics)
 
 
