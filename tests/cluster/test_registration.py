@@ -44,7 +44,7 @@ def register(store: MemoryStore, broker_id: int, incarnation: str = "first") -> 
 
 def test_a_registration_says_who_and_where() -> None:
     with MemoryStore() as store:
-        assert register(store, 1) == replace(registration(1, "first"), epoch=1)
+        assert register(store, 1) == replace(registration(1, "first"), epoch=1, state=BrokerState.FENCED)
 
 
 def test_every_registration_has_an_epoch_of_its_own() -> None:

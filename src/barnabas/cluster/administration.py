@@ -26,7 +26,7 @@ from barnabas.cluster.deletion import DeleteOutcome
 from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.cluster.plan import Plan
-from barnabas.cluster.store import MetadataStore, StoreConflict, StoreUnavailable
+from barnabas.cluster.store import CommitTooLarge, MetadataStore, StoreConflict, StoreUnavailable
 from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.describe import Layers
@@ -203,6 +203,10 @@ class Administration:
             return
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._store.commit, plan.operations)
+        except CommitTooLarge as error:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "The request changes too much at once; ask for less at a time."
+            ) from error
         except StoreUnavailable as error:
             self._stale = True
             logger.error("event=metadata-commit-failed detail=%r", str(error))

@@ -8,7 +8,7 @@
     /topics/<name>                    a topic's id and its number of partitions
     /partitions/<name>/<chunk>        states of CHUNK partitions, in order
     /configs/<type>/<name>            settings of a resource
-    /deleted-topics/<id>              the name of a topic that is gone, until no broker has a log of it
+    /deleted-topics/<id>              the brokers that may still have logs of a topic that is gone
     /producer-ids                     the first producer id that no broker has been given
 
 Values are JSON: they are few, written rarely, and people repair them by hand. Names that may hold any character are escaped as
@@ -50,6 +50,8 @@ class ControllerOffice(NamedTuple):
     incarnation: str = ""  # of the broker's process
 
 
+ANY_BROKER = -1  # among those that a deletion waits for
+
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
 ESCAPE = re.compile(rb"%([0-9A-F]{2})")
@@ -74,6 +76,16 @@ def config_path(resource: Resource) -> str:
 
 def deleted_topic_path(topic_id: UUID) -> str:
     return f"{DELETED_TOPICS}{topic_id}"
+
+
+def encode_deletion(brokers: Sequence[int]) -> bytes:
+    return encode(brokers)
+
+
+def decode_deletion(entry: Entry) -> tuple[UUID, tuple[int, ...]]:
+    """The topic's id, and the brokers; the topic's name instead of them, which a broker without a cluster may have left, means any."""
+    brokers = decode(entry.value)
+    return UUID(entry.path.removeprefix(DELETED_TOPICS)), (ANY_BROKER,) if isinstance(brokers, str) else tuple(brokers)
 
 
 def escape(name: str) -> str:
@@ -131,22 +143,24 @@ def encode_topic(topic: Topic) -> bytes:
     return encode({"id": str(topic.topic_id), "partitions": len(topic.partitions)})
 
 
-def chunks_of(topic: Topic) -> Iterator[tuple[str, bytes]]:
-    """Path and value of each entry that holds partitions of `topic`."""
+def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, bytes]]:
+    """Path and value of each entry that holds partitions of `topic`; only of those that differ from `before`."""
+    old = () if before is None else before.partitions
     for start in range(0, len(topic.partitions), CHUNK):
         states = topic.partitions[start : start + CHUNK]
-        yield chunk_path(topic.name, start // CHUNK), encode([_state_fields(state) for state in states])
+        if states != old[start : start + CHUNK]:
+            yield chunk_path(topic.name, start // CHUNK), encode([_state_fields(state) for state in states])
 
 
 def _state_fields(state: PartitionState) -> list[Any]:
     fields: list[Any] = [state.leader, state.leader_epoch, state.replicas, state.isr, state.partition_epoch]
-    return [*fields, state.adding, state.removing] if state.adding or state.removing else fields
+    seldom = [state.adding, state.removing, state.eligible]
+    return [*fields, *seldom] if any(seldom) else fields
 
 
 def _state(fields: Sequence[Any]) -> PartitionState:
-    leader, leader_epoch, replicas, isr, partition_epoch, *moves = fields
-    adding, removing = moves or ((), ())
-    return PartitionState(leader, leader_epoch, tuple(replicas), tuple(isr), partition_epoch, tuple(adding), tuple(removing))
+    leader, leader_epoch, replicas, isr, partition_epoch, *seldom = fields
+    return PartitionState(leader, leader_epoch, tuple(replicas), tuple(isr), partition_epoch, *map(tuple, seldom))
 
 
 def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topic]:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
             """`size` more bytes can be read."""
             ...
 
+        def log_start_moved(self) -> None:
+            """Records were removed from the log's start."""
+            ...
+
         def partition_closed(self) -> None: ...
 
 
@@ -143,6 +147,11 @@ class Partition:
 
     def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
         self._fetch_waiters.pop(waiter, None)
+
+    def tell_log_start(self) -> None:
+        """Records were removed from the log's start: whoever follows the partition is told."""
+        for waiter in list(self._fetch_waiters):
+            waiter.log_start_moved()
 
     def close(self) -> None:
         """This broker no longer has the partition: whoever waits is told."""

@@ -55,7 +55,8 @@ async def _apply_retention(broker: Broker) -> None:
     for count, partition in enumerate(list(broker.partitions)):
         now_ms = broker.clock.now_ms()
         partition.log.maybe_roll(now_ms)
-        partition.log.delete_retained(now_ms)
+        if partition.log.delete_retained(now_ms):
+            partition.tell_log_start()
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
 

@@ -12,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ Buffer = bytes | bytearray | memoryview
 
 FILE_MODE = 0o644
 TEMPORARY_SUFFIX = ".tmp"
+FALLOC_FL_KEEP_SIZE = 1  # Linux
 
 
 class Files(Protocol):
@@ -54,6 +56,10 @@ class Files(Protocol):
         ...
 
     def size(self, fileno: int, /) -> int: ...
+
+    def reserve(self, fileno: int, position: int, size: int, /) -> None:
+        """Set space aside for `size` bytes from `position` without changing the file's size; OSError where that cannot be done."""
+        ...
 
     def truncate(self, fileno: int, size: int, /) -> None: ...
 
@@ -119,6 +125,15 @@ class OsFiles:
 
     def size(self, fileno: int, /) -> int:
         return os.fstat(fileno).st_size
+
+    def reserve(self, fileno: int, position: int, size: int, /) -> None:
+        import ctypes  # here, for it takes milliseconds; Python's own `posix_fallocate` would change the file's size
+
+        allocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+        if allocate is None:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        if allocate(fileno, FALLOC_FL_KEEP_SIZE, ctypes.c_long(position), ctypes.c_long(size)):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
     def sync(self, fileno: int, /) -> None:
         os.fdatasync(fileno)

@@ -52,10 +52,6 @@ class LeaderEpochs:
         after = bisect_right(self._entries, offset, key=lambda entry: entry[1])
         return self._entries[after - 1][0] if after else UNDEFINED_EPOCH
 
-    def begins_at_or_past(self, offset: int) -> bool:
-        """Whether the last epoch has no record below `offset`."""
-        return bool(self._entries) and self._entries[-1][1] >= offset
-
     def truncate_from_end(self, end_offset: int) -> None:
         """The log now ends at `end_offset`."""
         self._entries = [entry for entry in self._entries if entry[1] < end_offset]

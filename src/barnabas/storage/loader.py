@@ -200,6 +200,7 @@ def recover_segment(
         How many bytes were dropped.
     """
     size = segment.size
+    segment.doubt_all()
     segment.recount_from(_trusted_position(segment, trusted_offset))
     while segment.size < size:
         for position, header in scan_batches(segment, segment.size, size):
@@ -210,8 +211,7 @@ def recover_segment(
         if segment.size == size or max(segment.next_offset, segment.base_offset) >= synced_offset:
             break
         _step_over(segment, size, synced_offset)
-    if segment.size < size:
-        segment.files.truncate(segment.fileno, segment.size)
+    segment.give_back()
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
     return size - segment.size

@@ -56,7 +56,7 @@ from barnabas.storage.loader import aborted_of, load_log, load_producers, remove
 from barnabas.storage.producer_state import CompletedTransaction, ProducerDescription, ProducerStates, parse_marker
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.rolling import is_older_than_segment_ms, must_roll, roll_bounds
-from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
+from barnabas.storage.segment import LARGE_BATCH_BYTES, SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments, retire
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.storage.time_search import TimestampedOffset, first_at_or_after, newest
@@ -252,6 +252,8 @@ class Log:
 
     def _write(self, segment: Segment, place: tuple[int, int, int], data: Buffer, size: int) -> None:
         """Write a batch at the segment's end, with base offset, length and leader epoch as in `place`."""
+        if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
+            segment.reserve(size)
         try:
             if (type(data) is memoryview and data.readonly) or type(data) is bytes:
                 head = PLACE.pack(*place)
@@ -555,8 +557,7 @@ class Log:
         An epoch that began at the end, and got no records before another leader was chosen, is forgotten as well.
         """
         if offset >= self.log_end_offset:
-            if self._epochs.epochs.begins_at_or_past(offset):
-                self._epochs.truncate_from_end(offset)
+            self._epochs.epochs.truncate_from_end(offset)
             return
         if offset < self.first_offset:
             self.truncate_fully_and_start_at(offset)
@@ -687,8 +688,8 @@ class Log:
             segment.close()
 
     def _cut_torn(self) -> None:
-        if self._torn:
-            self._files.truncate(self._segments.active.fileno, self._segments.active.size)
+        if self._torn or self._segments.active.reserved:
+            self._segments.active.give_back()
             self._torn = False
 
     def _load_topic_id(self, *, clean_shutdown: bool) -> None:

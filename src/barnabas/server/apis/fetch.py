@@ -20,7 +20,7 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server import page_cache
 from barnabas.server.damage import code_of, tell_damage
-from barnabas.server.fetch_sessions import FetchContext, FetchedPartition
+from barnabas.server.fetch_session import FetchContext, FetchedPartition
 from barnabas.server.outbox import HeldRegion
 from barnabas.storage.log import FileRegion
 from barnabas.storage.verify import Verified
@@ -106,13 +106,16 @@ class _Fetch:
         found, size, must_answer = self._look()
         request = self._request
         min_bytes = min(request.min_bytes, request.max_bytes, self._broker.config.fetch_max_bytes)  # more can never come
-        if must_answer or size >= min_bytes or request.max_wait_ms <= 0 or not self._context.partitions:
+        if must_answer or size >= min_bytes or request.max_wait_ms <= 0 or self._context.covers_nothing:
             self._finish(found)
             return
         self._answer_place = self._connection.expect_answer()
         self._missing_bytes = min_bytes - size
-        for partition in self._partitions:
-            partition.add_fetch_waiter(self)
+        if self._context.session is not None:
+            self._context.session.waiters.add(self)  # whose partitions tell it what happens to them, also those not looked at now
+        else:
+            for partition in self._partitions:
+                partition.add_fetch_waiter(self)
         self._timer = self._broker.loop.call_later(request.max_wait_ms / 1000, self._wake)
         self._connection.on_close.append(self._stop_waiting)
 
@@ -122,6 +125,9 @@ class _Fetch:
         self._missing_bytes -= size
         if self._missing_bytes <= 0:
             self._wake_soon()
+
+    def log_start_moved(self) -> None:
+        """The next answer will say so."""
 
     def partition_closed(self) -> None:
         self._wake_soon()
@@ -145,8 +151,11 @@ class _Fetch:
 
     def _stop_waiting(self) -> None:
         self._timer.cancel()
-        for partition in self._partitions:
-            partition.remove_fetch_waiter(self)
+        if self._context.session is not None:
+            self._context.session.waiters.discard(self)
+        else:
+            for partition in self._partitions:
+                partition.remove_fetch_waiter(self)
 
     # --- reading
 
@@ -163,6 +172,7 @@ class _Fetch:
             if partition is None:
                 absent.append((wanted, _failed(wanted.index, self._absence(wanted), ())))
                 continue
+            wanted.follow(partition)
             data = self._look_at(partition, wanted, left, minimum_one=size == 0)
             if data.records is not None:
                 size += data.records.size
@@ -296,6 +306,8 @@ class _Fetch:
                 kept.append((wanted.topic, data))
             if size and session is not None and self._context.is_incremental:
                 session.move_to_end(wanted)
+            elif not data.error_code and data.diverging is None:
+                wanted.maybe_rest()
         topics = [(topic, [data for _, data in group]) for topic, group in groupby(kept, key=lambda pair: pair[0])]
         parts = write_fetch_answer(self._version, self._correlation_id, topics, session_id=self._context.session_id)
         if self._answer_place is None:
