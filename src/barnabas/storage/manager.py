@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 LOG_FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
 STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-(future|stray)")
+KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: of a folder that was adopted, and no partition that is served
 MAX_NAME_LENGTH = 255
 
 
@@ -130,7 +131,7 @@ class LogManager:
             remove_folder(self._files, path)
             return None
         match = LOG_FOLDER.fullmatch(name)
-        if match is None or STRAY_FOLDER.fullmatch(name):
+        if match is None or name == KRAFT_FOLDER or STRAY_FOLDER.fullmatch(name):
             return None
         return match["topic"], int(match["partition"])
 

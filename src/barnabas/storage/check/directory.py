@@ -18,7 +18,7 @@ from barnabas.storage.check.partition import PartitionContext, PartitionReport
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, LOCK_FILE
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
-from barnabas.storage.manager import DELETED_FOLDER, LOG_FOLDER, STRAY_FOLDER
+from barnabas.storage.manager import DELETED_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
 
 OFFSET_CHECKPOINTS = (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS, checkpoints.HIGH_WATERMARKS)
 KNOWN_NAMES = {
@@ -32,7 +32,6 @@ KNOWN_NAMES = {
     "metadata.db-shm",
     *OFFSET_CHECKPOINTS,
 }
-KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: not a partition that anyone serves
 
 
 @dataclass(slots=True)
