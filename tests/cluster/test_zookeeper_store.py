@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from kazoo.client import KazooClient
 
+from barnabas.cluster.memory_store import MemoryStore
 from barnabas.cluster.store import (
     ABSENT,
     ROOT,
     Entry,
     MetadataStore,
+    Operation,
     Put,
     Remove,
     SessionState,
@@ -23,6 +27,7 @@ from barnabas.cluster.zookeeper_address import parse_address
 from barnabas.cluster.zookeeper_store import ZooKeeperStore
 from barnabas.testing.conformance_store import Ear, OpenStore, SessionConformance
 from barnabas.testing.zookeeper import ZooKeeper
+from tests.cluster.test_stores import OPERATIONS, done
 
 WAIT_MS = 1_000
 roots = count()
@@ -213,3 +218,12 @@ def test_an_ensemble_goes_on_without_its_leader(root: str) -> None:
                 assert store.session.state is not SessionState.CLOSED
         assert store.session.session_id == session
         assert store.get("/me") == ("/me", b"x", 0)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(commits=st.lists(st.lists(OPERATIONS, max_size=4), max_size=8))
+def test_the_fake_agrees_with_the_real_one(zookeeper: ZooKeeper, commits: list[list[Operation]]) -> None:
+    with MemoryStore() as fake, open_at(zookeeper, f"/agree/{next(roots)}") as real:
+        for operations in commits:
+            assert done(fake, operations) == done(real, operations)
+            assert list(fake.list("/")) == list(real.list("/"))

@@ -58,7 +58,12 @@ def delete_records(line: Line, key: Key) -> None:
 
 
 def fetch_request(
-    offsets: dict[Key, int], session_id: int = 0, epoch: int = -1, forgotten: tuple[Key, ...] = (), wait_ms: int = 0, **more: int
+    offsets: dict[Key, int],
+    session_id: int = 0,
+    epoch: int = -1,
+    forgotten: tuple[Key, ...] = (),
+    wait_ms: int = 0,
+    max_bytes: int = 10**6,
 ) -> FetchRequest:
     topics = [
         FetchTopic(
@@ -75,7 +80,7 @@ def fetch_request(
         session_epoch=epoch,
         topics=topics,
         forgotten_topics_data=dropped,
-        **{"max_bytes": 10**6, **more},
+        max_bytes=max_bytes,
     )
 
 

@@ -70,3 +70,10 @@ def read_all(log: Log, offset: int | None = None, max_bytes: int = 2**20) -> lis
         found += [record for record in records if record.offset >= at]
         at = records[-1].offset + 1
     return found
+
+
+def retain(log: Log, now_ms: int = NOW) -> int:
+    """What the broker does every `log.retention.check.interval.ms`; how many segments went."""
+    count = log.apply_retention(now_ms)
+    log.detach_below_start()
+    return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 from barnabas.config.topic import HOUR_MS, TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import build_batch, iterate_records, read_header
+from barnabas.storage.files import OsFiles
 from barnabas.storage.flushing import FlushPlan
 from barnabas.storage.index import OFFSET_ENTRY, SparseIndex
 from barnabas.storage.leader_epochs import LeaderEpochs
-from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all
+from barnabas.storage.segment import RESERVED_BYTES
+from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all, retain
 
 SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -166,9 +169,9 @@ def test_a_follower_refuses_what_does_not_follow(tmp_path: Path) -> None:
 def test_a_log_of_which_all_is_too_old_becomes_empty_and_goes_on(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(SMALL, retention_ms=HOUR_MS))
     append(log, b"x", time_ms=NOW - 2 * HOUR_MS)
-    assert log.delete_retained(NOW) == 1
+    assert retain(log) == 1
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1, 1, 0)
-    assert log.delete_retained(NOW) == 0
+    assert retain(log) == 0
     append(log, b"y", time_ms=NOW)
     assert [record.offset for record in read_all(log)] == [1]
     log.close()
@@ -179,13 +182,13 @@ def test_retention_detaches_by_time_and_by_size(tmp_path: Path) -> None:
     log = open_log(tmp_path, config)
     for index in range(30):
         append(log, b"x" * 200, time_ms=NOW - (30 - index) * 10 * 60_000)
-    assert log.delete_retained(NOW) == 8
+    assert retain(log) == 8
     assert log.log_start_offset == 24 == log.first_offset
     log.update_config(replace(config, retention_bytes=1000))
-    assert log.delete_retained(NOW) == 0
+    assert retain(log) == 0
     for _ in range(6):
         append(log, b"x" * 200)
-    assert log.delete_retained(NOW) == 2
+    assert retain(log) == 2
     assert log.size_bytes < 2000
     names = [path.name for path in (tmp_path / "topic-0").iterdir()]
     assert any(name.endswith(".deleted") for name in names)
@@ -319,3 +322,54 @@ def test_epochs_answer_as_kafka_does() -> None:
     assert epochs.entries == [(3, 25)]
     epochs.assign(4, 25)
     assert epochs.entries == [(4, 25)]
+
+
+class ReservingFiles(OsFiles):
+    """Counts, and can be a file system that has no such thing."""
+
+    def __init__(self) -> None:
+        self.reserved: list[tuple[int, int]] = []
+        self.can = True
+
+    def reserve(self, fileno: int, position: int, size: int, /) -> None:
+        self.reserved.append((position, size))
+        if not self.can:
+            raise OSError(errno.EOPNOTSUPP, "not here")
+        super().reserve(fileno, position, size)
+
+
+def blocks_of(folder: Path) -> list[int]:
+    """Bytes that the files of the log take on the disk beyond their sizes."""
+    stats = [path.stat() for path in (folder / "topic-0").glob("*.log")]
+    return [max(stat.st_blocks * 512 - stat.st_size, 0) for stat in stats]
+
+
+@pytest.mark.parametrize("end", ["close", "roll", "crash"])
+def test_space_reserved_for_large_batches_is_given_back(tmp_path: Path, end: str) -> None:
+    files = ReservingFiles()
+    log = open_log(tmp_path, TopicConfig(segment_bytes=300_000), files=files)
+    append(log, b"small")
+    assert not files.reserved
+    for _ in range(2):
+        append(log, b"x" * 100_000)
+    assert len(files.reserved) == 1
+    if end == "roll":
+        append(log, b"x" * 200_000)
+        assert len(files.reserved) == 2
+    if end == "crash":
+        log.abandon()
+        log = open_log(tmp_path, clean=False)
+    assert len(read_all(log)) == (4 if end == "roll" else 3)
+    log.close()
+    assert all(beyond < RESERVED_BYTES for beyond in blocks_of(tmp_path))
+
+
+def test_a_file_system_that_reserves_nothing_is_asked_once(tmp_path: Path) -> None:
+    files = ReservingFiles()
+    files.can = False
+    log = open_log(tmp_path, files=files)
+    for _ in range(3):
+        append(log, b"x" * 100_000)
+    assert len(files.reserved) == 1
+    assert len(read_all(log)) == 3
+    log.close()

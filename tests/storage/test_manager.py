@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import CorruptLog, ErrorCode, KafkaError, LogDirFailed
+from barnabas.errors import CorruptLog, ErrorCode, KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage import checkpoints
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, read_cluster_id
 from barnabas.storage.files import OsFiles
@@ -305,3 +307,30 @@ def test_entries_of_logs_that_are_gone_do_not_outlast_the_start(tmp_path: Path) 
     assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 1, 0)
     assert logs.read_high_watermarks() == {}
     logs.close()
+
+
+class FullForCheckpoints(OsFiles):
+    """No room for checkpoints while `full`."""
+
+    full = False
+
+    def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        if self.full and path.name in checkpoints.OFFSET_CHECKPOINTS:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        super().replace_file(path, data, sync=sync)
+
+
+def test_a_full_disk_lets_topics_go_and_their_namesakes_wait_for_room(tmp_path: Path) -> None:
+    files = FullForCheckpoints()
+    logs = LogManager([tmp_path], files=files, clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
+    logs.open_all(lambda _topic: TopicConfig())
+    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a", b"b")
+    logs.write_high_watermarks({("t", 0): 2})
+    files.full = True
+    logs.delete("t", 0).remove()
+    with pytest.raises(StorageExhausted):
+        logs.create("t", 0, OTHER_ID, TopicConfig())
+    files.full = False
+    logs.create("t", 0, OTHER_ID, TopicConfig())
+    assert logs.read_high_watermarks() == {}
+    logs.abandon()

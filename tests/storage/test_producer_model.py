@@ -19,8 +19,8 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import KafkaError
 from barnabas.storage.log import AppendOrigin, Log
 from barnabas.storage.producer_state import KEPT_BATCHES
-from tests.storage.support import NOW, TOPIC_ID, batch
 from tests.storage.support import FILES as OS_FILES
+from tests.storage.support import NOW, TOPIC_ID, batch
 
 CONFIG = TopicConfig(segment_bytes=700, index_interval_bytes=100, segment_ms=2**50, message_timestamp_after_max_ms=2**50)
 EXPIRATION_MS = 10_000
@@ -33,7 +33,7 @@ class Sent(NamedTuple):
     producer: int
     epoch: int
     sequence: int
-    count: int
+    records: int
     offset: int
     time: int
 
@@ -80,18 +80,16 @@ class Producers(RuleBasedStateMachine):
             if epoch < last.epoch:
                 return "INVALID_PRODUCER_EPOCH"
             return "append" if sequence == 0 else "OUT_OF_ORDER_SEQUENCE_NUMBER"
-        if sequence == last.sequence + last.count:
+        if sequence == last.sequence + last.records:
             return "append"
         for each in known[-KEPT_BATCHES:]:
-            if (each.sequence, each.count) == (sequence, count):
+            if (each.sequence, each.records) == (sequence, count):
                 return f"duplicate of {each.offset}"
         return "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
     def produce(self, producer: int, epoch: int, sequence: int, count: int) -> None:
         wanted = self.expected(producer, epoch, sequence, count)
-        data = batch(
-            *([b"value"] * count), time_ms=self.now, producer_id=producer, producer_epoch=epoch, base_sequence=sequence
-        )
+        data = batch(*([b"value"] * count), time_ms=self.now, producer_id=producer, producer_epoch=epoch, base_sequence=sequence)
         end = self.log.log_end_offset
         try:
             result = self.log.append_as_leader(memoryview(data), leader_epoch=0, now_ms=self.now, origin=AppendOrigin.CLIENT)
@@ -107,14 +105,14 @@ class Producers(RuleBasedStateMachine):
     def go_on(self, producer: int, count: int) -> None:
         known = self.history(producer)
         last = known[-1] if known else Sent(producer, 0, 0, 0, 0, 0)
-        self.produce(producer, last.epoch, last.sequence + last.count, count)
+        self.produce(producer, last.epoch, last.sequence + last.records, count)
 
     @rule(producer=st.integers(0, PRODUCERS - 1), back=st.integers(1, 7))
     def repeat(self, producer: int, back: int) -> None:
         known = self.history(producer)
         if back <= len(known):
             again = known[-back]
-            self.produce(producer, again.epoch, again.sequence, again.count)
+            self.produce(producer, again.epoch, again.sequence, again.records)
 
     @rule(producer=st.integers(0, PRODUCERS - 1), epoch=st.integers(0, 3), sequence=st.integers(0, 9), count=st.integers(1, 3))
     def try_anything(self, producer: int, epoch: int, sequence: int, count: int) -> None:
@@ -139,7 +137,7 @@ class Producers(RuleBasedStateMachine):
         if offset >= self.log.log_end_offset:
             return
         self.log.truncate_to(offset)
-        self.sent = [s for s in self.sent if s.offset + s.count <= offset]
+        self.sent = [s for s in self.sent if s.offset + s.records <= offset]
         self.log.expire_producers(self.now)
         self.forgotten = dict.fromkeys(range(PRODUCERS), 0)
         self.expire()
@@ -164,7 +162,7 @@ class Producers(RuleBasedStateMachine):
             known = self.history(producer)
             if known:
                 last = known[-1]
-                wanted[producer] = (last.epoch, last.sequence + last.count - 1, last.time)
+                wanted[producer] = (last.epoch, last.sequence + last.records - 1, last.time)
         assert {p.producer_id: (p.epoch, p.last_sequence, p.last_timestamp) for p in self.log.producers()} == wanted
 
 

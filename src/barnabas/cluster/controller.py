@@ -3,7 +3,7 @@
 Owns every decision, on what `ControllerState` knows. A command returns what to answer and a `Plan`, and answers for each item
 of its request by itself. A single broker is a cluster of one: it runs the same commands, only that nobody can take its office.
 
-What becomes of partitions when brokers come and go is planned in steps of about a millisecond, each a commit of its own:
+What becomes of partitions when brokers come and go is planned in steps of some milliseconds, each a commit of its own:
 
     controller.observe_brokers(entries)
     while controller.is_unsettled:

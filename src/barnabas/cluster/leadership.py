@@ -93,12 +93,19 @@ def change(
     state: PartitionState, policy: Policy, *, leader: int, in_sync: tuple[int, ...], replicas: tuple[int, ...] | None = None
 ) -> PartitionState:
     """`state` with these, its epochs raised as they must be; `state` itself where nothing changes."""
-    after = replace(state, leader=leader, isr=in_sync, replicas=state.replicas if replicas is None else replicas)
-    after = replace(after, eligible=_eligible(state, after, policy))
-    return with_epochs(state, after)
+    replicas = state.replicas if replicas is None else replicas
+    eligible = _eligible(state, in_sync, replicas, policy)
+    moved = leader != state.leader
+    if not moved and in_sync == state.isr and replicas == state.replicas and eligible == state.eligible:
+        return state
+    # Made at once, not by `replace`: a lost broker changes tens of thousands of them.
+    return PartitionState(
+        leader, state.leader_epoch + moved, replicas, in_sync, state.partition_epoch + 1, state.adding, state.removing, eligible
+    )
 
 
 def with_epochs(before: PartitionState, after: PartitionState) -> PartitionState:
+    """`after` with the epochs that follow from `before`, whatever it was made of."""
     if after == before:
         return before
     moved = after.leader != before.leader
@@ -125,8 +132,7 @@ def candidate(state: PartitionState, in_sync: tuple[int, ...], electorate: Elect
     return None
 
 
-def _eligible(before: PartitionState, after: PartitionState, policy: Policy) -> tuple[int, ...]:
-    if len(after.isr) >= min(policy.min_in_sync, len(after.replicas)):
+def _eligible(before: PartitionState, in_sync: tuple[int, ...], replicas: tuple[int, ...], policy: Policy) -> tuple[int, ...]:
+    if len(in_sync) >= min(policy.min_in_sync, len(replicas)):
         return ()
-    candidates = {*before.isr, *before.eligible} - set(after.isr)
-    return tuple(replica for replica in after.replicas if replica in candidates)
+    return tuple(r for r in replicas if r not in in_sync and (r in before.isr or r in before.eligible))

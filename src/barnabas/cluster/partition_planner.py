@@ -22,8 +22,8 @@ from barnabas.cluster.plan import PlanBuilder
 from barnabas.cluster.records import CHUNK
 from barnabas.errors import ErrorCode, KafkaError
 
-MAX_CHUNKS_PER_PLAN = 32  # about half of what one commit may hold
-MAX_LOOKED_AT = 5_000  # partitions in one step of what the controller does by itself: about a millisecond
+MAX_CHUNKS_PER_PLAN = 8  # that change in one step of what the controller does by itself: some 10 ms, 100 kB of a commit
+MAX_LOOKED_AT = 5_000  # partitions in such a step: about a millisecond where nothing changes
 
 
 class ElectionType(IntEnum):

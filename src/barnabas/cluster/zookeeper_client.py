@@ -20,8 +20,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import islice
+from typing import Any
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import (
@@ -36,15 +36,17 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import AsyncResult, KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
-from kazoo.protocol.serialization import Watch, int_struct, write_string
+from kazoo.protocol.serialization import Watch
 from kazoo.retry import KazooRetry
 
 from barnabas.cluster.store import SessionEvent, SessionState, StoreUnavailable
+from barnabas.cluster.zookeeper_requests import AddWatch, MultiRead
 
 MAX_IN_FLIGHT = 1_000  # requests of a pipeline that were not answered yet
+READS_AT_ONCE = 64  # in one request: of partition states about 1 MB of answer
+MAX_READS_IN_FLIGHT = 8  # such requests
 FIRST_RETRY_S = 0.05
 LONGEST_RETRY_S = 1.0
-PERSISTENT_RECURSIVE = 1
 
 LOST = (
     AuthFailedError,
@@ -55,41 +57,6 @@ LOST = (
     SessionExpiredError,
     SessionMovedError,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AddWatch:
-    """Tell this session of all changes at `path` and below, until it ends or its connection does."""
-
-    path: str
-    type: ClassVar[int] = 106
-
-    def serialize(self) -> bytes:
-        return bytes(write_string(self.path) + int_struct.pack(PERSISTENT_RECURSIVE))
-
-    @staticmethod
-    def deserialize(_buffer: bytes, _offset: int) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class CreateContainer:
-    """Make a node that the server removes some time after its last child is gone."""
-
-    path: str
-    acl: Iterable[Any]
-    type: ClassVar[int] = 19
-
-    def serialize(self) -> bytes:
-        acl = list(self.acl)
-        rights = b"".join(int_struct.pack(a.perms) + write_string(a.id.scheme) + write_string(a.id.id) for a in acl)
-        container = 4
-        no_value = int_struct.pack(-1)
-        return bytes(write_string(self.path) + no_value + int_struct.pack(len(acl)) + rights + int_struct.pack(container))
-
-    @staticmethod
-    def deserialize(_buffer: bytes, _offset: int) -> bool:
-        return True
 
 
 class Request:
@@ -226,11 +193,22 @@ class ZooKeeperClient:
         self._wait(request, reply)
         return reply
 
-    def pipeline(self, bodies: Iterable[Any]) -> Iterator[Any]:
+    def read(self, bodies: Iterable[Any]) -> Iterator[Any]:
+        """The answers to many GetData and GetChildren, as those of `pipeline`."""
+        waiting = iter(bodies)
+        batches = iter(lambda: tuple(islice(waiting, READS_AT_ONCE)), ())
+        for outcomes in self.pipeline(map(MultiRead, batches), MAX_READS_IN_FLIGHT):
+            if isinstance(outcomes, KazooException):
+                raise StoreUnavailable(
+                    f"ZooKeeper at {self.servers} does not read many at once; 3.6 or later is needed"
+                ) from outcomes
+            yield from outcomes
+
+    def pipeline(self, bodies: Iterable[Any], in_flight: int = MAX_IN_FLIGHT) -> Iterator[Any]:
         """The answers to many requests, in their order, each the value or the KazooException; raises StoreUnavailable."""
         under_way: deque[tuple[Request, Reply]] = deque()
         for body in bodies:
-            if len(under_way) == MAX_IN_FLIGHT:
+            if len(under_way) == in_flight:
                 yield self._outcome(*under_way.popleft())
             under_way.append(self._begin(body))
         while under_way:

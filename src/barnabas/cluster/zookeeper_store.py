@@ -10,8 +10,8 @@ Rules
      that what it says is final (rule 8 of the interface).
   5. What watchers are told goes through `run`, many paths at a time where many changed.
 
-`list` reads level by level, a thousand requests under way at once: about 10,000 entries a second. It is not one moment of the
-tree when others write meanwhile; what changes after it began is told to watchers.
+`list` reads level by level, many entries in a request: 20,000 to 50,000 entries a second on one core (one in a request: 3,000).
+It is not one moment of the tree when others write meanwhile; what changes after it began is told to watchers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from barnabas.cluster.store import (
     check_size,
 )
 from barnabas.cluster.zookeeper_address import ZooKeeperAddress
-from barnabas.cluster.zookeeper_client import CreateContainer, ZooKeeperClient
+from barnabas.cluster.zookeeper_client import ZooKeeperClient
+from barnabas.cluster.zookeeper_requests import CreateContainer
 from barnabas.cluster.zookeeper_transaction import ZooKeeperTransaction
 
 MAX_ATTEMPTS = 50  # of a commit that is refused because of what nobody expected anything of
@@ -197,7 +198,7 @@ class ZooKeeperStore:
         while parents:
             paths = [path for path in self._children(parents) if path.startswith(prefix) and (self._root or path != OWN_NODES)]
             parents = []
-            found = self._client.pipeline(GetData(self._root + path, None) for path in paths)
+            found = self._client.read(GetData(self._root + path, None) for path in paths)
             for path, outcome in zip(paths, found, strict=True):
                 if isinstance(outcome, NoNodeError):
                     continue  # it went away since its parent was read
@@ -210,7 +211,7 @@ class ZooKeeperStore:
         return sorted(entries)
 
     def _children(self, parents: Sequence[str]) -> Iterable[str]:
-        answers = self._client.pipeline(GetChildren(self._root + parent or "/", None) for parent in parents)
+        answers = self._client.read(GetChildren(self._root + parent or "/", None) for parent in parents)
         for parent, names in zip(parents, answers, strict=True):
             if not isinstance(names, NoNodeError):
                 _raise_unless(names)

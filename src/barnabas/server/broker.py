@@ -19,11 +19,14 @@ from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 from barnabas.coordination.runtime import GroupCoordinator
+from barnabas.errors import LogDirFailed
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.connection import Connection, Receiver
 from barnabas.server.coordinator_log import PartitionedLog
+from barnabas.server.faults import StorageFaults
 from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.flushing import FLUSH_THREADS, Flushing
 from barnabas.server.grouped import GroupedJob
 from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
@@ -89,6 +92,11 @@ class Broker:
             send_buffer_bytes=config.socket_send_buffer_bytes,
         )
         self._timers = Timers(loop)
+        self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
+        self.faults = StorageFaults(self, OFFSETS_TOPIC, self._stop_for)
+        self.flushing = Flushing(
+            loop, self.metrics, self.faults.report, self.surroundings.make_executor(FLUSH_THREADS, "barnabas-flush")
+        )
         self._hosting = Hosting(self)
 
     @property
@@ -136,6 +144,7 @@ class Broker:
         offsets_log = PartitionedLog(self, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
         self.groups = GroupCoordinator(offsets_log, self.config, self.clock, self._prepare_groups)
         await self._load_groups()
+        await self.flushing.wait_idle()  # what a crash left in memory is on the disk before it is shown
         maintenance.schedule(self, self._timers)
         await self._listeners.serve()
         self.ready = True
@@ -168,6 +177,7 @@ class Broker:
             await self.controller.close()
         for partition in self.partitions:
             partition.close()
+        await self.flushing.close()
         if hasattr(self, "log_starts"):
             await self.log_starts.close()
         if hasattr(self, "logs"):
@@ -213,8 +223,22 @@ class Broker:
         await self._load_groups()
 
     async def _load_groups(self) -> None:
-        for index in sorted(self.partitions.topic(OFFSETS_TOPIC)):
-            await self.groups.load(index)
+        for index, partition in sorted(self.partitions.topic(OFFSETS_TOPIC).items()):
+            if partition.is_offline:
+                continue
+            try:
+                await self.groups.load(index)
+            except OSError as error:
+                self.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
+
+    def unload_groups(self, index: int) -> None:
+        """The groups of a partition cannot be kept any more: whoever asks is sent away."""
+        if hasattr(self, "groups"):
+            self.groups.unload(index)
+
+    def _stop_for(self, error: LogDirFailed) -> None:
+        if not self.failure.done():
+            self.failure.set_result(error)
 
     # --- operators' pages
 

@@ -120,6 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         self._paused_for: set[str] = set()
         self._backlog: bytes = b""  # frames received while reading was paused
         self._working = False
+        self._flushing = False
         self.repeated = RepeatedProduce()
         self.closed = False
 
@@ -190,8 +191,12 @@ class Connection(asyncio.BufferedProtocol):
         if outbox.waiting_bytes > limits.MAX_UNSENT_BYTES:
             self._check_unsent(outbox)
 
-    def complete(self, answer: Answer, parts: list[Part]) -> None:
-        """The answer of a request that had to wait is there."""
+    def complete(self, answer: Answer, parts: list[Part], *, among_many: bool = False) -> None:
+        """The answer of a request that had to wait is there.
+
+        Args:
+            among_many: others come in the same turn of the loop, so it is sent with them at the end of it; not for file regions.
+        """
         outbox = self._outbox
         if outbox is None:
             return
@@ -199,11 +204,20 @@ class Connection(asyncio.BufferedProtocol):
         while self._answers and self._answers[0].parts is not None:
             for part in self._answers.popleft().parts or ():
                 outbox.push(part)
-        if not self._working:
+        if among_many and not self._paused_for:
+            if not self._flushing:
+                self._flushing = True
+                self._loop.call_soon(self._flush_all)
+        elif not self._working:
             outbox.flush()
         self._check_unsent(outbox)
         if "in-flight" in self._paused_for and len(self._answers) < limits.MAX_REQUESTS_IN_FLIGHT // 2:
             self.resume("in-flight")
+
+    def _flush_all(self) -> None:
+        self._flushing = False
+        if self._outbox is not None:
+            self._outbox.flush()
 
     def close(self) -> None:
         """Drop the connection with what waits in it."""

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import errno
 import logging
+from typing import TYPE_CHECKING
 
-from barnabas.errors import CorruptLog, ErrorCode
+from barnabas.errors import CorruptLog, ErrorCode, StorageError
 from barnabas.storage.trust import Damage
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
 
 log = logging.getLogger(__name__)
 
 
-def code_of(error: Exception) -> ErrorCode:
-    """What a peer is answered for a failed read."""
-    if isinstance(error, CorruptLog) or (isinstance(error, OSError) and error.errno == errno.EIO):
-        return ErrorCode.CORRUPT_MESSAGE
-    return ErrorCode.KAFKA_STORAGE_ERROR
+def refuse_read(broker: Broker, place: str, offset: int, error: StorageError | OSError) -> ErrorCode:
+    """Report a failed read of the log `place`; what the peer is answered."""
+    if isinstance(error, OSError):
+        broker.faults.report_read(place, offset, error)
+        return ErrorCode.CORRUPT_MESSAGE if error.errno == errno.EIO else ErrorCode.KAFKA_STORAGE_ERROR
+    broker.faults.report(error)
+    return ErrorCode.CORRUPT_MESSAGE if isinstance(error, CorruptLog) else ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def tell_damage(topic: str, partition: int, damage: Damage) -> None:

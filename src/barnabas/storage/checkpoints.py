@@ -75,7 +75,7 @@ def read_leader_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
 
 
 def write_partition_metadata(files: Files, path: Path, topic_id: UUID) -> None:
-    files.replace_file(path, encode_partition_metadata(topic_id))
+    files.replace_file(path, encode_partition_metadata(topic_id), sync=False)
 
 
 def encode_partition_metadata(topic_id: UUID) -> bytes:

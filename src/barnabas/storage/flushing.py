@@ -39,13 +39,27 @@ class FlushPlan:
         everything: indexes, epochs and snapshots too, so that the recovery point moves; otherwise only what records need.
     """
 
-    __slots__ = ("_epochs", "_files", "_folder", "_is_new_folder", "end", "errors", "everything", "segments", "truncations")
+    __slots__ = (
+        "_epochs",
+        "_files",
+        "_folder",
+        "_is_new_folder",
+        "end",
+        "errors",
+        "everything",
+        "is_done",
+        "segments",
+        "size",
+        "truncations",
+    )
 
     def __init__(self, flusher: Flusher, segments: list[Segment], epochs: EpochFile, *, end: int, everything: bool) -> None:
         self.segments = segments
         self.end = end
         self.everything = everything
         self.truncations = flusher.truncations
+        self.is_done = False
+        self.size = 0  # for whoever made the plan to note how many bytes it covers
         self.errors: list[tuple[Segment | None, OSError, bool]] = []  # the segment, what happened, whether in a sync
         self._files = flusher.files
         self._folder = flusher.folder
@@ -66,6 +80,7 @@ class FlushPlan:
                 self._sync(segment, partial(self._sync_snapshot, segment.next_offset))
         if self._is_new_folder:
             self._sync(None, self._sync_names)
+        self.is_done = True
 
     def _sync_snapshot(self, offset: int) -> None:
         path = self._folder / file_name(offset, SNAPSHOT_SUFFIX)
@@ -149,6 +164,9 @@ class Flusher:
                 self.failed = LogDirFailed(str(self.folder.parent), str(error))
                 raise self.failed from error
             raise failure from error
+        if not plan.is_done:
+            self.failed = LogDirFailed(str(self.folder.parent), "a flush broke off")
+            raise self.failed
         self.is_folder_durable = True
         if is_truncated:
             return

@@ -6,14 +6,16 @@ Owns what is believed of the files and what is checked.
                              the last segment are looked at (4 kB or one batch), to learn where the log ends
     after a crash            up to the recovery point everything was on the disk. From the last index entry before it, every
                              batch is read and its CRC checked; the log ends before the first that is not whole. What follows is
-                             cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning says how much was
-                             dropped
+                             cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning
+                             says how much was dropped
     in both cases            a segment without indexes gets new ones; one with indexes that cannot be, when they are first used
 
 Rules
   1. Nothing below the recovery point is dropped: damage there is stepped over and stays, for it is no torn tail, and what follows
      it is whole.
-  2. The producers' state is that of the newest good snapshot plus the batches behind it.
+  2. What is dropped is gone for good before anything is appended: else the next loss of power could bring it back beside records that
+     have its offsets.
+  3. The producers' state is that of the newest good snapshot plus the batches behind it.
 """
 
 from __future__ import annotations
@@ -93,7 +95,10 @@ def load_log(
     bases = [int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)]
     known = set(names)
     epochs = LeaderEpochs(checkpoints.read_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS))
-    segments = [Segment.existing(files, directory, base, now_ms) for base in bases]
+    doomed = [base for base, following in pairwise(bases) if following <= log_start_offset]
+    for base in doomed:  # their removal had begun, or was to
+        remove_segment_files(files, Segment(files, directory, base, now_ms))
+    segments = [Segment.existing(files, directory, base, now_ms) for base in bases[len(doomed) :]]
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     if segments:
@@ -111,6 +116,7 @@ def load_log(
             segments = []
     if not segments:
         segments = [Segment.create(files, directory, log_start_offset, now_ms)]
+        files.sync_directory(directory)  # what a crash takes is always a tail: the first segment's name stays
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(log_start_offset)
@@ -159,6 +165,7 @@ def _recover(
             _report(segment, dropped, later)
             for lost in later:
                 remove_segment_files(segment.files, lost)
+            segment.files.sync_directory(segment.directory)
             return segments[: number + 1]
         if segment is not last:
             segment.seal()
@@ -211,7 +218,9 @@ def recover_segment(
         if segment.size == size or max(segment.next_offset, segment.base_offset) >= synced_offset:
             break
         _step_over(segment, size, synced_offset)
-    segment.give_back()
+    if segment.size < size:
+        segment.give_back()
+        segment.files.sync(segment.fileno)
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
     return size - segment.size

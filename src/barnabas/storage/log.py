@@ -67,6 +67,7 @@ __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "Prod
 log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
+NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
@@ -265,6 +266,8 @@ class Log:
                 whole = PLACE.pack(*place) + bytes(data[PLACE.size :])
                 write_all(self._files, segment.fileno, memoryview(whole)[written:], segment.size + written)
         except OSError as error:
+            if not memoryview(data).readonly:  # as the producer sent it: whoever words the refusal looks at it again
+                PLACE.pack_into(data, 0, 0, place[1], NO_LEADER_EPOCH)
             raise self._write_failed(error) from error
 
     def _write_failed(self, error: OSError) -> StorageError:
@@ -502,7 +505,7 @@ class Log:
     # Removing
 
     def delete_records_before(self, offset: int) -> None:
-        """Move the log's start up to `offset`; whole segments below it are detached.
+        """Move the log's start up to `offset`; whole segments below it go with the next `detach_below_start`.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE past the end.
@@ -513,12 +516,16 @@ class Log:
             return
         self.log_start_offset = offset
         self._epochs.epochs.truncate_from_start(offset)
-        self._detach(self._segments.count_below(offset))
 
-    def delete_retained(self, now_ms: int) -> int:
-        """Detach the oldest segments that `retention.ms` and `retention.bytes` no longer keep; how many.
+    def apply_retention(self, now_ms: int) -> int:
+        """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
 
         An active segment of which all is too old is rolled and goes too, so that an idle topic empties.
+
+        Returns:
+            How many segments lie below the start, for `detach_below_start`. Before that the start is to be written down and synced:
+            the system may keep the removal of one segment and forget that of an older one, and only the start tells then that
+            nothing is missing between them.
         """
         count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms)
         if count == len(self._segments):
@@ -529,11 +536,11 @@ class Log:
         if count and self._segments.bases[count] > self.log_start_offset:
             self.log_start_offset = self._segments.bases[count]
             self._epochs.epochs.truncate_from_start(self.log_start_offset)
-        self._detach(count)
-        return count
+        return self._segments.count_below(self.log_start_offset)
 
-    def _detach(self, count: int) -> None:
-        """Give the first `count` segments up: their files are renamed now and removed later."""
+    def detach_below_start(self) -> None:
+        """Give up the segments that lie wholly below the log's start: their files are renamed now and removed later."""
+        count = self._segments.count_below(self.log_start_offset)
         if not count:
             return
         gone = self._segments.detach_first(count)

@@ -9,8 +9,9 @@ Rules
   3. A directory that failed (`fail`) is left alone from then on: its logs are out of use, its checkpoints stay as they are, and it is not
      marked clean. The others go on.
   4. A checkpoint is written only by the methods that say so; the caller decides when, and may run them in a thread.
-  5. Checkpoints name partitions that exist: entries of a deleted one are gone before its deletion counts as done, so that a topic made
-     anew under the same name does not begin where the old one was. Hence the lock, which is held from gathering offsets to writing them.
+  5. Checkpoints name partitions that exist: entries of a deleted one are gone before its deletion counts as done, or at the latest
+     before its name is used again, so that a topic made anew does not begin where the old one was. Hence the lock, which is held
+     from gathering offsets to writing them.
 
 The ids for new names come from `new_id`, so that a simulation can repeat itself.
 """
@@ -80,12 +81,21 @@ class LogManager:
         self._counts: Counter[Path] = Counter()  # of logs, by directory
         self._closed = False
         self._checkpoint_lock = Lock()
+        self._unforgotten: set[tuple[Path, TopicPartition]] = set()  # still in the checkpoints of a directory, though deleted
         self.directories: list[LogDirectory] = []
         try:
             for path in log_dirs:
-                self.directories.append(
-                    LogDirectory(path, files=self._files, broker_id=broker_id, cluster_id=cluster_id, new_id=new_id())
+                directory = LogDirectory(
+                    path,
+                    files=self._files,
+                    broker_id=broker_id,
+                    cluster_id=cluster_id,
+                    new_id=new_id(),
+                    required=not self.directories,  # the first has the metadata
                 )
+                self.directories.append(directory)
+                if directory.failure is not None:
+                    _report_failed(directory, directory.failure)
         except StorageError:
             self._unlock()
             raise
@@ -98,30 +108,51 @@ class LogManager:
 
         Raises:
             CorruptLog: files that no crash leaves behind.
-            LogDirFailed: the disk does not work, or two directories hold the same partition.
+            LogDirFailed: the first directory's disk does not work, or two directories hold the same partition.
         """
         for directory in self.directories:
-            recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
-            start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
-            opened = 0
-            for name in self._files.list_directory(directory.path):
-                key = self._partition_of(directory, name)
-                if key is None:
-                    continue
-                if key in self._logs:
-                    raise LogDirFailed(str(directory.path), f"{name} lies in {self._homes[key].path} too")
-                self._open(
-                    key,
-                    directory,
-                    config=config_of(key[0]),
-                    clean_shutdown=directory.was_clean,
-                    recovery_point=recovery_points.get(key, 0),
-                    log_start_offset=start_offsets.get(key, 0),
-                )
-                opened += 1
-            directory.keep_only(self._logs)
-            log.info("log directory opened path=%s logs=%d clean_shutdown=%s", directory.path, opened, directory.was_clean)
+            if directory.failure is not None:
+                continue
+            try:
+                self._open_directory(directory, config_of)
+            except OSError as error:
+                self._failed_at_start(directory, LogDirFailed(str(directory.path), str(error)), error)
+            except LogDirFailed as error:
+                self._failed_at_start(directory, error, error.__cause__)
         return list(self._logs.values())
+
+    def _open_directory(self, directory: LogDirectory, config_of: Callable[[str], TopicConfig]) -> None:
+        recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
+        start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
+        opened = 0
+        for name in self._files.list_directory(directory.path):
+            key = self._partition_of(directory, name)
+            if key is None:
+                continue
+            if key in self._logs:
+                raise LogDirFailed(str(directory.path), f"{name} lies in {self._homes[key].path} too")
+            self._open(
+                key,
+                directory,
+                config=config_of(key[0]),
+                clean_shutdown=directory.was_clean,
+                recovery_point=recovery_points.get(key, 0),
+                log_start_offset=start_offsets.get(key, 0),
+            )
+            opened += 1
+        self._forget(directory, directory.partitions_named() - self._logs.keys())
+        log.info("log directory opened path=%s logs=%d clean_shutdown=%s", directory.path, opened, directory.was_clean)
+
+    def _failed_at_start(self, directory: LogDirectory, failure: LogDirFailed, cause: BaseException | None) -> None:
+        """Go on without a directory whose disk does not work; raises where it is the first, which has the metadata."""
+        if directory is self.directories[0] or not isinstance(cause, OSError):
+            raise failure
+        _report_failed(directory, failure)
+        for entry in self.fail(failure):
+            key = entry.topic, entry.partition
+            entry.abandon()
+            del self._logs[key], self._homes[key]
+            self._counts[directory.path] -= 1
 
     def _partition_of(self, directory: LogDirectory, name: str) -> TopicPartition | None:
         """Which partition a name in a log directory is of; leftovers of deletions are removed."""
@@ -197,6 +228,10 @@ class LogManager:
         existing = self._logs.get(key)
         if existing is None:
             home = min(self._usable(), key=lambda directory: self._counts[directory.path])
+            if (home.path, key) in self._unforgotten:
+                with self._checkpoint_lock:
+                    home.forget({key})
+                self._unforgotten.discard((home.path, key))
             return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id)
         if existing.topic_id != topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
@@ -246,7 +281,7 @@ class LogManager:
             garbage.directory = target
         with self._checkpoint_lock:
             for directory in {id(each.home): each.home for each in retired}.values():
-                directory.forget([each.key for each in retired if each.home is directory])
+                self._forget(directory, [each.key for each in retired if each.home is directory])
         return [each.garbage for each in retired]
 
     def checkpoint_recovery_points(self) -> None:
@@ -256,46 +291,65 @@ class LogManager:
         return {key: entry.recovery_point for key, entry in list(self._logs.items())}
 
     def checkpoint_log_start_offsets(self) -> None:
+        self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
+
+    def _start_offsets(self) -> dict[TopicPartition, int]:
         """Every log that does not begin at 0 gets an entry.
 
         Kafka leaves out those that begin where their first segment does. But a power cut may bring segments back of which only the
         renaming was lost, and with them records that were deleted for good.
         """
-        self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
-
-    def _start_offsets(self) -> dict[TopicPartition, int]:
         return {key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset}
+
+    def prepare_removal(self, shortened: Iterable[Log]) -> None:
+        """Make durable what tells after a crash that nothing is missing when the first segments of these logs are gone: where the logs
+        begin, and the names of the segments that stay. Blocks; in a thread.
+        """
+        for log_ in shortened:
+            try:
+                self._files.sync_directory(log_.directory)
+            except FileNotFoundError:
+                continue  # deleted meanwhile
+            except OSError as error:
+                raise storage_error(log_.directory.parent, error) from error
+        self.checkpoint_log_start_offsets()
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
         return {
-            key: offset for directory in self.directories for key, offset in directory.read(checkpoints.HIGH_WATERMARKS).items()
+            key: offset for directory in self._usable() for key, offset in directory.read(checkpoints.HIGH_WATERMARKS).items()
         }
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        with self._checkpoint_lock:
-            self._write_all(checkpoints.HIGH_WATERMARKS, high_watermarks)
+        self._checkpoint(checkpoints.HIGH_WATERMARKS, lambda: high_watermarks)
 
     def _checkpoint(self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
-        with self._checkpoint_lock:
-            self._write_all(name, gather())
-
-    def _write_all(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Write a checkpoint in each directory.
 
         Raises:
             StorageError: the first that could not be written; the others are.
         """
         failures: list[StorageError] = []
-        for directory in self._usable():
-            try:
-                self._write(directory, name, offsets)
-            except StorageError as error:
-                failures.append(error)
+        with self._checkpoint_lock:
+            offsets = gather()
+            for directory in self._usable():
+                try:
+                    self._write(directory, name, offsets)
+                except StorageError as error:
+                    failures.append(error)
         if failures:
             raise failures[0]
 
     def _write(self, directory: LogDirectory, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         directory.write(name, {key: offset for key, offset in offsets.items() if self._homes.get(key) is directory})
+
+    def _forget(self, directory: LogDirectory, gone: Iterable[TopicPartition]) -> None:
+        """Take what is gone out of the directory's checkpoints; where the disk does not allow it, before the name is used again."""
+        keys = set(gone)
+        try:
+            directory.forget(keys)
+        except StorageError as error:
+            log.warning("checkpoints name deleted partitions path=%s error=%s", directory.path, error)
+            self._unforgotten.update((directory.path, key) for key in keys)
 
     def close(self) -> None:
         """Close all logs, write the checkpoints and the marker that says so, unlock. Where a log fails to close, there is no
@@ -340,3 +394,7 @@ class LogManager:
     def _unlock(self) -> None:
         for directory in self.directories:
             directory.unlock()
+
+
+def _report_failed(directory: LogDirectory, failure: LogDirFailed) -> None:
+    log.error("log directory is out of use until the next start path=%s reason=%r", directory.path, failure.reason)

@@ -19,7 +19,7 @@ from barnabas.protocol.fetch import FetchedData, write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server import page_cache
-from barnabas.server.damage import code_of, tell_damage
+from barnabas.server.damage import refuse_read, tell_damage
 from barnabas.server.fetch_session import FetchContext, FetchedPartition
 from barnabas.server.outbox import HeldRegion
 from barnabas.storage.log import FileRegion
@@ -286,9 +286,10 @@ class _Fetch:
                 return wanted, data
         return wanted, _failed(wanted.index, ErrorCode.CORRUPT_MESSAGE)
 
-    def _unreadable(self, wanted: FetchedPartition, error: Exception) -> FetchedData:
-        log.error("read failed topic=%s partition=%d offset=%d error=%s", wanted.topic, wanted.index, wanted.fetch_offset, error)
-        return _failed(wanted.index, code_of(error))
+    def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData:
+        partition = self._find(wanted)
+        place = str(wanted.topic) if partition is None else str(partition.log.directory)
+        return _failed(wanted.index, refuse_read(self._broker, place, wanted.fetch_offset, error))
 
     def _answer(self, found: list[Found]) -> None:
         session = self._context.session

@@ -36,7 +36,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.replication.partition import READ_COMMITTED, Partition
-from barnabas.server.damage import code_of
+from barnabas.server.damage import refuse_read
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -66,8 +66,8 @@ def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOf
             except KafkaError as error:
                 answer = ListOffsetsPartitionResponse(error_code=error.code)
             except (StorageError, OSError) as error:
-                log.error("list offsets failed topic=%s partition=%d error=%s", topic.name, wanted.partition_index, error)
-                answer = ListOffsetsPartitionResponse(error_code=code_of(error))
+                code = refuse_read(broker, f"{topic.name}-{wanted.partition_index}", -1, error)
+                answer = ListOffsetsPartitionResponse(error_code=code)
             answer.partition_index = wanted.partition_index
             answers.append(answer)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
@@ -132,7 +132,7 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
             except KafkaError as error:
                 answer.error_code = error.code
             except StorageError as error:
-                log.error("delete records failed topic=%s partition=%d error=%s", topic.name, wanted.partition_index, error)
+                broker.faults.report(error)
                 answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             answers.append(answer)
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
@@ -140,7 +140,7 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
         try:
             await broker.log_starts.done()
         except StorageError as error:
-            log.error("log starts not written error=%s", error)
+            broker.faults.report(error)
             for answer in moved:
                 answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_OFFSET
     return DeleteRecordsResponse(topics=topics)
