@@ -10,6 +10,7 @@ import pytest
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
+from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.list_offsets import (
@@ -23,6 +24,7 @@ from barnabas.protocol.records.record import Record, build_batch
 from barnabas.server import page_cache
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import FileRegion
+from barnabas.storage.segment import Segment
 from barnabas.storage.trust import Trust
 from barnabas.testing import Broker
 from tests.server.wire import Line
@@ -175,3 +177,24 @@ def test_a_sector_that_cannot_be_read_ends_what_is_served(tmp_path: Path) -> Non
     assert (verified.damage.first_offset, verified.damage.next_offset) == (hit[0].base_offset, hit[-1].next_offset)
     assert verified.damage.reason == "the disk cannot read it"
     log.close()
+
+
+def test_lookups_step_over_a_sector_that_cannot_be_read(tmp_path: Path) -> None:
+    log = open_log(tmp_path, TopicConfig(index_interval_bytes=10**6))  # so that every lookup walks from the first batch
+    for _ in range(20):
+        append(log, b"x" * 1000)
+    log.close()
+    (path,) = (tmp_path / "topic-0").glob("*.log")
+    batches = split_batches(path.read_bytes())
+    hit = [header for position, header in batches if position < 8192 and position + header.size > 4096]
+    segment = Segment.existing(BadSector(), tmp_path / "topic-0", 0, NOW)
+    segment.next_offset = 20
+    for offset in range(20):
+        found = segment.find(offset)
+        assert found is not None
+        position = next(position for position, header in batches if header.base_offset == offset)
+        if offset in (header.base_offset for header in hit[1:]):
+            assert found.position <= position  # what is read from there meets the damage
+        else:
+            assert found.position == position, offset
+    segment.close()

@@ -1,12 +1,12 @@
 """Damaged data met while serving: which code a peer gets, and the line in the log.
 
-CORRUPT_MESSAGE says that these bytes will not come right by asking again: a CRC that does not match, no batch where one must be, or a
-sector that the disk cannot read. KAFKA_STORAGE_ERROR, on which clients ask again, is left for a disk that fails as a whole.
+CORRUPT_MESSAGE says that these records will not come right by asking again: a CRC that does not match, no batch where one must be, or a
+sector of the log that the disk cannot read. KAFKA_STORAGE_ERROR, on which clients ask again, is for reads that fail otherwise, such as of
+an index.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ def refuse_read(broker: Broker, place: str, offset: int, error: StorageError | O
     """Report a failed read of the log `place`; what the peer is answered."""
     if isinstance(error, OSError):
         broker.faults.report_read(place, offset, error)
-        return ErrorCode.CORRUPT_MESSAGE if error.errno == errno.EIO else ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.KAFKA_STORAGE_ERROR
     broker.faults.report(error)
     return ErrorCode.CORRUPT_MESSAGE if isinstance(error, CorruptLog) else ErrorCode.KAFKA_STORAGE_ERROR
 

@@ -18,6 +18,7 @@ active segment's appends pay nothing for it. An index that contradicts its segme
 
 from __future__ import annotations
 
+import errno
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
@@ -303,7 +304,7 @@ class Segment:
         data, start = b"", position
         while position < self.size:
             if position + HEADER_SIZE > start + len(data):
-                data, start = self.files.pread(self.fileno, min(WALK_BYTES, self.size - position), position), position
+                data, start = self._read(min(WALK_BYTES, self.size - position), position), position
                 if len(data) < HEADER_SIZE:
                     raise CorruptLog(str(self.path), position, "a header is cut off")
             header = BatchHeader._make(HEADER.unpack_from(data, position - start))
@@ -312,6 +313,24 @@ class Segment:
                 raise CorruptLog(str(self.path), position, "no batch header")
             yield position, header
             position = end
+
+    def _read(self, size: int, position: int) -> bytes:
+        """Bytes of a batch; where the disk cannot read that many, those of a header.
+
+        Raises:
+            CorruptLog: the disk does not give a header's bytes there.
+        """
+        try:
+            return self.files.pread(self.fileno, size, position)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+        try:
+            return self.files.pread(self.fileno, min(size, HEADER_SIZE), position)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise CorruptLog(str(self.path), position, "the disk cannot read it") from error
 
     def walk_around(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """As `walk`, stepping over what is damaged."""
@@ -332,7 +351,7 @@ class Segment:
         Raises:
             CorruptLog: its CRC does not match.
         """
-        data = self.files.pread(self.fileno, header.size, position)
+        data = self._read(header.size, position)
         if len(data) < header.size or crc32c(memoryview(data)[CRC_START:]) != header.crc:
             raise CorruptLog(str(self.path), position, f"the CRC of the batch at offset {header.base_offset} does not match")
         return data
