@@ -22,7 +22,7 @@ from barnabas.coordination.runtime import GroupCoordinator
 from barnabas.errors import LogDirFailed
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
-from barnabas.server.connection import Connection, Receiver
+from barnabas.server.connection import Connection
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.faults import StorageFaults
 from barnabas.server.fetch_sessions import FetchSessions
@@ -32,6 +32,7 @@ from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.metrics import Metrics, render
+from barnabas.server.receiver import Receiver
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
@@ -141,10 +142,12 @@ class Broker:
         self.controller.start(registration, self._hosting.apply, bump_leader_epochs=not clean)
         self._registered = True
         self._hosting.host_all()
+        await (
+            self.flushing.wait_idle()
+        )  # what a crash left in memory is on the disk before it is shown, and before groups are read
         offsets_log = PartitionedLog(self, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
         self.groups = GroupCoordinator(offsets_log, self.config, self.clock, self._prepare_groups)
         await self._load_groups()
-        await self.flushing.wait_idle()  # what a crash left in memory is on the disk before it is shown
         maintenance.schedule(self, self._timers)
         await self._listeners.serve()
         self.ready = True

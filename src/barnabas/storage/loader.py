@@ -21,6 +21,7 @@ Rules
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -62,6 +63,8 @@ from barnabas.storage.verify import measure
 log = logging.getLogger(__name__)
 
 SCAN_BYTES = 1024 * 1024  # read at once when checking batches
+FOREIGN_NAMED = 5  # in the line that says so
+OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata")
 LEFTOVERS = (DELETED_SUFFIX, ".cleaned", ".tmp")
 
 
@@ -120,18 +123,24 @@ def load_log(
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(log_start_offset)
-    producers = load_producers(files, directory, segments, snapshots_in(names))
+    # With segments that were removed their snapshots went.
+    snapshots = snapshots_in(names) if clean_shutdown and not doomed else snapshot_offsets(files, directory)
+    producers = load_producers(files, directory, segments, snapshots)
     return LoadedLog(segments, epochs, producers, log_start_offset)
 
 
 def _without_leftovers(files: Files, directory: Path) -> list[str]:
-    """Names of the folder, rid of what a crash left behind."""
-    names = []
+    """Names of the folder, rid of what a crash left behind; what is none of a log's stays and is passed over."""
+    names, foreign = [], []
     for name in files.list_directory(directory):
         if name.endswith(LEFTOVERS):
             files.unlink(directory / name)
-        else:
+        elif OWN_NAME.fullmatch(name):
             names.append(name)
+        else:
+            foreign.append(name)
+    if foreign:
+        log.warning("files that are none of a log's are left alone directory=%s names=%s", directory, foreign[:FOREIGN_NAMED])
     return names
 
 
@@ -207,6 +216,7 @@ def recover_segment(
         How many bytes were dropped.
     """
     size = segment.size
+    segment.files.forget_cached(segment.fileno)  # what a failed sync left in memory only must not pass for stored
     segment.doubt_all()
     segment.recount_from(_trusted_position(segment, trusted_offset))
     while segment.size < size:

@@ -67,6 +67,7 @@ __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "Prod
 log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
+MAX_SEGMENTS = 2**31
 NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
@@ -117,7 +118,7 @@ class Log:
         self._roll_size = self._roll_time = self._roll_offset = -1  # a batch past one of them may begin a new segment
         self._torn = False  # a write failed: bytes may lie behind the active segment's size
         self._garbage: list[Garbage] = []
-        self._as_on_disk: tuple[int, int, int] | None = None  # `_extent` of which the files tell everything
+        self._as_on_disk: tuple[int, int, int, int] | None = None  # `_extent` of which the files tell everything
         self._closed = False
 
     @classmethod
@@ -183,9 +184,9 @@ class Log:
         return opened
 
     @property
-    def _extent(self) -> tuple[int, int, int]:
-        """Differs after every change: appends move the end, and what moves it back counts as a truncation."""
-        return self.log_start_offset, self.log_end_offset, self._flusher.truncations
+    def _extent(self) -> tuple[int, int, int, int]:
+        """Differs after every change: appends move the end, what moves it back counts as a truncation, a roll begins a segment."""
+        return self.log_start_offset, self.log_end_offset, self.active_base_offset, self._flusher.truncations
 
     @property
     def recovery_point(self) -> int:
@@ -538,9 +539,10 @@ class Log:
             self._epochs.epochs.truncate_from_start(self.log_start_offset)
         return self._segments.count_below(self.log_start_offset)
 
-    def detach_below_start(self) -> None:
-        """Give up the segments that lie wholly below the log's start: their files are renamed now and removed later."""
-        count = self._segments.count_below(self.log_start_offset)
+    def detach_below_start(self, most: int = MAX_SEGMENTS) -> None:
+        """Give up the segments that lie wholly below the log's start, the oldest `most` of them: their files are renamed now and removed
+        later."""
+        count = min(most, self._segments.count_below(self.log_start_offset))
         if not count:
             return
         gone = self._segments.detach_first(count)
@@ -667,6 +669,8 @@ class Log:
             self.snapshot()
             self._epochs.write()
             self.flush()
+            if not active.synced:  # it is empty, so nothing was flushed; its name has to be there when it is appended to
+                active.sync_records()
             active.sync_indexes()
         except OSError as error:
             raise storage_error(self.directory.parent, error) from error
