@@ -259,7 +259,7 @@ def test_scanning_stops_at_offsets_that_go_back(tmp_path: Path) -> None:
     path.write_bytes(data)
     log = open_log(tmp_path, clean=False)
     assert (log.log_end_offset, log.size_bytes) == (3, size)
-    assert len(list(scan_batches(log._active, 0, size))) == 2
+    assert len(list(scan_batches(log._segments.active, 0, size))) == 2
     log.close()
 
 

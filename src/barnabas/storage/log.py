@@ -11,19 +11,17 @@ Rules
      are removed in two steps, so that a removal never meets a read: detached here, at once, and deleted by `Garbage.remove`.
 
 How it works: an append is a header parse, the checks, one `pwrite` at the end of the active segment's file, and arithmetic. A
-read is a lookup of two positions. Both are written out in one piece, for they are run for every request.
+read is a lookup of two positions. Both are written out in one piece, for they are run for every request. What is not on their way
+lies beside: the list of segments (`segments`), when to begin another (`rolling`), which to let go (`retention`), bringing all to the
+disk (`flushing`), the leader epochs (`epoch_file`).
 
-Ugly: `flush` shares the segments and the recovery point with the loop. It works on copies and sets the recovery point last, under
-a lock, and only if no truncation came between (`_truncations`, raised when one begins and when it ends).
+Ugly: `flush` shares the segments and the recovery point with the loop; `flushing` says how.
 """
 
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right
-from itertools import pairwise
 from pathlib import Path
-from threading import Lock
 from typing import NamedTuple
 from uuid import UUID
 
@@ -47,13 +45,16 @@ from barnabas.protocol.records.header import (
 from barnabas.protocol.records.record import iterate_records
 from barnabas.protocol.records.validate import AppendOrigin, validate_batch
 from barnabas.storage import checkpoints
-from barnabas.storage.files import Files, sync_file, write_all
+from barnabas.storage.epoch_file import EpochFile
+from barnabas.storage.files import Files, write_all
+from barnabas.storage.flushing import Flusher
 from barnabas.storage.garbage import Garbage
-from barnabas.storage.index import TIME_ENTRY
-from barnabas.storage.leader_epochs import LeaderEpochs
 from barnabas.storage.loader import aborted_of, load_log, load_producers, remove_segment_files, snapshot_offsets
-from barnabas.storage.producer_state import CompletedTransaction, ProducerStates, parse_marker
-from barnabas.storage.segment import DELETED_SUFFIX, SNAPSHOT_SUFFIX, SUFFIXES, Segment, file_name
+from barnabas.storage.producer_state import CompletedTransaction, ProducerDescription, ProducerStates, parse_marker
+from barnabas.storage.retention import count_not_retained
+from barnabas.storage.rolling import is_older_than_segment_ms, must_roll, roll_bounds
+from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
+from barnabas.storage.segments import Segments, retire
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.storage.time_search import TimestampedOffset, first_at_or_after, newest
 
@@ -62,8 +63,6 @@ __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "Prod
 log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
-MAX_RELATIVE_OFFSET = 2**31 - 1
-MAX_INT64 = 2**63 - 1
 CLIENT = AppendOrigin.CLIENT
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
@@ -87,17 +86,6 @@ class FileRegion(NamedTuple):
     base_offset: int
 
 
-class ProducerDescription(NamedTuple):
-    """A producer as DescribeProducers shows it; `current_txn_start_offset` is -1 without an open transaction."""
-
-    producer_id: int
-    epoch: int
-    last_sequence: int
-    last_timestamp: int
-    coordinator_epoch: int
-    current_txn_start_offset: int
-
-
 class Log:
     """One partition's log; made by `Log.open`."""
 
@@ -111,21 +99,15 @@ class Log:
         self.config = config
         self.log_start_offset = 0
         self.log_end_offset = 0
-        self.recovery_point = 0  # everything below it is on the disk
-        self.size_bytes = 0
         self.producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
         self._files = files
-        self._segments: list[Segment] = []
-        self._bases: list[int] = []
-        self._epochs = LeaderEpochs()
+        self._segments: Segments
+        self._epochs: EpochFile
+        self._flusher: Flusher
         self._producers = ProducerStates()
-        self._roll_time = self._roll_offset = self._roll_size = -1  # a batch past one of them may begin a new segment
-        self._truncations = 0
-        self._recovery_lock = Lock()
+        self._roll_size = self._roll_time = self._roll_offset = -1  # a batch past one of them may begin a new segment
         self._torn = False  # a write failed: bytes may lie behind the active segment's size
         self._garbage: list[Garbage] = []
-        self._epochs_unsynced = False
-        self._flush_seen = 0, 0  # the recovery point, and when `is_flush_due` first saw it
         self._as_on_disk: tuple[int, int, int] | None = None  # `_extent` of which the files tell everything
         self._closed = False
 
@@ -171,11 +153,13 @@ class Log:
             )
         except OSError as error:
             raise LogDirFailed(str(directory), str(error)) from error
-        opened._epochs, opened._producers = loaded.epochs, loaded.producers
+        opened._epochs = EpochFile(files, directory, loaded.epochs)
+        opened._producers = loaded.producers
         opened.log_start_offset = loaded.log_start_offset
-        opened._use_segments(loaded.segments)
-        opened.recovery_point = opened.log_end_offset if clean_shutdown else min(recovery_point, opened.log_end_offset)
-        opened._flush_seen = opened.recovery_point, now_ms
+        opened._segments = Segments(loaded.segments)
+        end = opened.log_end_offset = opened._segments.active.next_offset
+        opened._flusher = Flusher(end if clean_shutdown else min(recovery_point, end), now_ms)
+        opened._plan_roll()
         opened._producers.expire(now_ms, producer_id_expiration_ms)
         if clean_shutdown or not opened.log_end_offset:
             opened._as_on_disk = opened._extent
@@ -184,7 +168,16 @@ class Log:
     @property
     def _extent(self) -> tuple[int, int, int]:
         """Differs after every change: appends move the end, and what moves it back counts as a truncation."""
-        return self.log_start_offset, self.log_end_offset, self._truncations
+        return self.log_start_offset, self.log_end_offset, self._flusher.truncations
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below it is on the disk."""
+        return self._flusher.recovery_point
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segments.size_bytes
 
     # Appending
 
@@ -221,9 +214,9 @@ class Log:
                 return AppendResult(duplicate.first_offset, duplicate.last_offset, time, self.log_start_offset, True)
             if header.is_control:
                 self._check_marker(header, data)
-        if leader_epoch > self._epochs.latest:
-            self._assign_epoch(leader_epoch, base_offset)
-        segment = self._segments[-1]
+        if leader_epoch > self._epochs.epochs.latest:
+            self._epochs.assign(leader_epoch, base_offset)
+        segment = self._segments.active
         end = segment.size + size
         if end > self._roll_size or header.max_timestamp > self._roll_time or last_offset > self._roll_offset:
             segment = self._segment_for(size, header._replace(base_offset=base_offset), now_ms)
@@ -231,7 +224,6 @@ class Log:
         self._write(segment, (base_offset, header.batch_length, leader_epoch), data, size)
         segment.appended(last_offset, size, header.max_timestamp, config.index_interval_bytes)
         self.log_end_offset = last_offset + 1
-        self.size_bytes += size
         if header.producer_id >= 0:
             self._count_producer(segment, header, base_offset, data)
         return new_tuple(AppendResult, (base_offset, last_offset, log_append_time, self.log_start_offset, False))
@@ -275,8 +267,8 @@ class Log:
         return AppendResult(first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False)
 
     def _append_leaders_batch(self, header: BatchHeader, data: memoryview, now_ms: int) -> None:
-        if header.partition_leader_epoch > self._epochs.latest:
-            self._assign_epoch(header.partition_leader_epoch, header.base_offset)
+        if header.partition_leader_epoch > self._epochs.epochs.latest:
+            self._epochs.assign(header.partition_leader_epoch, header.base_offset)
         segment = self._segment_for(header.size, header, now_ms)
         try:
             write_all(self._files, segment.fileno, data, segment.size)
@@ -285,7 +277,6 @@ class Log:
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
         segment.appended(header.last_offset, header.size, header.max_timestamp, self.config.index_interval_bytes)
         self.log_end_offset = header.last_offset + 1
-        self.size_bytes += header.size
         if header.producer_id >= 0:
             self._count_producer(segment, header, header.base_offset, data)
 
@@ -308,63 +299,18 @@ class Log:
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """What is appended from here on is of `leader_epoch`; writes a file, which the first append then need not."""
-        if leader_epoch > self._epochs.latest:
-            self._assign_epoch(leader_epoch, self.log_end_offset)
-
-    def _assign_epoch(self, leader_epoch: int, offset: int) -> None:
-        self._epochs.assign(leader_epoch, offset)
-        self._save_epochs()
-
-    def _save_epochs(self) -> None:
-        """Write the epochs down; the next flush makes that durable."""
-        path = self.directory / checkpoints.LEADER_EPOCHS
-        try:
-            checkpoints.write_leader_epochs(self._files, path, self._epochs.entries)
-        except OSError as error:
-            raise LogDirFailed(str(self.directory.parent), str(error)) from error
-        self._epochs_unsynced = True
-
-    def _sync_epochs(self) -> None:
-        """Block until the file of epochs is on the disk. It is not written here: that is the loop's."""
-        if not self._epochs_unsynced:
-            return
-        self._epochs_unsynced = False
-        try:
-            sync_file(self._files, self.directory / checkpoints.LEADER_EPOCHS)
-            self._files.sync_directory(self.directory)
-        except OSError as error:
-            if self._closed:  # deleted meanwhile: its folder has another name
-                return
-            self._epochs_unsynced = True
-            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+        if leader_epoch > self._epochs.epochs.latest:
+            self._epochs.assign(leader_epoch, self.log_end_offset)
 
     # Rolling
 
-    @property
-    def _active(self) -> Segment:
-        return self._segments[-1]
-
     def _plan_roll(self) -> None:
-        """Work out bounds below which nothing ends the active segment, so that an append has three numbers to compare."""
-        segment, config = self._active, self.config
-        first = segment.load_first_timestamp()
-        self._roll_time = -1 if first is None else (MAX_INT64 if first < 0 else first + config.segment_ms)
-        self._roll_offset = segment.base_offset + MAX_RELATIVE_OFFSET
-        room = config.segment_index_bytes - max(segment.index.size_bytes, segment.time_index.size_bytes)
-        # An index grows by an entry for every interval at most.
-        unfilled = segment.size + room // TIME_ENTRY.size * config.index_interval_bytes
-        self._roll_size = min(config.segment_bytes, unfilled)
+        self._roll_size, self._roll_time, self._roll_offset = roll_bounds(self._segments.active, self.config)
 
     def _segment_for(self, size: int, header: BatchHeader, now_ms: int) -> Segment:
         """The segment for a batch of `size` bytes that is past one of the bounds: the active one, or a new one."""
-        segment, config = self._active, self.config
-        is_far = header.last_offset > segment.base_offset + MAX_RELATIVE_OFFSET
-        if segment.size and not is_far:
-            index_bytes = max(segment.index.size_bytes, segment.time_index.size_bytes)
-            first = segment.load_first_timestamp()
-            is_full = segment.size + size > config.segment_bytes or index_bytes + TIME_ENTRY.size > config.segment_index_bytes
-            is_old = first is not None and first >= 0 and header.max_timestamp - first > config.segment_ms
-        if is_far or (segment.size and (is_full or is_old)):
+        segment = self._segments.active
+        if must_roll(segment, self.config, size, header):
             segment = self._roll(now_ms, header.base_offset)
         if not segment.size and header.max_timestamp >= 0:
             segment.first_timestamp = header.max_timestamp
@@ -373,19 +319,14 @@ class Log:
 
     def maybe_roll(self, now_ms: int) -> bool:
         """Begin a new segment if the active one is as old as `segment.ms` allows; whether it did."""
-        segment = self._active
-        first = segment.load_first_timestamp()
-        if first is None:
-            return False
-        began = first if first >= 0 else segment.created_ms
-        if now_ms - began <= self.config.segment_ms:
+        if not is_older_than_segment_ms(self._segments.active, self.config, now_ms):
             return False
         self._roll(now_ms, self.log_end_offset)
         return True
 
     def _roll(self, now_ms: int, offset: int) -> Segment:
         """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap there."""
-        sealed = self._active
+        sealed = self._segments.active
         try:
             self._cut_torn()
             if sealed.size:
@@ -394,12 +335,13 @@ class Log:
             segment = Segment.create(self._files, self.directory, offset, now_ms)
             if not sealed.size:
                 remove_segment_files(self._files, sealed)
-                del self._segments[-1], self._bases[-1]
         except OSError as error:
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
         sealed.next_offset = offset
-        self._segments.append(segment)
-        self._bases.append(offset)
+        if sealed.size:
+            self._segments.append(segment)
+        else:
+            self._segments.replace_active(segment)
         self._plan_roll()
         return segment
 
@@ -423,12 +365,12 @@ class Log:
         if offset >= limit_offset and self.log_start_offset <= offset <= self.log_end_offset:
             return None
         segments = self._segments
-        segment = segments[-1]
+        segment = segments.active
         slot = -1
         if offset < self.log_start_offset or offset > self.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if offset < segment.base_offset:
-            slot = bisect_right(self._bases, offset) - 1
+            slot = segments.index_of(offset)
             segment = segments[slot]
         found = segment.find(offset)
         while found is None:  # the segment ends in a gap
@@ -459,27 +401,27 @@ class Log:
     @property
     def active_base_offset(self) -> int:
         """Base offset of the segment that grows; everything below it is sealed."""
-        return self._bases[-1]
+        return self._segments.active.base_offset
 
     @property
     def first_offset(self) -> int:
         """Base offset of the oldest segment; `log_start_offset` is at or past it."""
-        return self._bases[0]
+        return self._segments.bases[0]
 
     # Epochs and transactions
 
     @property
     def latest_epoch(self) -> int:
         """The leader epoch of the last record, -1 before the first."""
-        return self._epochs.latest
+        return self._epochs.epochs.latest
 
     def epoch_at(self, offset: int) -> int:
         """The leader epoch in which the record at `offset` was or will be written, -1 if unknown."""
-        return self._epochs.epoch_of(offset)
+        return self._epochs.epochs.epoch_of(offset)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """The largest epoch up to this one and the offset its records end before; (-1, -1) where that is unknown (KIP-101)."""
-        return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)
+        return self._epochs.epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Where the first transaction begins that readers of committed records may not pass; None without one."""
@@ -488,7 +430,7 @@ class Log:
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[CompletedTransaction]:
         """The aborted transactions with records in [first_offset, end_offset)."""
         found = []
-        for segment in self._segments[max(0, bisect_right(self._bases, first_offset) - 1) :]:
+        for segment in self._segments.starting_at(first_offset):
             for entry in aborted_of(segment):
                 if entry.last_offset >= first_offset and entry.first_offset < end_offset:
                     found.append(entry)
@@ -498,12 +440,7 @@ class Log:
 
     def producers(self) -> list[ProducerDescription]:
         """Everyone who wrote with a producer id and is not forgotten yet."""
-        return [
-            ProducerDescription(
-                e.producer_id, e.epoch, e.last_sequence, e.last_timestamp, e.coordinator_epoch, e.transaction_first_offset
-            )
-            for e in self._producers
-        ]
+        return self._producers.describe()
 
     def expire_producers(self, now_ms: int) -> int:
         """Forget producers that were silent for `producer_id_expiration_ms`; how many."""
@@ -523,64 +460,32 @@ class Log:
             return
         self.log_start_offset = offset
         self._epochs.truncate_from_start(offset)
-        self._save_epochs()
-        self._detach(self._count_below_start())
+        self._detach(self._segments.count_below(offset))
 
     def delete_retained(self, now_ms: int) -> int:
         """Detach the oldest segments that `retention.ms` and `retention.bytes` no longer keep; how many.
 
         An active segment of which all is too old is rolled and goes too, so that an idle topic empties.
         """
-        config = self.config
-        if "delete" not in config.cleanup_policy:
-            return self._detach(self._count_below_start())
-        count, size = 0, self.size_bytes
-        for segment in self._segments[:-1]:
-            too_much = 0 <= config.retention_bytes <= size - segment.size
-            if not (self._is_too_old(segment, now_ms) or too_much or segment.next_offset <= self.log_start_offset):
-                break
-            count, size = count + 1, size - segment.size
-        if count == len(self._segments) - 1 and self._active.size and self._is_too_old(self._active, now_ms):
+        count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms)
+        if count == len(self._segments):
             self._roll(now_ms, self.log_end_offset)
-            count += 1
-        if count:
-            self.log_start_offset = max(self.log_start_offset, self._segments[count].base_offset)
+        if count and self._segments.bases[count] > self.log_start_offset:
+            self.log_start_offset = self._segments.bases[count]
             self._epochs.truncate_from_start(self.log_start_offset)
-            self._save_epochs()
-        return self._detach(count)
-
-    def _is_too_old(self, segment: Segment, now_ms: int) -> bool:
-        newest = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
-        return 0 <= self.config.retention_ms < now_ms - newest
-
-    def _count_below_start(self) -> int:
-        """How many segments lie wholly below the log's start."""
-        return sum(following.base_offset <= self.log_start_offset for _, following in pairwise(self._segments))
-
-    def _detach(self, count: int) -> int:
-        """Give the first `count` segments up: their files are renamed now and removed later."""
-        gone = self._segments[:count]
-        if not gone:
-            return 0
-        first_kept = self._segments[count].base_offset
-        self._use_segments(self._segments[count:])
-        doomed = [path for segment in gone for path in self._rename_segment(segment)]
-        for offset in snapshot_offsets(self._files, self.directory):
-            if offset < first_kept:
-                self._files.unlink(self.directory / file_name(offset, SNAPSHOT_SUFFIX))
-        self._garbage.append(Garbage(self._files, doomed, [segment.close for segment in gone]))
-        log.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
+        self._detach(count)
         return count
 
-    def _rename_segment(self, segment: Segment) -> list[Path]:
-        renamed = []
-        for suffix in SUFFIXES:
-            path = self.directory / file_name(segment.base_offset, suffix)
-            if self._files.exists(path):
-                target = path.with_name(path.name + DELETED_SUFFIX)
-                self._files.rename(path, target)
-                renamed.append(target)
-        return renamed
+    def _detach(self, count: int) -> None:
+        """Give the first `count` segments up: their files are renamed now and removed later."""
+        if not count:
+            return
+        gone = self._segments.detach_first(count)
+        for offset in snapshot_offsets(self._files, self.directory):
+            if offset < self.first_offset:
+                self._files.unlink(self.directory / file_name(offset, SNAPSHOT_SUFFIX))
+        self._garbage.append(retire(self._files, gone))
+        log.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
 
     def take_garbage(self) -> list[Garbage]:
         """What was detached since the last time; the caller removes it in a thread after `file.delete.delay.ms`."""
@@ -591,69 +496,50 @@ class Log:
         """Drop the records at and past `offset`; a batch that holds it goes as a whole."""
         if offset >= self.log_end_offset:
             return
-        if offset < self._segments[0].base_offset:
+        if offset < self.first_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        with self._recovery_lock:
-            self._truncations += 1
-        keep = bisect_right(self._bases, offset)
-        gone, self._segments = self._segments[keep:], self._segments[:keep]
-        for segment in gone:  # after they left the list that a flush goes by
+        self._flusher.truncating()
+        for segment in self._segments.detach_behind(offset):  # removed after they left the list that a flush goes by
             remove_segment_files(self._files, segment)
-        segment = self._segments[-1]
+        segment = self._segments.active
         if segment.index.sealed:
             segment.activate()
         found = segment.find(offset)
         if found is not None:
             segment.truncate(found.position)
-        self._torn = False
-        self._use_segments(self._segments)
-        self._forget_past_end()
+        self._truncated()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
-        with self._recovery_lock:
-            self._truncations += 1
-        created_ms = self._active.created_ms
-        gone, self._segments = self._segments, []
-        for segment in gone:
+        self._flusher.truncating()
+        created_ms = self._segments.active.created_ms
+        for segment in self._segments:
             remove_segment_files(self._files, segment)
         self.log_start_offset = offset
-        self._torn = False
-        self._use_segments([Segment.create(self._files, self.directory, offset, created_ms)])
+        self._segments.start_over(Segment.create(self._files, self.directory, offset, created_ms))
         for stale in snapshot_offsets(self._files, self.directory):
             self._files.unlink(self.directory / file_name(stale, SNAPSHOT_SUFFIX))
-        self._forget_past_end()
-        self.recovery_point = offset
+        self._truncated()
+        self._flusher.recovery_point = offset
 
-    def _forget_past_end(self) -> None:
+    def _truncated(self) -> None:
         """Bring everything else back to the log's new end."""
-        with self._recovery_lock:
-            self._truncations += 1
-            self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
-        self._epochs.truncate_from_end(self.log_end_offset)
-        self._save_epochs()
-        for segment in self._segments:
-            aborted_of(segment).truncate(self.log_end_offset)
-        self._producers = load_producers(self._files, self.directory, self._segments)
-
-    def _use_segments(self, segments: list[Segment]) -> None:
-        self._segments = segments
-        self._bases = [segment.base_offset for segment in segments]
-        self.size_bytes = sum(segment.size for segment in segments)
-        self.log_end_offset = segments[-1].next_offset
+        self._torn = False
+        end = self.log_end_offset = self._segments.active.next_offset
         self._plan_roll()
+        self._flusher.truncated(end)
+        self.log_start_offset = min(self.log_start_offset, end)
+        self._epochs.truncate_from_end(end)
+        for segment in self._segments:
+            aborted_of(segment).truncate(end)
+        self._producers = load_producers(self._files, self.directory, list(self._segments))
 
     # Keeping
 
     def is_flush_due(self, now_ms: int) -> bool:
         """Whether `flush.messages` or `flush.ms` ask for a `flush` before more is acknowledged."""
-        waiting = self.log_end_offset - self.recovery_point
-        seen, seen_ms = self._flush_seen
-        if not waiting or seen != self.recovery_point:
-            self._flush_seen, seen_ms = (self.recovery_point, now_ms), now_ms
-        return waiting > 0 and (waiting >= self.config.flush_messages or now_ms - seen_ms >= self.config.flush_ms)
+        return self._flusher.is_due(self.log_end_offset, self.config, now_ms)
 
     def flush(self, up_to_offset: int | None = None) -> None:
         """Block until the records below `up_to_offset` (all, if None) are on the disk. Safe in a thread while the loop appends.
@@ -661,27 +547,8 @@ class Log:
         Raises:
             LogDirFailed: the disk does not work; the recovery point stays.
         """
-        truncations, segments = self._truncations, list(self._segments)
-        end = self.log_end_offset if up_to_offset is None else min(up_to_offset, self.log_end_offset)
-        start = self.recovery_point
-        if end <= start:
-            return
-        for segment in segments:
-            if segment.next_offset > start and segment.base_offset < end:
-                self._sync_segment(segment, truncations)
-        self._sync_epochs()
-        with self._recovery_lock:
-            if self._truncations == truncations:
-                self.recovery_point = max(self.recovery_point, end)
-
-    def _sync_segment(self, segment: Segment, truncations: int) -> None:
-        try:
-            segment.sync()
-            aborted_of(segment).sync()
-        except OSError as error:
-            removed = self._closed or segment not in self._segments or self._truncations != truncations
-            if not removed:
-                raise LogDirFailed(str(self.directory.parent), str(error)) from error
+        end = self.log_end_offset
+        self._flusher.flush(self._segments, self._epochs, end if up_to_offset is None else min(up_to_offset, end))
 
     def update_config(self, config: TopicConfig) -> None:
         self.config = config
@@ -691,17 +558,18 @@ class Log:
         """Flush, write down what opening again needs, and let go of the files; a log that did not change costs nothing."""
         if self._closed:
             return
-        self._closed = True
+        self._stop_using()
         if self._as_on_disk == self._extent and not self._torn:
             self._close_files()
             return
         try:
             self._cut_torn()
-            self._active.add_time_entry()
-            for index in (self._active.index, self._active.time_index):
+            active = self._segments.active
+            active.add_time_entry()
+            for index in (active.index, active.time_index):
                 index.write(exact=True)
             self.snapshot()
-            self._save_epochs()
+            self._epochs.save()
             self.flush()
         except OSError as error:
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
@@ -710,14 +578,17 @@ class Log:
 
     def abandon(self) -> None:
         """Let go of the files as they are, as a crash would; the next `open` recovers."""
-        self._closed = True
+        self._stop_using()
         self._close_files()
 
     def detach_all(self) -> Garbage:
         """Stop using the folder, which is about to be renamed; its descriptors stay open for reads under way."""
-        self._closed = True
+        self._stop_using()
         garbage, self._garbage = self._garbage, []
         return Garbage(self._files, [], [segment.close for segment in self._segments], garbage)
+
+    def _stop_using(self) -> None:
+        self._closed = self._flusher.closed = True
 
     def check_open(self) -> None:
         if self._closed:
@@ -731,7 +602,7 @@ class Log:
 
     def _cut_torn(self) -> None:
         if self._torn:
-            self._files.truncate(self._active.fileno, self._active.size)
+            self._files.truncate(self._segments.active.fileno, self._segments.active.size)
             self._torn = False
 
     def _load_topic_id(self) -> None:

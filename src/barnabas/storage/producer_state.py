@@ -76,6 +76,17 @@ class ProducerEntry:
         return self.batches[-1].last_offset if self.batches else NO_OFFSET
 
 
+class ProducerDescription(NamedTuple):
+    """A producer as DescribeProducers shows it; `current_txn_start_offset` is -1 without an open transaction."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    current_txn_start_offset: int
+
+
 class CompletedTransaction(NamedTuple):
     """A transaction that a marker ended: offsets [first_offset, last_offset], the last one being the marker's."""
 
@@ -196,6 +207,14 @@ class ProducerStates:
             return first_open
         first_ended = min(self._unreplicated)
         return first_ended if first_open is None else min(first_open, first_ended)
+
+    def describe(self) -> list[ProducerDescription]:
+        return [
+            ProducerDescription(
+                e.producer_id, e.epoch, e.last_sequence, e.last_timestamp, e.coordinator_epoch, e.transaction_first_offset
+            )
+            for e in self._entries.values()
+        ]
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that wrote nothing for `expiration_ms`; how many."""

@@ -8,7 +8,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 from barnabas.protocol.records.record import iterate_records
@@ -23,7 +23,7 @@ class TimestampedOffset(NamedTuple):
     leader_epoch: int
 
 
-def first_at_or_after(segments: Sequence[Segment], timestamp_ms: int, log_start_offset: int) -> TimestampedOffset | None:
+def first_at_or_after(segments: Collection[Segment], timestamp_ms: int, log_start_offset: int) -> TimestampedOffset | None:
     """The first record at or after a time; None if there is none."""
     for segment in segments:
         if segment.max_timestamp < timestamp_ms or segment.next_offset <= log_start_offset:
@@ -37,7 +37,7 @@ def first_at_or_after(segments: Sequence[Segment], timestamp_ms: int, log_start_
     return None
 
 
-def newest(segments: Sequence[Segment], log_start_offset: int) -> TimestampedOffset | None:
+def newest(segments: Collection[Segment], log_start_offset: int) -> TimestampedOffset | None:
     """The first record that has the largest time; None if no record has one."""
     segment = max(segments, key=lambda candidate: candidate.max_timestamp)
     found = segment.find(segment.offset_of_max_timestamp)

@@ -1,0 +1,30 @@
+"""Which segments of a log `retention.ms` and `retention.bytes` no longer keep. Pure: it decides, and `Log` lets them go."""
+
+from __future__ import annotations
+
+from barnabas.config.topic import TopicConfig
+from barnabas.storage.segment import Segment
+from barnabas.storage.segments import Segments
+
+
+def count_not_retained(segments: Segments, config: TopicConfig, log_start_offset: int, now_ms: int) -> int:
+    """How many of the oldest segments may go.
+
+    All of them (the active one too) where everything in the log is too old, so that an idle topic empties: the caller begins a new
+    segment first.
+    """
+    if "delete" not in config.cleanup_policy:
+        return segments.count_below(log_start_offset)
+    count, size = 0, segments.size_bytes
+    for segment in segments.sealed:
+        too_much = 0 <= config.retention_bytes <= size - segment.size
+        if not (_is_too_old(segment, config, now_ms) or too_much or segment.next_offset <= log_start_offset):
+            return count
+        count, size = count + 1, size - segment.size
+    active = segments.active
+    return count + 1 if active.size and _is_too_old(active, config, now_ms) else count
+
+
+def _is_too_old(segment: Segment, config: TopicConfig, now_ms: int) -> bool:
+    newest = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
+    return 0 <= config.retention_ms < now_ms - newest

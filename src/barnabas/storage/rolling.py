@@ -1,0 +1,54 @@
+"""When a log begins a new segment: `segment.bytes`, `segment.ms`, `segment.index.bytes` and the reach of an index's offsets.
+
+Functions of the active segment and the configuration. `roll_bounds` gives three numbers below which nothing ends the segment, so that
+an append has three comparisons to make; only a batch past one of them is asked about in full (`must_roll`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.config.topic import TopicConfig
+from barnabas.protocol.records.header import BatchHeader
+from barnabas.storage.index import TIME_ENTRY
+from barnabas.storage.segment import Segment
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+MAX_INT64 = 2**63 - 1
+
+
+class RollBounds(NamedTuple):
+    """The largest size, timestamp and last offset with which a batch surely stays in the active segment."""
+
+    size: int
+    time: int
+    offset: int
+
+
+def roll_bounds(segment: Segment, config: TopicConfig) -> RollBounds:
+    first = segment.load_first_timestamp()
+    time = -1 if first is None else (MAX_INT64 if first < 0 else first + config.segment_ms)
+    room = config.segment_index_bytes - max(segment.index.size_bytes, segment.time_index.size_bytes)
+    # An index grows by an entry for every interval at most.
+    unfilled = segment.size + room // TIME_ENTRY.size * config.index_interval_bytes
+    return RollBounds(min(config.segment_bytes, unfilled), time, segment.base_offset + MAX_RELATIVE_OFFSET)
+
+
+def must_roll(segment: Segment, config: TopicConfig, size: int, header: BatchHeader) -> bool:
+    """Whether a batch of `size` bytes needs a new segment."""
+    if header.last_offset > segment.base_offset + MAX_RELATIVE_OFFSET:
+        return True
+    if not segment.size:
+        return False
+    index_bytes = max(segment.index.size_bytes, segment.time_index.size_bytes)
+    first = segment.load_first_timestamp()
+    is_full = segment.size + size > config.segment_bytes or index_bytes + TIME_ENTRY.size > config.segment_index_bytes
+    return is_full or (first is not None and first >= 0 and header.max_timestamp - first > config.segment_ms)
+
+
+def is_older_than_segment_ms(segment: Segment, config: TopicConfig, now_ms: int) -> bool:
+    """Whether an active segment with records is as old as `segment.ms` allows."""
+    first = segment.load_first_timestamp()
+    if first is None:
+        return False
+    return now_ms - (first if first >= 0 else segment.created_ms) > config.segment_ms

@@ -1,0 +1,73 @@
+"""The list of a log's segments: look-ups and the ways in which it changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.storage.segment import Segment
+from barnabas.storage.segments import Segments, retire
+from tests.storage.support import FILES, NOW
+
+
+def make(folder: Path, *bases: int) -> list[Segment]:
+    made = []
+    for base in bases:
+        segment = Segment.create(FILES, folder, base, NOW)
+        segment.size, segment.next_offset = 100 + base, base + 10
+        made.append(segment)
+    return made
+
+
+def close(*groups: list[Segment]) -> None:
+    for segment in [each for group in groups for each in group]:
+        segment.close()
+
+
+def test_an_offset_belongs_to_the_last_segment_that_begins_at_or_before_it(tmp_path: Path) -> None:
+    every = make(tmp_path, 5, 20, 40)
+    segments = Segments(every)
+    assert [segments.index_of(offset) for offset in (4, 5, 19, 20, 39, 40, 1000)] == [-1, 0, 0, 1, 1, 2, 2]
+    assert segments.starting_at(0) == every
+    assert segments.starting_at(25) == every[1:]
+    assert [segments.count_below(offset) for offset in (0, 19, 20, 40, 99)] == [0, 0, 1, 2, 2]
+    assert segments.size_bytes == 105 + 120 + 140
+    close(every)
+
+
+def test_replacing_keeps_the_order_and_what_lies_around(tmp_path: Path) -> None:
+    folder = tmp_path / "cleaned"
+    folder.mkdir()
+    every, cleaned = make(tmp_path, 0, 10, 20, 30), make(folder, 10)
+    segments = Segments(every)
+    segments.replace(every[1:3], cleaned)
+    assert list(segments) == [every[0], cleaned[0], every[3]]
+    assert (segments.bases, segments.active) == ([0, 10, 30], every[3])
+    assert cleaned[0].next_offset == 30
+    assert segments.size_bytes == 100 + 110 + 130
+    with pytest.raises(AssertionError, match="the active segment stays"):
+        segments.replace(every[3:], [])
+    close(every, cleaned)
+
+
+def test_retired_segments_are_renamed_now_and_removed_later(tmp_path: Path) -> None:
+    every = make(tmp_path, 0, 10, 20)
+    segments = Segments(every)
+    gone = segments.detach_first(2)
+    garbage = retire(FILES, gone)
+    assert (gone, list(segments)) == (every[:2], every[2:])
+    names = {path.name for path in tmp_path.iterdir()}
+    assert "00000000000000000000.log.deleted" in names
+    assert "00000000000000000010.timeindex.deleted" in names
+    garbage.remove()
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".index", ".log", ".timeindex"]
+    close(every[2:])
+
+
+def test_detaching_behind_an_offset_leaves_the_segment_that_holds_it_active(tmp_path: Path) -> None:
+    every = make(tmp_path, 0, 10, 20)
+    segments = Segments(every)
+    assert segments.detach_behind(15) == every[2:]
+    assert (segments.active, segments.sealed, segments.sealed_bytes) == (every[1], every[:1], 100)
+    close(every)
