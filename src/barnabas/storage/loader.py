@@ -39,6 +39,7 @@ from barnabas.protocol.records.header import (
 from barnabas.protocol.records.record import iterate_records
 from barnabas.storage import checkpoints
 from barnabas.storage.aborted import AbortedTransactions
+from barnabas.storage.compaction.swap import finish_swaps
 from barnabas.storage.files import Files
 from barnabas.storage.leader_epochs import LeaderEpochs
 from barnabas.storage.producer_state import ProducerStates
@@ -56,7 +57,7 @@ from barnabas.storage.snapshot import decode_snapshot
 log = logging.getLogger(__name__)
 
 SCAN_BYTES = 1024 * 1024  # read at once when checking batches
-LEFTOVERS = (DELETED_SUFFIX, ".cleaned", ".tmp")
+LEFTOVERS = (DELETED_SUFFIX, ".tmp")
 
 
 @dataclass(slots=True)
@@ -114,7 +115,7 @@ def load_log(
 def _without_leftovers(files: Files, directory: Path) -> list[str]:
     """Names of the folder, rid of what a crash left behind."""
     names = []
-    for name in files.list_directory(directory):
+    for name in finish_swaps(files, directory, files.list_directory(directory)):
         if name.endswith(LEFTOVERS):
             files.unlink(directory / name)
         else:
