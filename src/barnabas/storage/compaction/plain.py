@@ -149,7 +149,7 @@ class PlainEngine:
             verdict = verdicts[row]
             if verdict not in JUDGED:
                 continue
-            data = uncompressed(batches, row)
+            data = unfold(batches.data, batches.positions[row], header)
             records = walk(batches, row, data)
             if verdict != Verdict.KEEP_WITH_HORIZON:
                 horizon = header.delete_horizon_ms
@@ -176,21 +176,21 @@ def check_crc(data: bytes, position: int, header: BatchHeader) -> None:
         raise CorruptBatch(position, "the batch's CRC does not match")
 
 
-def uncompressed(batches: PlainBatches, row: int) -> bytes | bytearray:
-    header, position = batches.headers[row], batches.positions[row]
+def unfold(data: bytes, position: int, header: BatchHeader) -> bytes | bytearray:
+    """The uncompressed records of the batch at `position`."""
     if not header.attributes & COMPRESSION_MASK:
-        return batches.data[position + HEADER_SIZE : position + header.size]
+        return data[position + HEADER_SIZE : position + header.size]
     if not header.records_count:
         return b""
     try:
-        return records_of(batches.data, position, header)
+        return records_of(data, position, header)
     except KafkaError as error:
         raise CorruptBatch(position, error.message or error.code.name) from error
 
 
 def walk(batches: PlainBatches, row: int, data: bytes | bytearray | None = None) -> list[Walked]:
     """The records of a batch; `data` are its uncompressed records if they are at hand."""
-    data = uncompressed(batches, row) if data is None else data
+    data = unfold(batches.data, batches.positions[row], batches.headers[row]) if data is None else data
     found: list[Walked] = []
     add, position, end = found.append, 0, 0
     try:
