@@ -8,6 +8,7 @@
     │   └── FrameTooLarge         a frame over socket.request.max.bytes
     ├── StorageError
     │   ├── CorruptLog            bytes on disk that cannot be what was written
+    │   ├── SegmentsGone          segments of a log that are no longer what a cleaning took them for
     │   └── LogDirFailed          a log directory that no longer works
     ├── ConfigError               a configuration value that is refused: key, value, what is allowed
     ├── Closed                    used after close, or the other side went away
@@ -32,6 +33,7 @@ __all__ = [
     "FrameTooLarge",
     "StorageError",
     "CorruptLog",
+    "SegmentsGone",
     "LogDirFailed",
     "ConfigError",
     "Closed",
@@ -118,6 +120,17 @@ class CorruptLog(StorageError):
 
     def __str__(self) -> str:
         return f"{self.path} is corrupt at byte {self.position}: {self.reason}"
+
+
+class SegmentsGone(StorageError):
+    """A log was deleted, truncated or shortened while somebody worked on its sealed segments."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"the segments of {self.name} have changed"
 
 
 class LogDirFailed(StorageError):

@@ -73,6 +73,7 @@ class Hosting:
             case UpdateTopicConfig(topic, config):
                 for found in self._broker.partitions.topic(topic).values():
                     found.log.update_config(config)
+                self._broker.cleaner.update_config()
             case UpdateBrokerConfig(config):
                 self._broker.update_config(config)
 
@@ -82,6 +83,7 @@ class Hosting:
         gone = [i for i in instructions if broker.partitions.remove(i.topic, i.partition) is not None]
         retired = [broker.logs.retire(i.topic, i.partition) for i in gone]
         garbage = await broker.loop.run_in_executor(broker.io_threads, broker.logs.rename, retired)
+        await broker.cleaner.forget((i.topic, i.partition) for i in gone)
         broker.loop.run_in_executor(broker.io_threads, _remove_all, garbage)
 
     async def _create(self, instructions: list[CreateLog]) -> None:

@@ -289,4 +289,4 @@ def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
 
 
 def aborted_of(segment: Segment) -> AbortedTransactions:
-    return AbortedTransactions(segment.files, segment.directory / file_name(segment.base_offset, ABORTED_SUFFIX))
+    return AbortedTransactions(segment.files, segment.path_of(ABORTED_SUFFIX))

@@ -21,6 +21,8 @@ Ugly: `flush` shares the segments and the recovery point with the loop; `flushin
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -29,7 +31,7 @@ from crc32c import crc32c
 
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import Closed, KafkaError, LogDirFailed
+from barnabas.errors import Closed, KafkaError, LogDirFailed, SegmentsGone
 from barnabas.protocol.records.header import (
     CRC_START,
     HEADER,
@@ -50,7 +52,7 @@ from barnabas.storage.files import Files, write_all
 from barnabas.storage.flushing import Flusher
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.loader import aborted_of, load_log, load_producers, remove_segment_files, snapshot_offsets
-from barnabas.storage.producer_state import CompletedTransaction, ProducerDescription, ProducerStates, parse_marker
+from barnabas.storage.producer_state import CompletedTransaction, LastWrite, ProducerDescription, ProducerStates, parse_marker
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.rolling import is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
@@ -110,6 +112,7 @@ class Log:
         self._garbage: list[Garbage] = []
         self._as_on_disk: tuple[int, int, int] | None = None  # `_extent` of which the files tell everything
         self._closed = False
+        self._swapping = False
 
     @classmethod
     def open(
@@ -442,6 +445,10 @@ class Log:
         """Everyone who wrote with a producer id and is not forgotten yet."""
         return self._producers.describe()
 
+    def last_writes(self) -> dict[int, LastWrite]:
+        """For each producer, what compaction must leave of it."""
+        return self._producers.last_writes()
+
     def expire_producers(self, now_ms: int) -> int:
         """Forget producers that were silent for `producer_id_expiration_ms`; how many."""
         return self._producers.expire(now_ms, self.producer_id_expiration_ms)
@@ -467,6 +474,8 @@ class Log:
 
         An active segment of which all is too old is rolled and goes too, so that an idle topic empties.
         """
+        if self._swapping:
+            return 0
         count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms)
         if count == len(self._segments):
             self._roll(now_ms, self.log_end_offset)
@@ -477,8 +486,9 @@ class Log:
         return count
 
     def _detach(self, count: int) -> None:
-        """Give the first `count` segments up: their files are renamed now and removed later."""
-        if not count:
+        """Give the first `count` segments up: their files are renamed now and removed later. A swap under way is not disturbed;
+        what lies below the log's start goes with `delete_retained` then."""
+        if not count or self._swapping:
             return
         gone = self._segments.detach_first(count)
         for offset in snapshot_offsets(self._files, self.directory):
@@ -487,13 +497,47 @@ class Log:
         self._garbage.append(retire(self._files, gone))
         log.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
 
+    # Compaction, which `compaction.replacing` leads through these
+
+    @property
+    def segments(self) -> Segments:
+        """For looking at; what changes them are the methods of this class."""
+        return self._segments
+
+    @property
+    def files(self) -> Files:
+        return self._files
+
+    def begin_swap(self, replaced: Sequence[int], cleaned: Segment) -> list[Segment]:
+        """Put `cleaned` in the place of the sealed neighbours that begin at `replaced`; they are answered, their files untouched.
+
+        Until `end_swap` the log lets go of no other segments.
+
+        Raises:
+            SegmentsGone: they are not neighbours of this log any more.
+        """
+        segments = self._segments
+        start = bisect_left(segments.bases, replaced[0])
+        old = segments.sealed[start : start + len(replaced)]
+        if self._closed or self._swapping or [segment.base_offset for segment in old] != list(replaced):
+            raise SegmentsGone(self.directory.name)
+        segments.replace(old, [cleaned])
+        self._swapping = True
+        return old
+
+    def end_swap(self, garbage: Garbage) -> None:
+        """The swap is done; `garbage` is what was replaced."""
+        self._swapping = False
+        self._garbage.append(garbage)
+
     def take_garbage(self) -> list[Garbage]:
         """What was detached since the last time; the caller removes it in a thread after `file.delete.delay.ms`."""
         garbage, self._garbage = self._garbage, []
         return garbage
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the records at and past `offset`; a batch that holds it goes as a whole."""
+        """Drop the records at and past `offset`; a batch that holds it goes as a whole. Not while segments are swapped."""
+        assert not self._swapping, "whoever truncates stops the cleaner first"
         if offset >= self.log_end_offset:
             return
         if offset < self.first_offset:
@@ -511,7 +555,8 @@ class Log:
         self._truncated()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the next record gets `offset`."""
+        """Drop everything; the next record gets `offset`. Not while segments are swapped."""
+        assert not self._swapping, "whoever truncates stops the cleaner first"
         self._flusher.truncating()
         created_ms = self._segments.active.created_ms
         for segment in self._segments:

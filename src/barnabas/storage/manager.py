@@ -232,6 +232,15 @@ class LogManager:
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         self._checkpoint(checkpoints.HIGH_WATERMARKS, high_watermarks)
 
+    def read_cleaned_offsets(self) -> dict[TopicPartition, int]:
+        """For compacted logs, the offset below which they are clean."""
+        return {
+            key: offset for directory in self.directories for key, offset in directory.read(checkpoints.CLEANED_OFFSETS).items()
+        }
+
+    def write_cleaned_offsets(self, cleaned: Mapping[TopicPartition, int]) -> None:
+        self._checkpoint(checkpoints.CLEANED_OFFSETS, cleaned)
+
     def _checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         for directory in self.directories:
             directory.write(name, {key: offset for key, offset in offsets.items() if self._homes.get(key) is directory})

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from crc32c import crc32c
+
 from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.header import BatchHeader
 from barnabas.storage.index import TIME_ENTRY
@@ -27,7 +29,7 @@ class RollBounds(NamedTuple):
 
 def roll_bounds(segment: Segment, config: TopicConfig) -> RollBounds:
     first = segment.load_first_timestamp()
-    time = -1 if first is None else (MAX_INT64 if first < 0 else first + config.segment_ms)
+    time = -1 if first is None else (MAX_INT64 if first < 0 else first + _age_limit_ms(segment, config))
     room = config.segment_index_bytes - max(segment.index.size_bytes, segment.time_index.size_bytes)
     # An index grows by an entry for every interval at most.
     unfilled = segment.size + room // TIME_ENTRY.size * config.index_interval_bytes
@@ -43,7 +45,7 @@ def must_roll(segment: Segment, config: TopicConfig, size: int, header: BatchHea
     index_bytes = max(segment.index.size_bytes, segment.time_index.size_bytes)
     first = segment.load_first_timestamp()
     is_full = segment.size + size > config.segment_bytes or index_bytes + TIME_ENTRY.size > config.segment_index_bytes
-    return is_full or (first is not None and first >= 0 and header.max_timestamp - first > config.segment_ms)
+    return is_full or (first is not None and first >= 0 and header.max_timestamp - first > _age_limit_ms(segment, config))
 
 
 def is_older_than_segment_ms(segment: Segment, config: TopicConfig, now_ms: int) -> bool:
@@ -51,4 +53,12 @@ def is_older_than_segment_ms(segment: Segment, config: TopicConfig, now_ms: int)
     first = segment.load_first_timestamp()
     if first is None:
         return False
-    return now_ms - (first if first >= 0 else segment.created_ms) > config.segment_ms
+    return now_ms - (first if first >= 0 else segment.created_ms) > _age_limit_ms(segment, config)
+
+
+def _age_limit_ms(segment: Segment, config: TopicConfig) -> int:
+    """The age a segment may have: `segment.ms` less a part of `segment.jitter.ms` that its place decides, so that logs which began
+    together do not all roll at once."""
+    limit = config.max_segment_ms
+    jitter = min(config.segment_jitter_ms, limit)
+    return limit - crc32c(str(segment.path).encode()) % jitter if jitter > 0 else limit

@@ -64,6 +64,7 @@ class Segment:
         "first_timestamp",
         "index",
         "max_timestamp",
+        "name_suffix",
         "next_offset",
         "offset_of_max_timestamp",
         "path",
@@ -72,14 +73,15 @@ class Segment:
         "time_index",
     )
 
-    def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int) -> None:
+    def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int, name_suffix: str = "") -> None:
         self.files = files
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self.path = directory / file_name(base_offset, LOG_SUFFIX)
-        self.index = SparseIndex(files, directory / file_name(base_offset, INDEX_SUFFIX), OFFSET_ENTRY)
-        self.time_index = SparseIndex(files, directory / file_name(base_offset, TIME_INDEX_SUFFIX), TIME_ENTRY)
+        self.name_suffix = name_suffix  # behind the names of its files, while it takes the place of others (compaction)
+        self.path = self.path_of(LOG_SUFFIX)
+        self.index = SparseIndex(files, self.path_of(INDEX_SUFFIX), OFFSET_ENTRY)
+        self.time_index = SparseIndex(files, self.path_of(TIME_INDEX_SUFFIX), TIME_ENTRY)
         self.size = 0
         self.next_offset = base_offset
         self.max_timestamp = NO_TIMESTAMP
@@ -103,9 +105,9 @@ class Segment:
         return segment
 
     @classmethod
-    def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int) -> Segment:
+    def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int, name_suffix: str = "") -> Segment:
         """A sealed segment on disk, nothing of it read but the sizes of its files."""
-        segment = cls(files, directory, base_offset, now_ms)
+        segment = cls(files, directory, base_offset, now_ms, name_suffix)
         segment.size = files.file_size(segment.path)
         segment.synced = True
         if segment.has_index_files:
@@ -115,6 +117,17 @@ class Segment:
             if last is not None:
                 segment.max_timestamp, segment.offset_of_max_timestamp = last[0], base_offset + last[1]
         return segment
+
+    def path_of(self, suffix: str) -> Path:
+        """The path of its file of that kind."""
+        return self.directory / (file_name(self.base_offset, suffix) + self.name_suffix)
+
+    def drop_name_suffix(self) -> None:
+        """Its files have their own names now."""
+        self.name_suffix = ""
+        self.path = self.path_of(LOG_SUFFIX)
+        self.index.path = self.path_of(INDEX_SUFFIX)
+        self.time_index.path = self.path_of(TIME_INDEX_SUFFIX)
 
     @property
     def has_index_files(self) -> bool:

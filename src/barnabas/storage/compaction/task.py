@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from barnabas.storage.compaction.verdicts import LastWrite
+from barnabas.storage.producer_state import LastWrite
 
 
 class SegmentRef(NamedTuple):

@@ -20,11 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import NamedTuple
 
 from barnabas.protocol.records.header import BatchHeader
 from barnabas.protocol.records.record import Record
-from barnabas.storage.producer_state import CompletedTransaction, parse_marker
+from barnabas.storage.producer_state import CompletedTransaction, LastWrite, parse_marker
 
 
 class Verdict(IntEnum):
@@ -36,13 +35,6 @@ class Verdict(IntEnum):
     KEEP_WITH_HORIZON = 3  # as it is, but from now on it has a delete horizon
     HEADER_ONLY = 4  # no record stays
     DROP = 5
-
-
-class LastWrite(NamedTuple):
-    """What the broker remembers of a producer: its epoch, and the last offset of its last data batch, -1 if it is unknown."""
-
-    epoch: int
-    last_offset: int
 
 
 class TransactionFilter:
