@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 SEGMENTS_PER_TURN = 200  # looked at before the loop goes on with other things
 DEATHS = 3  # of the process while at one log, until that is left alone
+LEAST_LOAD_FACTOR, MOST_LOAD_FACTOR = 0.1, 0.95  # whatever the setting says: a table needs room, and a full one has no end
 LEAST_BACKOFF_S = 0.05  # of a log.cleaner.backoff.ms of 0
 
 
@@ -75,6 +76,12 @@ class LogCleaner:
     def running(self) -> int:
         """Logs that are being cleaned now."""
         return len(self._in_progress)
+
+    @property
+    def uncleanable_bytes(self) -> int:
+        """Bytes of the logs that are left alone."""
+        found = (self._broker.partitions.get(*key) for key in self.uncleanable)
+        return sum(partition.log.size_bytes for partition in found if partition is not None)
 
     @property
     def process_id(self) -> int | None:
@@ -248,7 +255,7 @@ class LogCleaner:
             segment_index_bytes=topic_config.segment_index_bytes,
             index_interval_bytes=topic_config.index_interval_bytes,
             dedupe_bytes=config.log_cleaner_dedupe_buffer_size // threads,
-            load_factor=config.log_cleaner_io_buffer_load_factor,
+            load_factor=min(max(config.log_cleaner_io_buffer_load_factor, LEAST_LOAD_FACTOR), MOST_LOAD_FACTOR),
             buffer_bytes=config.log_cleaner_io_buffer_size // threads // 2,
         )
 

@@ -86,7 +86,7 @@ class _Cleaning:
         self._engine = engine
         self._meter = meter
         self._aborted = self._read_aborted()
-        self._latest_offset = -1  # up to which the key map knows the log
+        self._latest_offset = task.first_dirty_offset - 1  # up to which the log is clean, or its keys are in the map
         self._records_read = self._records_kept = self._bytes_read = self._bytes_written = 0
 
     def run(self) -> Generator[CleanedGroup, None, CleaningResult]:

@@ -34,7 +34,7 @@ Bytes = npt.NDArray[np.uint8]
 
 SLOT_BYTES = 16
 GUESSED_KEY_BYTES = 32  # of keys and their length, until some were seen
-FEWEST_SLOTS = 1024
+FEWEST_SLOTS = 16
 GROWTH_OF_RECORD = 16  # bytes that a record may grow by when its time delta and length are written anew
 NOTHING = np.zeros(0, np.uint8)
 
@@ -113,10 +113,9 @@ class CompiledKeys:
         if is_first:
             self._allocate(rows)
         done = self._add(batches, unpacked, rows, from_offset)
-        if is_first and not done and wanted.any():
-            first = int(np.flatnonzero(wanted)[0])
-            if done <= first:  # one batch alone is more than the memory holds
-                done = self._add_at_least(batches, unpacked, rows, from_offset, first)
+        first = int(np.argmax(wanted))
+        if is_first and done <= first:  # one batch alone is more than the memory holds
+            return self._add_at_least(batches, unpacked, rows, from_offset, first)
         return done
 
     def _add(self, batches: CompiledBatches, unpacked: Bytes, rows: Longs, from_offset: int) -> int:
