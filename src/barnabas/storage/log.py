@@ -35,6 +35,7 @@ from barnabas.errors import Closed, KafkaError, LogDirFailed, SegmentsGone
 from barnabas.protocol.records.header import (
     CRC_START,
     HEADER,
+    HEADER_SIZE,
     LENGTH_OVERHEAD,
     MAGIC,
     NO_TIMESTAMP,
@@ -391,7 +392,27 @@ class Log:
             end = segment.whole_batches_end(start, start + max_bytes)
             if end <= start and minimum_one:
                 end = start + segment.batch_size(start)
-        return FileRegion(segment.fileno, start, end - start, found.base_offset) if end > start else None
+        if end <= start:
+            return None
+        region = FileRegion(segment.fileno, start, end - start, found.base_offset)
+        if slot == -1 or region.size % HEADER_SIZE:
+            return region
+        offset = self._skip_emptied(slot, start, limit_offset)  # perhaps nothing but headers, left by compaction
+        return region if offset is None else self.read(offset, max_bytes, limit_offset=limit_offset, minimum_one=minimum_one)
+
+    def _skip_emptied(self, slot: int, position: int, limit_offset: int) -> int | None:
+        """Where the first batch with records begins, if there are only emptied ones before it; None otherwise.
+
+        A reader who gets nothing but emptied batches takes its buffer for too small: librdkafka doubles it each time, and fails at 1 GB.
+        """
+        skipped = False
+        for segment in self._segments.behind(slot):
+            for _, header in segment.walk(position):
+                if header.records_count:
+                    return header.base_offset if skipped and header.base_offset < limit_offset else None
+                skipped = True
+            position = 0
+        return None
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """The first record at or after a time; None if there is none."""

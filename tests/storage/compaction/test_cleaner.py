@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.errors import CorruptLog, SegmentsGone
-from barnabas.protocol.records.batch import Compression, iterate_records
+from barnabas.protocol.records.batch import Compression, iterate_records, split_batches
 from barnabas.storage.compaction.cleaner import clean
 from barnabas.storage.compaction.engine import Engine
 from barnabas.storage.producer_state import LastWrite
@@ -26,7 +26,7 @@ from tests.storage.compaction.support import (
     roll,
     task_of,
 )
-from tests.storage.support import FILES, NOW, open_log, read_all
+from tests.storage.support import FILES, NOW, bytes_of, open_log, read_all
 
 
 @pytest.fixture(params=engines(), name="engine")
@@ -258,4 +258,19 @@ def test_a_cleaning_that_is_stopped_leaves_no_file(tmp_path: Path, engine: Engin
     with pytest.raises(InterruptedError):
         list(clean(task_of(log), FILES, engine, stop))
     assert sorted(path.name for path in log.directory.iterdir()) == names
+    log.close()
+
+
+def test_a_reader_is_not_given_emptied_batches_alone(tmp_path: Path, engine: Engine) -> None:
+    log = compacted_log(tmp_path, replace(SMALL, segment_bytes=200))
+    for number in range(20):
+        put(log, (b"a" * 30, b"%d" % number), producer_id=number, producer_epoch=0, base_sequence=0)
+    roll(log)
+    compact(log, engine, segment_bytes=61)
+    assert len(log.segments) > 10
+    region = log.read(0, 1000, limit_offset=20, minimum_one=True)
+    assert [header.records_count for _, header in split_batches(bytes_of(region))] == [1]
+    assert read_all(log) == read_all(log, 19)
+    region = log.read(0, 1000, limit_offset=15, minimum_one=True)  # nothing else can be read: so that the reader gets on
+    assert {header.records_count for _, header in split_batches(bytes_of(region))} == {0}
     log.close()

@@ -146,7 +146,7 @@ class Run:
         assert [record.offset for record in read_all(self.log)] == sorted(record.offset for record in read_all(self.log))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(STEPS)
 def test_against_a_model(steps: list[Data | Transaction | Roll | Clean]) -> None:
     contents = []

@@ -12,7 +12,7 @@ from barnabas.storage.files import OsFiles
 from tests.storage.compaction.support import SMALL, compact, compacted_log, engine_of, last_of_each_key, put, roll
 from tests.storage.support import open_log, read_all
 
-CHANGES = ("open", "rename", "unlink", "sync", "sync_directory", "pwrite", "truncate", "replace_file")
+CHANGES = ("rename", "unlink", "sync", "sync_directory", "pwrite", "truncate", "replace_file")
 
 
 class Crash(BaseException):
@@ -26,6 +26,12 @@ class CrashingFiles(OsFiles):
         self.left = left
         for name in CHANGES:
             setattr(self, name, self._counted(getattr(self, name)))
+
+    def sync(self, fileno: int, /) -> None:
+        """Nothing: a process that is gone takes none of its writes along."""
+
+    def sync_directory(self, path: Path, /) -> None:
+        """Nothing, as for files."""
 
     def _counted(self, change: Any) -> Any:
         def counted(*arguments: Any, **named: Any) -> Any:
@@ -69,14 +75,14 @@ def test_at_every_step(tmp_path: Path) -> None:
         again.close()
         shutil.rmtree(folder)
         step += 1
-    assert step > 40
+    assert step > 30
     assert len(outcomes) > 2  # nothing done, a part, and all
 
 
 def _crash(log: Any, files: CrashingFiles) -> bool:
     log._files = files
     try:
-        compact(log, engine_of("plain"), files=files, segment_bytes=2500)
+        compact(log, engine_of("plain"), files=files, segment_bytes=400)
     except Crash:
         return True
     return False

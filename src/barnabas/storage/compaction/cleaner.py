@@ -1,8 +1,9 @@
 """Cleaning one log: which last offset each key has in the dirty part, then everything written again without what is superseded.
 
 How it works: the first pass goes over the dirty segments and fills the key map, up to where its memory ends. The second goes over
-all segments up to there, group by group, so that small segments grow together; a group is one segment when it is done, and is
-handed to the caller (a generator), who lets it take the place of the old ones (swap.py) while the next is written.
+all segments up to there and writes them into new ones. Neighbours become one as long as that stays within `segment.bytes`: their number
+is not known before, for it is what is left of them that counts. Each new segment is handed to the caller (a generator), who lets it take
+the place of the old ones (swap.py) while the next is written.
 
 Rules
   1. Only `.cleaned` files are written; nothing that a reader sees is touched. On any failure they are removed.
@@ -13,7 +14,8 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import zip_longest
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.compression import compress
@@ -43,6 +45,7 @@ from barnabas.storage.segment import ABORTED_SUFFIX, LOG_SUFFIX, file_name
 Meter = Callable[[int, int], None]  # bytes read, bytes written
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
+SEGMENTS_IN_ONE = 8  # full segments that may become one, though all but nothing is left of them: until it is done both are on the disk
 SMALLEST_READ = 64 * 1024
 KEPT_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT  # of a batch that has no records any more
 
@@ -57,26 +60,6 @@ def clean(
         OSError: the disk does not work, or the log is gone.
     """
     return (yield from _Cleaning(task, files, engine, meter).run())
-
-
-def group_segments(segments: tuple[SegmentRef, ...], task: CleaningTask) -> list[list[SegmentRef]]:
-    """Neighbours that become one segment: no more bytes than a segment may have, in its indexes too, and offsets that fit them."""
-    groups: list[list[SegmentRef]] = []
-    size = index_bytes = 0
-    for segment in segments:
-        fits = (
-            groups
-            and size + segment.size <= task.segment_bytes
-            and index_bytes + segment.index_bytes <= task.segment_index_bytes
-            and segment.next_offset - 1 - groups[-1][0].base_offset <= MAX_RELATIVE_OFFSET
-        )
-        if fits:
-            groups[-1].append(segment)
-            size, index_bytes = size + segment.size, index_bytes + segment.index_bytes
-        else:
-            groups.append([segment])
-            size, index_bytes = segment.size, segment.index_bytes
-    return groups
 
 
 class _Cleaning:
@@ -95,8 +78,9 @@ class _Cleaning:
         end_offset = self._latest_offset + 1
         segments = tuple(segment for segment in task.segments if segment.base_offset < end_offset)
         judge = Judge(self._aborted, task.producers, task.now_ms)
-        for group in group_segments(segments, task):
-            cleaned = self._clean_group(group, keys, judge)
+        while segments:
+            cleaned, count = self._clean_group(segments, keys, judge)
+            segments = segments[count:]
             if cleaned is not None:
                 yield cleaned
         return CleaningResult(
@@ -146,28 +130,48 @@ class _Cleaning:
 
     # The second pass
 
-    def _clean_group(self, group: list[SegmentRef], keys: KeyMap, judge: Judge) -> CleanedGroup | None:
-        """Write the segment that a group becomes; None where it would be the one that there is."""
-        output = CleanedSegment(self._files, self._task.directory, group[0].base_offset, self._task.index_interval_bytes)
+    def _clean_group(self, segments: Sequence[SegmentRef], keys: KeyMap, judge: Judge) -> tuple[CleanedGroup | None, int]:
+        """Write the segment that the first of `segments`, as many as fit, become: None where it would be the one that there is.
+
+        Returns:
+            The group, and how many segments it is made of.
+        """
+        output = CleanedSegment(self._files, self._task.directory, segments[0].base_offset, self._task.index_interval_bytes)
         judge.transactions.kept_entries = []
-        changed = len(group) > 1
+        changed, group, bytes_before = False, [], 0
         try:
-            for segment in group:
+            for segment, following in zip_longest(segments, segments[1:]):
+                group.append(segment.base_offset)
+                bytes_before += segment.size
+                goes_on = segment.size == 0 and following is not None
                 for position, batches in self._chunks(segment):
-                    is_last = segment is group[-1] and position + batches.end >= segment.size
+                    if position + batches.end >= segment.size:
+                        goes_on = following is not None and self._fits(output, batches.end, bytes_before, following)
+                    is_last = position + batches.end >= segment.size and not goes_on
                     try:
                         changed |= self._clean_chunk(batches, keys, judge, output, is_last=is_last)
                     except CorruptBatch as error:
                         raise self._corrupt(segment, position, error) from error
-            if not changed:
+                if not goes_on:
+                    break
+            if not changed and len(group) == 1:
                 output.discard()
-                return None
+                return None, 1
             output.finish(judge.transactions.kept_entries)
         except BaseException:
             output.discard()
             raise
-        bases = tuple(segment.base_offset for segment in group)
-        return CleanedGroup(group[0].base_offset, bases, sum(segment.size for segment in group), output.size)
+        return CleanedGroup(group[0], tuple(group), bytes_before, output.size), len(group)
+
+    def _fits(self, output: CleanedSegment, pending: int, bytes_before: int, following: SegmentRef) -> bool:
+        """Whether the whole of `following` can be added to `output` when `pending` more bytes are."""
+        task = self._task
+        return (
+            output.size + pending + following.size <= task.segment_bytes
+            and output.index_bytes_with(pending) + following.index_bytes <= task.segment_index_bytes
+            and following.next_offset - 1 - output.base_offset <= MAX_RELATIVE_OFFSET
+            and bytes_before + following.size <= SEGMENTS_IN_ONE * task.segment_bytes
+        )
 
     def _clean_chunk(
         self, batches: Batches, keys: KeyMap, judge: Judge, output: CleanedSegment, *, is_last: bool

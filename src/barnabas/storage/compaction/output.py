@@ -48,6 +48,10 @@ class CleanedSegment:
         self._fileno: int | None = files.open(self._path(LOG_SUFFIX), create=True)
         files.truncate(self._fileno, 0)
 
+    def index_bytes_with(self, more: int) -> int:
+        """How large its larger index can be once `more` bytes of batches are appended."""
+        return max(len(self._index), len(self._time_index)) + (more // max(self._interval, 1) + 2) * TIME_ENTRY.size
+
     def append(self, batches: PlacedBatches) -> None:
         assert self._fileno is not None
         write_all(self._files, self._fileno, batches.data, self.size)
