@@ -2,9 +2,11 @@
 PYTHON := .venv/bin/python
 SHELL := /bin/bash
 SECONDS_OF_FUZZING ?= 60
+ROUNDS ?= 30
+SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench sparkbench interop differential fuzz docs check requirements clean
+.PHONY: help setup demo test lint types bench sparkbench interop differential fuzz torture docs check requirements clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -45,6 +47,9 @@ differential: ## ask Apache Kafka and record its answers, then compare ours
 
 fuzz: setup ## random and mutated bytes at the decoders and at a live broker
 	@$(PYTHON) -m tests.fuzz --seconds $(SECONDS_OF_FUZZING)
+
+torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1, and check that nothing acknowledged is lost
+	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED)
 
 docs: setup ## write the reference pages from the code
 	@$(PYTHON) tools/docs.py

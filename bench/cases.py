@@ -30,7 +30,7 @@ class Lengths:
 
 
 FULL = Lengths(warm_up_s=3.0, load_s=5.0, large_s=3.0, latency_s=20.0, consume_bytes=800_000_000)
-QUICK = Lengths(warm_up_s=2.0, load_s=1.0, large_s=1.0, latency_s=3.0, consume_bytes=100_000_000)
+QUICK = Lengths(warm_up_s=2.0, load_s=1.0, large_s=1.0, latency_s=3.0, consume_bytes=400_000_000)
 
 
 def _nothing(_server: Server, _lengths: Lengths) -> None:

@@ -38,6 +38,7 @@ DELETED_AFTER_S = 2.5  # the delay and the time to remove a few gigabytes
 POLL_S = 0.002  # between two attempts to reach a server that starts
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 TOPIC_TIMEOUT_S = 30.0
+_CLOCK_PID_SHIFT, _CLOCK_OF_PROCESS = 3, 2  # how Linux makes the id of a process's CPU clock
 LATEST = -1
 HELLO = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
 SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -185,9 +186,12 @@ def busy_seconds() -> float:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far, its threads included."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+    """User and system time of a process so far in nanoseconds' precision, its threads included, those that ended too.
+
+    The kernel has a clock for each process (what `clock_getcpuclockid` of the C library names); `/proc` rounds to 10 ms, which is too
+    coarse for a server that reads out 100 MB in 30 ms.
+    """
+    return time.clock_gettime(~pid << _CLOCK_PID_SHIFT | _CLOCK_OF_PROCESS)
 
 
 def resident_mb(pid: int) -> float:

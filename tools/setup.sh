@@ -12,6 +12,7 @@ missing_packages() {
   [ -n "$(find_python)" ] || packages+=(python3 python3-venv)
   has_venv || packages+=(python3-venv)
   command -v java >/dev/null || packages+=(openjdk-17-jre-headless)
+  [ -f /usr/share/java/zookeeper.jar ] || packages+=(zookeeper)
   command -v kcat >/dev/null || packages+=(kcat)
   command -v make >/dev/null || packages+=(make)
   if [ "$wanted" = interop ]; then
@@ -62,8 +63,16 @@ make_environment() {
   cp pyproject.toml "$stamp.project"
 }
 
-# As pip does for an installed package: the broker starts from bytecode, also where the environment forbids Python to write it.
-compile_source() { .venv/bin/python -m compileall -q src; }
+# As pip does for an installed package: the broker starts from bytecode, also where the environment forbids Python to write it. The check
+# of records becomes machine code where there is a C compiler; without, it works as well and takes longer.
+compile_source() {
+  local records=src/barnabas/protocol/records code
+  code=$(compgen -G "$records/_walk.*.so" | head -1 || true)
+  if [ -z "$code" ] || [ "$records/walk.py" -nt "$code" ]; then
+    .venv/bin/python tools/build_hook.py || say "records are checked in plain Python"
+  fi
+  .venv/bin/python -m compileall -q src
+}
 
 install_packages
 make_environment

@@ -9,7 +9,8 @@
     ├── StorageError
     │   ├── CorruptLog            bytes on disk that cannot be what was written
     │   ├── SegmentsGone          segments of a log that are no longer what a cleaning took them for
-    │   └── LogDirFailed          a log directory that no longer works
+    │   ├── LogDirFailed          a log directory that no longer works
+    │   └── StorageExhausted      no room on the disk (or no descriptor) for now; nothing has changed
     ├── ConfigError               a configuration value that is refused: key, value, what is allowed
     ├── Closed                    used after close, or the other side went away
     └── InvariantViolated         something that cannot happen happened; stops the partition or the broker
@@ -35,6 +36,7 @@ __all__ = [
     "CorruptLog",
     "SegmentsGone",
     "LogDirFailed",
+    "StorageExhausted",
     "ConfigError",
     "Closed",
     "InvariantViolated",
@@ -135,6 +137,18 @@ class SegmentsGone(StorageError):
 
 class LogDirFailed(StorageError):
     """A log directory that cannot be used, and why."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"log directory {self.path}: {self.reason}"
+
+
+class StorageExhausted(StorageError):
+    """Disk space, a quota, descriptors or memory have run out: nothing has changed, and it may be tried again later."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)

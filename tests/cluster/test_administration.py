@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cluster import records
+from barnabas.cluster.configs import AlterOperation, ResourceChange
 from barnabas.cluster.controller import PRODUCER_ID_BLOCK
 from barnabas.cluster.embedded_store import EmbeddedStore
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
@@ -98,14 +99,26 @@ async def test_a_plan_that_another_writer_overtook_is_made_anew() -> None:
     async with FakeBroker(store=MemoryStore(tree)) as broker:
         await broker.controller.create_topics([NewTopic("a", 1, 1)])
         with MemoryStore(tree) as other:
-            entry = other.get(records.CONTROLLER_EPOCH)
-            assert entry is not None
-            other.commit([Put(records.CONTROLLER_EPOCH, entry.value, entry.version)])
             path = records.config_path((ResourceType.TOPIC, "a"))
             other.commit([Put(path, records.encode({"retention.ms": "5"}))])
-        await broker.controller.create_topics([NewTopic("b", 1, 1)])
-        assert set(broker.metadata.topics) == {"a", "b"}
-        assert broker.controller.topic_config("a").retention_ms == 5
+        change = ResourceChange(ResourceType.TOPIC, "a", [("segment.ms", AlterOperation.SET, "7")])
+        assert await broker.controller.alter_configs([change]) == [None]
+        config = broker.controller.topic_config("a")
+        assert (config.retention_ms, config.segment_ms) == (5, 7)
+
+
+async def test_a_deposed_controller_writes_nothing_more() -> None:
+    tree = MemoryTree()
+    async with FakeBroker(store=MemoryStore(tree)) as broker:
+        with MemoryStore(tree) as other:
+            entry = other.get(records.CONTROLLER_EPOCH)
+            assert entry is not None
+            other.commit([Put(records.CONTROLLER_EPOCH, records.encode(2), entry.version)])
+        for _ in range(2):
+            with pytest.raises(KafkaError) as caught:
+                await broker.controller.create_topics([NewTopic("b", 1, 1)])
+            assert caught.value.code is ErrorCode.NOT_CONTROLLER
+        assert "/topics/b" not in tree.entries
 
 
 async def test_nothing_is_taken_after_close() -> None:

@@ -16,19 +16,29 @@ from hypothesis import strategies as st
 from barnabas.cluster.embedded_store import FILE_NAME, EmbeddedStore
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
 from barnabas.cluster.store import ABSENT, ANY, Check, MetadataStore, Operation, Put, Remove, StoreConflict, StoreUnavailable
-from barnabas.testing.conformance_store import OpenStore, StoreConformance
+from barnabas.testing.conformance_store import OpenStore, SessionConformance, StoreConformance
 
 
-class TestMemoryStore(StoreConformance):
+class TestMemoryStore(SessionConformance):
     @pytest.fixture
     def open_store(self) -> OpenStore:
         tree = MemoryTree()
         return lambda: MemoryStore(tree)
 
+    def suspend(self, store: MetadataStore) -> None:
+        assert isinstance(store, MemoryStore)
+        store.suspend()
+
+    def resume(self, store: MetadataStore) -> None:
+        assert isinstance(store, MemoryStore)
+        store.resume()
+
+    def expire(self, store: MetadataStore) -> None:
+        assert isinstance(store, MemoryStore)
+        store.expire()
+
 
 class TestEmbeddedStore(StoreConformance):
-    several_sessions = False
-
     @pytest.fixture
     def open_store(self, tmp_path: Path) -> OpenStore:
         return lambda: EmbeddedStore(tmp_path)
@@ -67,7 +77,7 @@ from pathlib import Path
 from barnabas.cluster.embedded_store import EmbeddedStore
 from barnabas.cluster.store import Put
 store = EmbeddedStore(Path(sys.argv[1]))
-store.commit([Put("/me", b"", ephemeral=True)])
+store.commit([Put("/me", b"", -1, ephemeral=True)])
 for number in range(100_000):
     store.commit([Put(f"/n/{number:06d}", b"x"), Put("/last", str(number).encode())])
     print(number, flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 from barnabas.coordination.outcome import Caller, Now
 from barnabas.coordination.records import Record
@@ -122,6 +122,9 @@ class Context:
 class Broker:
     groups: GroupCoordinator
     metadata: Topics
+
+    def new_id(self) -> UUID:
+        return uuid4()
 
     def endpoint(self, context: object) -> tuple[int, str, int]:
         return 1, "localhost", 9092

@@ -24,6 +24,7 @@ from barnabas.protocol.messages import APIS
 from barnabas.protocol.produce import read_produce
 from barnabas.server.connection import Connection, Receiver
 from barnabas.server.dispatch import PRODUCE, SERVED, request_class
+from barnabas.storage.files import Files, OsFiles
 from tests.fuzz.requests import damaged, frames
 
 MAX_FRAME_BYTES = 64 * 1024
@@ -55,7 +56,9 @@ class FakeTransport:
         self.closed = False
         self._descriptor = descriptor
 
-    def get_extra_info(self, name: str) -> Any:
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        if name == "outbox":
+            return default
         return self if name == "socket" else ("127.0.0.1", 1)
 
     def fileno(self) -> int:
@@ -73,6 +76,8 @@ class FakeTransport:
 
 class Recorder:
     """A dispatcher that keeps copies of the frames it is given."""
+
+    files: Files = OsFiles()
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []

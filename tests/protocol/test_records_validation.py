@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import struct
+import sys
+import zlib
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from crc32c import crc32c
@@ -13,6 +17,7 @@ from hypothesis import strategies as st
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, InvalidRecordError, KafkaError
+from barnabas.protocol.records import walk as walk_module
 from barnabas.protocol.records.batch import (
     HEADER_SIZE,
     AppendOrigin,
@@ -27,7 +32,8 @@ from barnabas.protocol.records.batch import (
 )
 from barnabas.protocol.records.header import HEADER, only_batch
 from barnabas.protocol.records.record import assemble, read_record
-from barnabas.protocol.records.scan import Scan, scan_records
+from barnabas.protocol.records.scan import Scan, compiled_walk, scan_interpreted, scan_records
+from barnabas.protocol.records.walk import walk_records
 
 NOW = 1_700_000_000_000
 CONFIG = TopicConfig()
@@ -85,41 +91,91 @@ def bodies(draw: st.DrawFn) -> tuple[bytearray, int]:
     return bytearray(build_batch([Record(0, 0, b"", b"first"), *records])[HEADER_SIZE:]), len(records) + 1
 
 
-@given(body=bodies())
+@st.composite
+def varied_bodies(draw: st.DrawFn) -> tuple[bytearray, int]:
+    """Records whose sizes differ from one to the next, with some among them that bulk checks do not cover."""
+    random = draw(st.randoms(use_true_random=False))
+    count = draw(st.integers(1, 300))
+    longest = draw(st.sampled_from([10, 75, 300]))
+    longest_key = draw(st.sampled_from([None, 0, 20, 80]))
+    step, odd_ones = draw(st.sampled_from([-3, 0, 1, 70])), draw(st.sampled_from([0.0, 0.0, 0.03, 0.5]))
+    records = []
+    for index in range(count):
+        key = None if longest_key is None else random.randbytes(random.randint(0, longest_key))
+        value = random.randbytes(random.randint(0, longest))
+        record = Record(0, 50_000 + index * step, key, value)
+        if random.random() < odd_ones:
+            changes = ({"key": None}, {"value": None}, {"headers": (("h", b"v"),)}, {"timestamp": 3}, {"value": b"x" * 9000})
+            record = record._replace(**random.choice(changes))
+        records.append(record)
+    base = Record(0, draw(st.sampled_from([0, 50_000])), b"", b"first")
+    return bytearray(build_batch([base, *records])[HEADER_SIZE:]), count + 1
+
+
+def walk(data: bytearray | bytes, count: int) -> Scan | None:
+    """`walk_records` as `scan_records` asks it, interpreted."""
+    try:
+        found = walk_records(bytes(data), count)
+    except IndexError:
+        return None
+    return None if found is None else Scan(*found)
+
+
+CHECKS = [scan_interpreted, walk, scan_records]
+
+
+def test_machine_code_of_another_text_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    stale = ModuleType("_walk")
+    vars(stale).update(SOURCE_CHECKSUM=1, walk_records=walk_records)
+    monkeypatch.setitem(sys.modules, "barnabas.protocol.records._walk", stale)
+    assert compiled_walk() is None
+    source = Path(walk_module.__file__).read_bytes()
+    vars(stale).update(SOURCE_CHECKSUM=zlib.crc32(source))
+    assert compiled_walk() is walk_records
+
+
+@given(body=bodies() | varied_bodies())
 def test_good_records_pass_the_fast_check(body: tuple[bytearray, int]) -> None:
     data, count = body
     expected = slow_scan(bytes(data), count)
     assert expected is not None
-    assert scan_records(data, count) == expected
-    assert scan_records(data, count + 1) is None
-    assert scan_records(data, count - 1) is None
+    for check_records in CHECKS:
+        assert check_records(data, count) == expected
+        assert check_records(data, count + 1) is None
+        assert check_records(data, count - 1) is None
 
 
-@given(body=bodies(), changes=st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=3))
+@given(
+    body=bodies() | varied_bodies(),
+    changes=st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=3),
+)
 def test_the_fast_check_accepts_nothing_that_the_slow_one_refuses(
     body: tuple[bytearray, int], changes: list[tuple[int, int]]
 ) -> None:
     data, count = body
     for at, byte in changes:
         data[at % len(data)] = byte
-    found = scan_records(data, count)
-    if found is not None:
-        assert found == slow_scan(bytes(data), count)
+    for check_records in CHECKS:
+        found = check_records(data, count)
+        if found is not None:
+            assert found == slow_scan(bytes(data), count)
 
 
 @given(data=st.binary(max_size=60), count=st.integers(1, 5))
 @example(data=b"\x0c\x00\x00\x00\x00\x00\x00", count=1)
 def test_arbitrary_bytes_pass_both_checks_or_none(data: bytes, count: int) -> None:
-    found = scan_records(data, count)
-    if found is not None:
-        assert found == slow_scan(data, count)
+    for check_records in CHECKS:
+        found = check_records(data, count)
+        if found is not None:
+            assert found == slow_scan(data, count)
 
 
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 66, 100, 8191, 8192, 8193, 8300])
 @pytest.mark.parametrize("step_ms", [0, 1, 100])
 def test_offset_deltas_of_every_width_pass(count: int, step_ms: int) -> None:
     data = build_batch([Record(0, NOW + index * step_ms, b"k", b"v" * 20) for index in range(count)])[HEADER_SIZE:]
-    assert scan_records(data, count) == Scan(0, (count - 1) * step_ms, False)
+    for check_records in CHECKS:
+        assert check_records(data, count) == Scan(0, (count - 1) * step_ms, False)
 
 
 @pytest.mark.parametrize("codec", Compression)

@@ -41,6 +41,9 @@ class Waiter:
     def records_added(self, size: int) -> None:
         self.heard.append(size)
 
+    def log_start_moved(self) -> None:
+        self.heard.append("start moved")
+
     def partition_closed(self) -> None:
         self.heard.append("closed")
 
@@ -82,8 +85,10 @@ def test_waiters_are_woken_by_appends_and_by_the_end(tmp_path: Path) -> None:
     partition.append_as_leader(data, NOW_MS)
     failures: list[KafkaError | None] = []
     partition.wait_committed(5, failures.append)
+    partition.log.delete_records_before(1)
+    partition.tell_log_start()
     partition.close()
-    assert waiter.heard == [len(data), "closed"]
+    assert waiter.heard == [len(data), "start moved", "closed"]
     assert gone.heard == []
     assert [error.code for error in failures if error] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     partition.log.close()

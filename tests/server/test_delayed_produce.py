@@ -38,7 +38,7 @@ class Answered:
     def expect_answer(self) -> object:
         return object()
 
-    def complete(self, _place: object, parts: list[bytes]) -> None:
+    def complete(self, _place: object, parts: list[bytes], *, among_many: bool) -> None:
         self.done.set_result(bytes(parts[0]))
 
     async def codes(self) -> list[int]:

@@ -7,7 +7,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
-from barnabas.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, MAX_EPOCH, FetchContext, FetchSessions
+from barnabas.server.fetch_session import MAX_EPOCH, FetchContext
+from barnabas.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSessions
 
 VERSION = 12
 EVICTION_MS = 1_000

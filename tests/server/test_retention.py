@@ -1,52 +1,221 @@
-"""What a topic no longer keeps goes by itself, and consumers are told where it begins."""
+"""What a topic no longer keeps goes by itself, consumers are told where it begins, and settings count from the moment they are changed."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
+from itertools import pairwise
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
 
 from barnabas.testing import Broker
+from tests.server.clients import ALL_BROKERS, BROKER, WAIT_S, Client, alter, wait_until
 
-DEADLINE_S = 20
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never came true"
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+OFTEN: dict[str, str | int | bool] = {"log.retention.check.interval.ms": 30, "log.segment.delete.delay.ms": 0}
+SMALL = {"internal_segment_bytes": "2000"}
 
 
-def test_records_past_their_time_go_and_the_files_too() -> None:
-    config: dict[str, str | int | bool] = {"log.retention.check.interval.ms": 50, "log.segment.delete.delay.ms": 0}
-    with Broker(config=config) as broker:
-        servers: dict[str, Any] = {"bootstrap.servers": broker.bootstrap_servers}
-        client = AdminClient(servers)
-        client.create_topics([NewTopic("old", 1, 1)])["old"].result(10)
-        producer = Producer(servers)
-        for number in range(10):
-            producer.produce("old", str(number), timestamp=1_000 + number)
-        assert producer.flush(10) == 0
+def ago(ms: int) -> int:
+    return int(time.time() * 1000) - ms
 
-        consumer = Consumer({**servers, "group.id": "g", "auto.offset.reset": "earliest"})
-        place = TopicPartition("old", 0)
-        # The default of seven days makes them old at once; keeping them for ever first would be a race with the check.
-        wait_until(lambda: consumer.get_watermark_offsets(place, timeout=10) == (10, 10))
-        wait_until(lambda: [p.name for p in (broker.data_dir / "old-0").glob("*.log*")] == [f"{10:020d}.log"])
 
-        change = ConfigResource(
-            ConfigResource.Type.TOPIC,
-            "old",
-            incremental_configs=[ConfigEntry("retention.ms", "-1", incremental_operation=AlterConfigOpType.SET)],
-        )
-        client.incremental_alter_configs([change])[change].result(10)
-        producer.produce("old", "kept", timestamp=1_000)
-        assert producer.flush(10) == 0
-        consumer.assign([TopicPartition("old", 0, 0)])
-        message = consumer.poll(DEADLINE_S)
-        assert message is not None
-        assert (message.offset(), message.value()) == (10, b"kept")
-        consumer.close()
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Broker]:
+    with Broker(OFTEN) as running:
+        yield running
+
+
+@pytest.fixture
+def client(shared: Broker, request: pytest.FixtureRequest) -> Client:
+    """A topic named after the test; not created yet."""
+    return Client(shared, request.node.name)
+
+
+def still_starts_at(client: Client, offset: int) -> bool:
+    """After rounds of retention that let another topic's records go, which is how one knows that there was a round."""
+    marker = Client(client._broker, f"{client.topic}-marker").create()
+    for _ in range(2):
+        marker.produce(1, time_ms=1_000)
+        wait_until(lambda: marker.bounds()[0] == marker.bounds()[1])
+    return client.bounds()[0] == offset
+
+
+def test_records_past_their_time_go_and_the_files_too(client: Client) -> None:
+    client.create()
+    client.produce(10, time_ms=1_000)
+    wait_until(lambda: client.bounds() == (10, 10))
+    wait_until(lambda: [path.name for path in client.folder.glob("*.log*")] == [f"{10:020d}.log"])
+
+    client.alter({"retention.ms": "-1"})
+    client.produce(1, time_ms=1_000)
+    consumer = client.consumer("earliest")
+    consumer.assign([TopicPartition(client.topic, 0, 0)])  # which is out of range
+    message = consumer.poll(WAIT_S)
+    assert message is not None
+    assert (message.offset(), message.value()) == (10, b"0")
+    consumer.close()
+
+
+@pytest.mark.parametrize(("reset", "code", "offset"), [("error", KafkaError._AUTO_OFFSET_RESET, 0), ("earliest", None, 0)])
+def test_a_consumer_behind_the_start_is_told(shared: Broker, reset: str, code: int | None, offset: int) -> None:
+    client = Client(shared, f"behind-{reset}").create(**SMALL, retention_bytes="4000")
+    client.produce(20, size=500)
+    wait_until(lambda: client.bounds()[0] > 0)
+    start, end = client.bounds()
+    consumer = client.consumer(reset)
+    consumer.assign([TopicPartition(client.topic, 0, offset)])
+    message = consumer.poll(WAIT_S)
+    assert message is not None
+    error = message.error()
+    assert (error.code() if error is not None else None) == code
+    if error is None:
+        assert start <= message.offset() < end  # type: ignore[operator]  # a message that was read has an offset
+    consumer.close()
+
+
+def test_size_keeps_the_newest_segments_that_fill_it(client: Client) -> None:
+    client.create(**SMALL, retention_bytes="6000")
+    client.produce(40, size=400)
+    wait_until(lambda: client.bounds()[0] > 0 and still_starts_at(client, client.bounds()[0]))
+    sizes = [path.stat().st_size for path in sorted(client.folder.glob("*.log"))]
+    assert sum(sizes) >= 6000 > sum(sizes[1:])
+
+
+def test_the_empty_policy_and_minus_one_keep_for_ever(shared: Broker) -> None:
+    kept = [
+        Client(shared, "empty-policy").create(**SMALL, cleanup_policy="", retention_ms="1", retention_bytes="1"),
+        Client(shared, "minus-one").create(**SMALL, retention_ms="-1", retention_bytes="-1"),
+        Client(shared, "only-compact").create(
+            **SMALL, cleanup_policy="compact", retention_ms="1", min_compaction_lag_ms=str(DAY_MS)
+        ),
+    ]
+    for client in kept:
+        assert client.produce(20, time_ms=1_000, size=300, key=b"k") == []
+    assert all(still_starts_at(client, 0) for client in kept)
+    assert all(client.bounds() == (0, 20) for client in kept)
+
+
+def test_both_policies_together_delete_too(client: Client) -> None:
+    client.create(cleanup_policy="compact,delete", retention_ms=str(HOUR_MS))
+    client.produce(5, time_ms=ago(DAY_MS), key=b"k")
+    wait_until(lambda: client.bounds() == (5, 5))
+
+
+def test_a_record_from_the_future_keeps_its_segment_and_what_follows(client: Client) -> None:
+    client.create(**SMALL, retention_ms=str(HOUR_MS), message_timestamp_after_max_ms=str(10 * DAY_MS))
+    client.produce(1, time_ms=ago(-DAY_MS))
+    client.produce(20, time_ms=ago(DAY_MS), size=300)
+    assert len(client.files(".log")) > 2
+    assert still_starts_at(client, 0)
+
+
+def test_the_brokers_time_counts_where_the_topic_says_so(client: Client) -> None:
+    client.create(message_timestamp_type="LogAppendTime", retention_ms=str(HOUR_MS))
+    client.produce(5, time_ms=ago(10 * DAY_MS))
+    assert still_starts_at(client, 0)
+
+
+def test_segments_end_by_the_time_of_their_records_less_the_jitter(shared: Broker) -> None:
+    lengths = {}
+    for name, jitter in (("plain", "0"), ("jittered", "9000")):
+        client = Client(shared, f"roll-{name}").create(segment_ms="10000", segment_jitter_ms=jitter, retention_ms="-1")
+        client.produce(200, time_ms=ago(DAY_MS), step_ms=1_000)
+        bases = client.files(".log")
+        lengths[name] = [following - base for base, following in pairwise(bases)]
+    # The check rolls what is old by the clock besides, so some are shorter; none is longer.
+    assert max(lengths["plain"]) == 11
+    assert max(lengths["jittered"]) <= 11
+    assert len(lengths["jittered"]) > len(lengths["plain"])
+
+
+def test_removed_segments_wait_under_another_name() -> None:
+    with Broker({**OFTEN, "log.segment.delete.delay.ms": 600_000}) as broker:
+        client = Client(broker, "t").create(**SMALL)
+        client.produce(20, time_ms=1_000, size=500)
+        wait_until(lambda: client.bounds() == (20, 20))
+        wait_until(lambda: client.files(".log") == [20])
+        assert client.files(".log.deleted")[0] == 0
+        broker.kill()
+        broker.start()
+        assert client.files(".deleted") == []
+        assert Client(broker, "t").bounds() == (20, 20)
+
+
+@pytest.mark.parametrize(
+    ("settings", "goes"),
+    [
+        ({"log.retention.hours": 1}, True),
+        ({"log.retention.hours": 1, "log.retention.minutes": 300}, False),
+        ({"log.retention.hours": 300, "log.retention.minutes": 60, "log.retention.ms": 5 * HOUR_MS}, False),
+        ({"log.retention.hours": 300, "log.retention.minutes": 300, "log.retention.ms": 60_000}, True),
+        ({"log.retention.hours": -1}, False),
+    ],
+)
+def test_the_finer_unit_of_the_brokers_counts(settings: dict[str, int], goes: bool) -> None:
+    with Broker({**OFTEN, **settings}) as broker:
+        client = Client(broker, "t").create()
+        client.produce(3, time_ms=ago(2 * HOUR_MS))
+        if goes:
+            wait_until(lambda: client.bounds() == (3, 3))
+        else:
+            Client(broker, "t-marker").create(retention_ms="1")
+            marker = Client(broker, "t-marker")
+            marker.produce(1, time_ms=1_000)
+            wait_until(lambda: marker.bounds() == (1, 1))
+            assert client.bounds() == (0, 3)
+
+
+def test_a_topics_settings_count_at_once(client: Client) -> None:
+    client.create()
+    assert client.produce(1, size=5_000) == []
+    client.alter({"max.message.bytes": "1000"})
+    assert client.produce(1, size=5_000) == ["MSG_SIZE_TOO_LARGE"]
+    client.alter({"max.message.bytes": None, "cleanup.policy": "compact"})
+    assert client.produce(1, size=5_000) == ["INVALID_RECORD"]  # it has no key
+    client.alter({"cleanup.policy": None, "message.timestamp.before.max.ms": str(HOUR_MS)})
+    assert client.produce(1, time_ms=ago(DAY_MS)) == ["INVALID_TIMESTAMP"]
+    client.alter({"message.timestamp.before.max.ms": None, "internal.segment.bytes": "1000"})
+    assert client.produce(6, size=400) == []
+    assert len(client.files(".log")) >= 3
+
+
+@pytest.mark.parametrize("whom", [ALL_BROKERS, "0"])
+def test_the_brokers_defaults_count_at_once_where_a_topic_says_nothing(whom: str) -> None:
+    with Broker(OFTEN) as broker:
+        whose = str(broker_id(broker)) if whom else ALL_BROKERS
+        plain = Client(broker, "plain").create()
+        own = Client(broker, "own").create(retention_ms="-1", max_message_bytes="100000", segment_bytes=str(2**30))
+        for client in (plain, own):
+            assert client.produce(3, time_ms=ago(2 * HOUR_MS), size=5_000) == []
+        alter(broker, BROKER, whose, {"log.retention.ms": str(HOUR_MS), "message.max.bytes": "2000"})
+        wait_until(lambda: plain.bounds() == (3, 3))
+        assert own.bounds() == (0, 3)
+        assert plain.produce(1, size=5_000) == ["MSG_SIZE_TOO_LARGE"]
+        assert own.produce(1, size=5_000) == []
+        new = Client(broker, "new").create()
+        assert new.produce(1, size=5_000) == ["MSG_SIZE_TOO_LARGE"]
+        alter(broker, BROKER, whose, {"log.retention.ms": None, "message.max.bytes": None, "log.segment.bytes": str(2**20)})
+        assert plain.produce(5, time_ms=ago(2 * HOUR_MS), size=500_000) == []
+        assert len(plain.files(".log")) >= 3
+        assert own.produce(5, size=90_000) == []
+        assert plain.bounds()[1] == 8
+        broker.restart()
+        assert len(Client(broker, "plain").files(".log")) >= 3
+
+
+def broker_id(broker: Broker) -> int:
+    return next(iter(Client(broker, "any").admin.list_topics(timeout=WAIT_S).brokers))
+
+
+def test_where_a_log_starts_survives_a_crash() -> None:
+    with Broker(OFTEN) as broker:
+        client = Client(broker, "t").create(**SMALL, retention_bytes="4000")
+        client.produce(20, size=500)
+        wait_until(lambda: client.bounds()[0] > 0)
+        start = client.bounds()[0]
+        broker.kill()
+        broker.start()
+        assert Client(broker, "t").bounds()[0] >= start

@@ -70,3 +70,10 @@ def read_all(log: Log, offset: int | None = None, max_bytes: int = 2**20) -> lis
         found += [record for record in records_in(data) if record.offset >= at]
         at = split_batches(data)[-1][1].next_offset  # which a batch without records has too
     return found
+
+
+def retain(log: Log, now_ms: int = NOW) -> int:
+    """What the broker does every `log.retention.check.interval.ms`; how many segments went."""
+    count = log.apply_retention(now_ms)
+    log.detach_below_start()
+    return count

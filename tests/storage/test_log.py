@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,12 @@ import pytest
 from barnabas.config.topic import HOUR_MS, TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import build_batch, iterate_records, read_header
+from barnabas.storage.files import OsFiles
+from barnabas.storage.flushing import FlushPlan
 from barnabas.storage.index import OFFSET_ENTRY, SparseIndex
 from barnabas.storage.leader_epochs import LeaderEpochs
-from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all
+from barnabas.storage.segment import RESERVED_BYTES
+from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all, retain
 
 SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -165,9 +169,9 @@ def test_a_follower_refuses_what_does_not_follow(tmp_path: Path) -> None:
 def test_a_log_of_which_all_is_too_old_becomes_empty_and_goes_on(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(SMALL, retention_ms=HOUR_MS))
     append(log, b"x", time_ms=NOW - 2 * HOUR_MS)
-    assert log.delete_retained(NOW) == 1
+    assert retain(log) == 1
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1, 1, 0)
-    assert log.delete_retained(NOW) == 0
+    assert retain(log) == 0
     append(log, b"y", time_ms=NOW)
     assert [record.offset for record in read_all(log)] == [1]
     log.close()
@@ -178,13 +182,13 @@ def test_retention_detaches_by_time_and_by_size(tmp_path: Path) -> None:
     log = open_log(tmp_path, config)
     for index in range(30):
         append(log, b"x" * 200, time_ms=NOW - (30 - index) * 10 * 60_000)
-    assert log.delete_retained(NOW) == 8
+    assert retain(log) == 8
     assert log.log_start_offset == 24 == log.first_offset
     log.update_config(replace(config, retention_bytes=1000))
-    assert log.delete_retained(NOW) == 0
+    assert retain(log) == 0
     for _ in range(6):
         append(log, b"x" * 200)
-    assert log.delete_retained(NOW) == 2
+    assert retain(log) == 2
     assert log.size_bytes < 2000
     names = [path.name for path in (tmp_path / "topic-0").iterdir()]
     assert any(name.endswith(".deleted") for name in names)
@@ -207,25 +211,21 @@ def test_deleting_past_the_end_is_refused(tmp_path: Path) -> None:
     log.close()
 
 
-def test_flushing_is_due_by_messages_and_by_time(tmp_path: Path) -> None:
-    log = open_log(tmp_path, TopicConfig(flush_messages=3))
+def test_records_become_durable_before_the_recovery_point_passes_them(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
     append(log, b"a", b"b")
-    assert not log.is_flush_due(NOW)
+    plan = log.plan_flush(everything=False)
+    assert plan is not None
     append(log, b"c")
-    assert log.is_flush_due(NOW)
-    log.flush(2)
-    assert log.recovery_point == 2
+    plan.run()
+    assert (log.durable_end, log.recovery_point) == (0, 0)
+    log.finish_flush(plan)
+    assert (log.durable_end, log.recovery_point) == (2, 0)
+    log.flush(1)
+    assert (log.durable_end, log.recovery_point) == (2, 1)
     log.flush()
-    assert (log.recovery_point, log.is_flush_due(NOW)) == (3, False)
-    log.update_config(TopicConfig(flush_ms=1000))
-    append(log, b"d")
-    assert not log.is_flush_due(NOW + 999)
-    assert log.is_flush_due(NOW + 1000)
-    log.flush()
-    append(log, b"e")
-    assert not log.is_flush_due(NOW + 1001)
-    assert not log.is_flush_due(NOW + 2000)
-    assert log.is_flush_due(NOW + 2001)
+    assert (log.durable_end, log.recovery_point) == (3, 3)
+    assert log.plan_flush(everything=False) is log.plan_flush() is None
     log.close()
 
 
@@ -233,23 +233,33 @@ def test_a_thread_may_flush_while_the_loop_appends(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(SMALL, segment_bytes=8_000))
     done, failed = threading.Event(), []
 
-    def flush() -> None:
+    def flush(plan: FlushPlan) -> None:
         try:
-            while not done.is_set():
-                log.flush()
+            plan.run()
         except Exception as error:  # noqa: BLE001 (handed to the test)
             failed.append(error)
+        done.set()
 
-    thread = threading.Thread(target=flush)
-    thread.start()
+    done.set()
+    plan = log.plan_flush()
+    threads = []
     for index in range(500):
+        if done.is_set():
+            if plan is not None:
+                log.finish_flush(plan)
+            done.clear()
+            plan = log.plan_flush()
+            threads.append(threading.Thread(target=flush, args=[plan]) if plan is not None else threading.Thread(target=done.set))
+            threads[-1].start()
         append(log, b"%05d" % index * 20)
         if index % 100 == 99:
             log.truncate_to(log.log_end_offset - 10)
             assert log.recovery_point <= log.log_end_offset
-    done.set()
-    thread.join()
+    for thread in threads:
+        thread.join()
     assert failed == []
+    if plan is not None:
+        log.finish_flush(plan)
     end = log.log_end_offset
     log.flush()
     assert log.recovery_point == end
@@ -275,6 +285,7 @@ def test_an_index_is_the_same_in_memory_and_in_its_file(tmp_path: Path) -> None:
         index.append(number, number * 10)
     asked = range(-1, 3010, 7)
     in_memory = [(index.floor(key), index.floor_by_value(key * 10)) for key in asked]
+    index.write(exact=True)
     index.seal()
     assert index.sealed
     assert [(index.floor(key), index.floor_by_value(key * 10)) for key in asked] == in_memory
@@ -311,3 +322,54 @@ def test_epochs_answer_as_kafka_does() -> None:
     assert epochs.entries == [(3, 25)]
     epochs.assign(4, 25)
     assert epochs.entries == [(4, 25)]
+
+
+class ReservingFiles(OsFiles):
+    """Counts, and can be a file system that has no such thing."""
+
+    def __init__(self) -> None:
+        self.reserved: list[tuple[int, int]] = []
+        self.can = True
+
+    def reserve(self, fileno: int, position: int, size: int, /) -> None:
+        self.reserved.append((position, size))
+        if not self.can:
+            raise OSError(errno.EOPNOTSUPP, "not here")
+        super().reserve(fileno, position, size)
+
+
+def blocks_of(folder: Path) -> list[int]:
+    """Bytes that the files of the log take on the disk beyond their sizes."""
+    stats = [path.stat() for path in (folder / "topic-0").glob("*.log")]
+    return [max(stat.st_blocks * 512 - stat.st_size, 0) for stat in stats]
+
+
+@pytest.mark.parametrize("end", ["close", "roll", "crash"])
+def test_space_reserved_for_large_batches_is_given_back(tmp_path: Path, end: str) -> None:
+    files = ReservingFiles()
+    log = open_log(tmp_path, TopicConfig(segment_bytes=300_000), files=files)
+    append(log, b"small")
+    assert not files.reserved
+    for _ in range(2):
+        append(log, b"x" * 100_000)
+    assert len(files.reserved) == 1
+    if end == "roll":
+        append(log, b"x" * 200_000)
+        assert len(files.reserved) == 2
+    if end == "crash":
+        log.abandon()
+        log = open_log(tmp_path, clean=False)
+    assert len(read_all(log)) == (4 if end == "roll" else 3)
+    log.close()
+    assert all(beyond < RESERVED_BYTES for beyond in blocks_of(tmp_path))
+
+
+def test_a_file_system_that_reserves_nothing_is_asked_once(tmp_path: Path) -> None:
+    files = ReservingFiles()
+    files.can = False
+    log = open_log(tmp_path, files=files)
+    for _ in range(3):
+        append(log, b"x" * 100_000)
+    assert len(files.reserved) == 1
+    assert len(read_all(log)) == 3
+    log.close()

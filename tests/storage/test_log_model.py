@@ -78,6 +78,7 @@ class AgainstAList(RuleBasedStateMachine):
     def delete_records(self, share: float) -> None:
         offset = self.start + round(share * (self.end - self.start))
         self.log.delete_records_before(offset)
+        self.log.detach_below_start()
         self.start = offset
         for garbage in self.log.take_garbage():
             garbage.remove()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import CorruptLog, ErrorCode, KafkaError, LogDirFailed
+from barnabas.errors import CorruptLog, ErrorCode, KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage import checkpoints
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, read_cluster_id
 from barnabas.storage.files import OsFiles
@@ -260,7 +262,7 @@ def test_retiring_a_log_does_not_touch_the_disk(tmp_path: Path) -> None:
 def test_a_deletion_in_the_middle_of_a_flush_is_no_failure_of_the_disk(tmp_path: Path) -> None:
     class DeletedMeanwhile(OsFiles):
         def sync_directory(self, path: Path) -> None:
-            if path.name == "t-0":
+            if path.name == "t-0" and len(logs):
                 logs.delete("t", 0).remove()
             super().sync_directory(path)
 
@@ -269,3 +271,66 @@ def test_a_deletion_in_the_middle_of_a_flush_is_no_failure_of_the_disk(tmp_path:
     append(log, b"a")
     log.flush()
     logs.close()
+
+
+def test_a_topic_made_anew_does_not_begin_where_its_namesake_was(tmp_path: Path) -> None:
+    """Checkpoints outlive the logs that they tell of, and the crash comes before they are written again."""
+    logs = opened(tmp_path)
+    old = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    for _ in range(5):
+        append(old, b"old")
+    old.delete_records_before(4)
+    old.flush()
+    logs.checkpoint_recovery_points()
+    logs.checkpoint_log_start_offsets()
+    logs.write_high_watermarks({("t", 0): 5})
+    logs.delete("t", 0).remove()
+    assert logs.read_high_watermarks() == {}
+    append(logs.create("t", 0, OTHER_ID, TopicConfig()), b"new")
+    logs.abandon()
+
+    logs = opened(tmp_path)
+    (log,) = logs.logs()
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 1, 0)
+    logs.close()
+
+
+def test_entries_of_logs_that_are_gone_do_not_outlast_the_start(tmp_path: Path) -> None:
+    """A crash in the middle of a deletion leaves the entries behind."""
+    for name in checkpoints.OFFSET_CHECKPOINTS:
+        (tmp_path / name).write_text("0\n1\ngone 0 7\n")
+    logs = opened(tmp_path)
+    append(logs.create("gone", 0, TOPIC_ID, TopicConfig()), b"first")
+    logs.abandon()
+    logs = opened(tmp_path)
+    (log,) = logs.logs()
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (0, 1, 0)
+    assert logs.read_high_watermarks() == {}
+    logs.close()
+
+
+class FullForCheckpoints(OsFiles):
+    """No room for checkpoints while `full`."""
+
+    full = False
+
+    def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        if self.full and path.name in checkpoints.OFFSET_CHECKPOINTS:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        super().replace_file(path, data, sync=sync)
+
+
+def test_a_full_disk_lets_topics_go_and_their_namesakes_wait_for_room(tmp_path: Path) -> None:
+    files = FullForCheckpoints()
+    logs = LogManager([tmp_path], files=files, clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
+    logs.open_all(lambda _topic: TopicConfig())
+    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a", b"b")
+    logs.write_high_watermarks({("t", 0): 2})
+    files.full = True
+    logs.delete("t", 0).remove()
+    with pytest.raises(StorageExhausted):
+        logs.create("t", 0, OTHER_ID, TopicConfig())
+    files.full = False
+    logs.create("t", 0, OTHER_ID, TopicConfig())
+    assert logs.read_high_watermarks() == {}
+    logs.abandon()

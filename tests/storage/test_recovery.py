@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import CorruptLog, KafkaError, LogDirFailed
+from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage.files import OsFiles
 from barnabas.storage.loader import scan_batches
 from tests.storage.support import NOW, append, batch, open_log, read_all
@@ -165,6 +165,7 @@ def test_lost_epochs_come_back_from_the_batches(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, b"a", epoch=1)
     append(log, b"b", epoch=4)
+    log.flush()
     log.abandon()
     (tmp_path / "topic-0" / "leader-epoch-checkpoint").unlink()
     log = open_log(tmp_path, clean=False)
@@ -191,13 +192,13 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> No
     log = open_log(tmp_path, files=files)
     append(log, b"a")
     files.room = 40
-    with pytest.raises(LogDirFailed):
+    with pytest.raises(StorageExhausted):
         append(log, b"never", producer_id=1, producer_epoch=0, base_sequence=0)
     assert (log.log_end_offset, len(read_all(log)), log.producers()) == (1, 1, [])
     files.room = 10_000
     assert append(log, b"b").first_offset == 1
     files.room = 40
-    with pytest.raises(LogDirFailed):
+    with pytest.raises(StorageExhausted):
         append(log, b"never")
     files.room = 10_000
     log.close()
@@ -233,8 +234,14 @@ def test_a_failed_sync_keeps_the_recovery_point(tmp_path: Path) -> None:
     append(log, b"a")
     with pytest.raises(LogDirFailed):
         log.flush()
-    assert log.recovery_point == 0
-    log.abandon()
+    append(log, b"b")
+    with pytest.raises(LogDirFailed):
+        log.plan_flush()
+    assert (log.recovery_point, log.durable_end) == (0, 0)
+    log.close()
+    log = open_log(tmp_path, clean=False)
+    assert log.log_end_offset == 2
+    log.close()
 
 
 def test_a_log_that_ends_before_its_start_begins_anew(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ Rules
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -179,7 +178,7 @@ class AsyncClient:
             while True:
                 instruction = plan.send(outcome)
                 if isinstance(instruction, Now):
-                    outcome = time.monotonic() * 1000
+                    outcome = asyncio.get_running_loop().time() * 1000
                 elif isinstance(instruction, Pause):
                     await asyncio.sleep(instruction.milliseconds / 1000)
                     outcome = None

@@ -4,7 +4,8 @@ Owns the store and the order of commands: one at a time, each planned on what th
 disk, so it runs on a thread of its own and the event loop goes on. A command that began is finished even when who asked for it
 went away.
 
-When the store refuses a plan because someone else wrote, everything is read again and the command is planned anew; when the
+When the store refuses a plan because someone else wrote, everything is read again and the command is planned anew; when it
+refuses it because another controller was elected, the command fails with NOT_CONTROLLER; when the
 store fails, the command fails with UNKNOWN_SERVER_ERROR and everything is read again before the next one, because nobody knows
 whether the write was done.
 """
@@ -14,17 +15,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TypeVar
 from uuid import UUID
 
+from barnabas.cluster import records
 from barnabas.cluster.configs import ResourceChange
 from barnabas.cluster.controller import Controller
 from barnabas.cluster.deletion import DeleteOutcome
 from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.cluster.plan import Plan
-from barnabas.cluster.store import MetadataStore, StoreConflict, StoreUnavailable
+from barnabas.cluster.store import CommitTooLarge, MetadataStore, StoreConflict, StoreUnavailable
 from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.describe import Layers
@@ -48,6 +50,7 @@ class Administration:
         new_id: a random id that no topic has.
         cluster_id: the name of the cluster, should it have none yet.
         alone: no other broker can ever join.
+        thread: where commits wait for the disk, one at a time; closed by `close`.
     """
 
     def __init__(
@@ -58,13 +61,14 @@ class Administration:
         new_id: Callable[[], UUID],
         cluster_id: str,
         alone: bool = True,
+        thread: Executor | None = None,
     ) -> None:
         self._store = store
         self._core = Controller(static, store.list("/"), new_id=new_id, alone=alone)
         self._commit_now(self._core.set_cluster_id(cluster_id))
         self._apply: Apply = _ignore
         self._turn = asyncio.Lock()
-        self._thread = ThreadPoolExecutor(1, "barnabas-metadata")
+        self._thread = thread or ThreadPoolExecutor(1, "barnabas-metadata")
         self._running: set[asyncio.Task[object]] = set()
         self._stale = False
         self._producer_ids = range(0)
@@ -174,6 +178,8 @@ class Administration:
                 except StoreConflict as conflict:
                     logger.info("event=metadata-conflict detail=%r", str(conflict))
                     self._stale = True
+                    if conflict.path == records.CONTROLLER_EPOCH:
+                        raise KafkaError(ErrorCode.NOT_CONTROLLER) from conflict
                     continue
                 await self._apply(self._core.committed(plan))
                 if plan.delta.deleted_topics:
@@ -197,6 +203,10 @@ class Administration:
             return
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._store.commit, plan.operations)
+        except CommitTooLarge as error:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "The request changes too much at once; ask for less at a time."
+            ) from error
         except StoreUnavailable as error:
             self._stale = True
             logger.error("event=metadata-commit-failed detail=%r", str(error))

@@ -1,13 +1,15 @@
 """The controller: decides what becomes of topics and settings, on this broker's behalf or the cluster's.
 
-Owns the current image, the versions of the store's entries, and with them every decision. No store, clock or randomness: a
-command returns what to answer and a `Plan`; whoever carries it out writes the plan's operations to the store, and only when
-they are written calls `committed`, which makes the image and hands out the instructions.
+Owns every decision, on what `ControllerState` knows. A command returns what to answer and a `Plan`, and answers for each item
+of its request by itself. A single broker is a cluster of one: it runs the same commands, only that nobody can take its office.
 
-Rules
-  1. The image is never ahead of the store: it changes in `committed` only.
-  2. At most one plan is under way; the next command is planned on the image that the last one left.
-  3. A command answers for each item of its request by itself.
+What becomes of partitions when brokers come and go is planned in steps of some milliseconds, each a commit of its own:
+
+    controller.observe_brokers(entries)
+    while controller.is_unsettled:
+        plan = controller.settle()
+        ... commit it ...
+        controller.committed(plan)
 """
 
 from __future__ import annotations
@@ -17,88 +19,43 @@ from dataclasses import replace
 from uuid import UUID
 
 from barnabas.cluster import records
-from barnabas.cluster.configs import ALL_BROKERS, ConfigPlanner, ResourceChange
+from barnabas.cluster.configs import ConfigPlanner, ResourceChange
+from barnabas.cluster.controller_state import ControllerState
 from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
-from barnabas.cluster.instructions import Instruction, UpdateBrokerConfig
+from barnabas.cluster.election import Claim, OfficeReadEvent
 from barnabas.cluster.internal_topics import internal_topic
-from barnabas.cluster.metadata import (
-    BrokerRegistration,
-    MetadataDelta,
-    MetadataImage,
-    ResourceType,
-)
-from barnabas.cluster.plan import Plan, PlanBuilder, Versions
-from barnabas.cluster.store import ABSENT, Entry, Operation, Put
+from barnabas.cluster.leadership import Policy
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, MetadataDelta, ResourceType, Topic
+from barnabas.cluster.partition_planner import InSyncRequest, MoveRequest, PartitionOutcome, PartitionPlanner
+from barnabas.cluster.plan import Plan, PlanBuilder
+from barnabas.cluster.registration import register, update
+from barnabas.cluster.store import ABSENT, Entry, Put
 from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome, TopicPlanner
 from barnabas.config.broker import BrokerConfig
-from barnabas.config.describe import Layers
-from barnabas.config.settings import topic_config
-from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 
 PRODUCER_ID_BLOCK = 1000  # ids a broker takes at once, as Kafka does
 MAX_PRODUCER_ID = 2**63 - 1
 
 
-class Controller:
-    """See the module.
+class Controller(ControllerState):
+    """See the module; the arguments are those of `ControllerState` and
 
     Args:
-        static: the broker's configuration as given at start.
-        entries: everything the store holds.
         new_id: a topic id nobody has.
-        alone: no other broker can ever join (the store is embedded).
     """
 
-    def __init__(self, static: BrokerConfig, entries: Iterable[Entry], *, new_id: Callable[[], UUID], alone: bool = True) -> None:
-        self.static = static
-        self.broker_id = static.node_id
+    def __init__(
+        self,
+        static: BrokerConfig,
+        entries: Iterable[Entry],
+        *,
+        new_id: Callable[[], UUID],
+        alone: bool = True,
+        incarnation: str = "",
+    ) -> None:
         self._new_id = new_id
-        self._alone = alone
-        self.load(entries)
-
-    def load(self, entries: Iterable[Entry]) -> None:
-        """Start from what the store holds, at first or after somebody else wrote."""
-        by_path = {entry.path: entry for entry in entries}
-        self.versions = Versions(by_path.values())
-        cluster = by_path.get(records.CLUSTER)
-        topics = records.decode_topics(_under(by_path, records.TOPICS), _under(by_path, records.PARTITIONS))
-        delta = MetadataDelta(
-            topics=tuple(topics),
-            configs=dict(records.decode_config(entry) for entry in _under(by_path, records.CONFIGS)),
-            brokers=tuple(records.decode_broker(entry) for entry in _under(by_path, records.BROKERS)),
-        )
-        controller = by_path.get(records.CONTROLLER)
-        image = MetadataImage("" if cluster is None else records.decode(cluster.value)["id"])
-        self.image = replace(
-            image.apply(delta), controller_id=-1 if controller is None else records.decode(controller.value)["id"]
-        )
-        self._controller_epoch = _number(by_path.get(records.CONTROLLER_EPOCH))
-        self._next_block = _number(by_path.get(records.PRODUCER_IDS))
-        self.config = self._config_now()
-
-    def committed(self, plan: Plan) -> tuple[Instruction, ...]:
-        """The plan's operations are in the store: the image follows, and these are the instructions to carry out."""
-        if not plan.operations:
-            return ()
-        self.versions.learn(plan.operations)
-        self.image = self.image.apply(plan.delta)
-        for instruction in plan.instructions:
-            if isinstance(instruction, UpdateBrokerConfig):
-                self.config = instruction.config
-        return plan.instructions
-
-    @property
-    def deleted_topics(self) -> set[UUID]:
-        """Topics whose deletion is written down and may not be carried out everywhere."""
-        return {UUID(path.removeprefix(records.DELETED_TOPICS)) for path in self.versions.under(records.DELETED_TOPICS)}
-
-    def forget_deleted_topics(self) -> Plan:
-        """No log of them is left."""
-        plan = PlanBuilder(self.versions)
-        for topic_id in self.deleted_topics:
-            plan.remove(records.deleted_topic_path(topic_id))
-        return plan.build()
+        super().__init__(static, entries, alone=alone, incarnation=incarnation)
 
     # Joining
 
@@ -110,26 +67,29 @@ class Controller:
         return Plan((put,), MetadataDelta(cluster_id=cluster_id))
 
     def register(self, broker: BrokerRegistration) -> Plan:
-        """Announce this broker and, where nobody is, become controller."""
-        path = records.broker_path(broker.broker_id)
-        operations: list[Operation] = [Put(path, records.encode_broker(broker), self.versions.expected(path), ephemeral=True)]
-        delta = MetadataDelta(brokers=(broker,))
-        if self.versions.expected(records.CONTROLLER) == ABSENT:
-            self._controller_epoch += 1
-            epoch = records.encode(self._controller_epoch)
-            operations += [
-                Put(records.CONTROLLER, records.encode({"id": broker.broker_id}), ABSENT, ephemeral=True),
-                Put(records.CONTROLLER_EPOCH, epoch, self.versions.expected(records.CONTROLLER_EPOCH)),
-            ]
+        """Announce this broker and, where nobody is, become controller; raises BrokerIdInUse.
+
+        In a cluster it begins FENCED, see `has_old_duties`.
+        """
+        found = self.image.brokers.get(broker.broker_id)
+        if not self._alone:
+            broker = replace(broker, state=BrokerState.FENCED)
+        registered, operations = register(broker, found, self._last_broker_epoch, self.versions)
+        delta = MetadataDelta(brokers=(registered,))
+        claims = self.versions.expected(records.CONTROLLER) == ABSENT
+        if claims:
+            for instruction in self.election.handle(OfficeReadEvent(None, self._controller_epoch)):
+                if isinstance(instruction, Claim):
+                    operations += instruction.operations
             delta = replace(delta, controller_id=broker.broker_id)
-        return Plan(tuple(operations), delta)
+        return Plan(tuple(operations), delta, claims_office=claims)
 
     def bump_leader_epochs(self) -> Plan:
         """Start a new leader epoch in every partition this broker leads, after a stop that may have lost the logs' ends.
 
         Consumers that saw what was lost find out by the epoch (KIP-320).
         """
-        plan = PlanBuilder(self.versions)
+        plan = self._new_plan()
         for topic in self.image.topics.values():
             states = tuple(
                 replace(state, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
@@ -141,10 +101,85 @@ class Controller:
                 plan.change_topic(topic, replace(topic, partitions=states))
         return plan.build()
 
+    @property
+    def has_old_duties(self) -> bool:
+        """Whether partitions still count on this broker as it was before it registered: then it may not become ACTIVE.
+
+        Going on to lead in the same leader epoch, after a stop that may have cost the end of the log, would give offsets that others
+        have already read to other records. Once the controller has seen it fenced, it leads nothing and is in sync where it is the
+        last hope only; from there on it is elected in an epoch of its own.
+        """
+        return any(
+            self.broker_id in state.isr and state.leader != NO_LEADER
+            for topic in self.image.topics.values()
+            for state in topic.partitions
+        )
+
+    def change_own_state(self, state: BrokerState) -> Plan:
+        """Say what this broker may do now: it is ready, or it is about to stop."""
+        broker = replace(self.image.brokers[self.broker_id], state=state)
+        return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
+
+    def unregister(self, broker_id: int) -> Plan:
+        """Wait for a broker no more that is gone for good; raises KafkaError."""
+        if broker_id in self.image.brokers:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker {broker_id} is alive; stop it first.")
+        waiting = [topic_id for topic_id, brokers in self.image.deletions.items() if broker_id in brokers]
+        known = any(broker_id in state.replicas for topic in self.image.topics.values() for state in topic.partitions)
+        if not waiting and not known:
+            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered.")
+        return self.logs_deleted(broker_id, waiting)
+
+    # Partitions
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Brokers came or went, and not all that follows is done."""
+        return bool(self._unsettled)
+
+    def settle(self) -> Plan:
+        """The next step of what follows from brokers that came or went; it may be empty though more steps follow."""
+        plan = self._new_plan()
+        planner = self._partitions(plan)
+        self._unsettled = planner.settle(self._unsettled)
+        planner.finish()
+        return plan.build()
+
+    def balance_leaders(self, limit: int) -> Plan:
+        """Give up to `limit` partitions back to their preferred leaders."""
+        plan = self._new_plan()
+        planner = self._partitions(plan)
+        planner.balance(limit)
+        planner.finish()
+        return plan.build()
+
+    def alter_partitions(
+        self, leader: int, broker_epoch: int, requests: Sequence[InSyncRequest]
+    ) -> tuple[list[PartitionOutcome], Plan]:
+        """A leader says who is in sync with it; raises KafkaError(STALE_BROKER_EPOCH)."""
+        plan = self._new_plan()
+        return self._partitions(plan).alter(leader, broker_epoch, requests), plan.build()
+
+    def elect_leaders(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> tuple[list[PartitionOutcome], Plan]:
+        """For None, all partitions are meant, and only those are answered for that needed it."""
+        plan = self._new_plan()
+        return self._partitions(plan).elect(kind, partitions), plan.build()
+
+    def reassign(self, requests: Sequence[MoveRequest], *, may_change_factor: bool = True) -> tuple[list[PartitionOutcome], Plan]:
+        plan = self._new_plan()
+        return self._partitions(plan).reassign(requests, may_change_factor=may_change_factor), plan.build()
+
+    def _partitions(self, plan: PlanBuilder) -> PartitionPlanner:
+        return PartitionPlanner(self.image, self._policy, plan)
+
+    def _policy(self, topic: str) -> Policy:
+        config = self.topic_config(topic)
+        return Policy(config.min_insync_replicas, config.unclean_leader_election_enable)
+
     # Topics
 
     def create_topics(self, requests: Sequence[NewTopic]) -> tuple[list[TopicOutcome], Plan]:
-        plan = PlanBuilder(self.versions)
+        plan = self._new_plan()
         return self._topics(plan).create(requests), plan.build()
 
     def auto_create(self, names: Iterable[str]) -> tuple[dict[str, KafkaError | None], Plan]:
@@ -162,29 +197,51 @@ class Controller:
             error = KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
             return [DeleteOutcome(name, topic_id, error) for name, topic_id in requests], Plan()
         outcomes = resolve_deletions(self.image, requests)
-        plan = PlanBuilder(self.versions)
+        plan = self._new_plan()
         names = dict.fromkeys(o.name for o in outcomes if o.error is None and o.name is not None)
         self._topics(plan).delete(names)
         return outcomes, plan.build()
 
+    def logs_deleted(self, broker_id: int, topic_ids: Iterable[UUID]) -> Plan:
+        """A broker has no log of these topics any more."""
+        plan = self._new_plan()
+        for topic_id in topic_ids:
+            brokers = self.image.deletions.get(topic_id)
+            if brokers is not None:
+                gone = {broker_id, records.ANY_BROKER}
+                plan.wait_for_deletion(topic_id, tuple(other for other in brokers if other not in gone))
+        return plan.build()
+
+    def forget_deleted_topics(self) -> Plan:
+        """No log of them is left on this broker."""
+        return self.logs_deleted(self.broker_id, self.deleted_topics)
+
     def create_partitions(self, requests: Sequence[MorePartitions]) -> tuple[list[TopicOutcome], Plan]:
-        plan = PlanBuilder(self.versions)
+        plan = self._new_plan()
         return self._topics(plan).add_partitions(requests), plan.build()
 
     # Settings
 
     def alter_configs(self, requests: Sequence[ResourceChange]) -> tuple[list[KafkaError | None], Plan]:
-        plan = PlanBuilder(self.versions)
+        plan = self._new_plan()
         outcomes = ConfigPlanner(self.image, self.static, self.config, plan).alter(requests)
+        partitions = self._partitions(plan)
+        for topic in self._topics_whose_minimum_changes(plan):
+            partitions.forget_eligible(topic)
+        partitions.finish()
         return outcomes, plan.build()
 
-    def topic_config(self, name: str) -> TopicConfig:
-        """What a topic's settings come to."""
-        return topic_config(self.image.topic_config(name), self.config.topic_defaults)
-
-    def layers(self) -> Layers:
-        of_broker = self.image.config(ResourceType.BROKER, str(self.broker_id))
-        return Layers(self.config, of_broker, self.image.config(ResourceType.BROKER, ALL_BROKERS))
+    def _topics_whose_minimum_changes(self, plan: PlanBuilder) -> Iterable[Topic]:
+        key = "min.insync.replicas"
+        for resource, settings in plan.configs.items():
+            if settings.get(key) == self.image.config(*resource).get(key):
+                continue
+            kind, name = resource
+            if kind is ResourceType.TOPIC:
+                yield self.image.topics[name]
+            elif kind is ResourceType.BROKER:
+                yield from self.image.topics.values()
+                return
 
     # Producer ids
 
@@ -200,18 +257,3 @@ class Controller:
 
     def _topics(self, plan: PlanBuilder) -> TopicPlanner:
         return TopicPlanner(self.image, self.config, plan, broker_id=self.broker_id, new_id=self._new_id)
-
-    def _config_now(self) -> BrokerConfig:
-        layers = {
-            **self.image.config(ResourceType.BROKER, ALL_BROKERS),
-            **self.image.config(ResourceType.BROKER, str(self.broker_id)),
-        }
-        return self.static.with_dynamic(layers) if layers else self.static
-
-
-def _under(entries: dict[str, Entry], prefix: str) -> list[Entry]:
-    return [entry for path, entry in sorted(entries.items()) if path.startswith(prefix)]
-
-
-def _number(entry: Entry | None) -> int:
-    return 0 if entry is None else int(records.decode(entry.value))

@@ -5,6 +5,7 @@ Rules
      creation survives the loss of power.
   2. One process uses the file at a time (the data folder's lock sees to it), so ephemeral entries are those of the session at
      hand: they are dropped on opening, which is when their owner is known to be gone.
+  3. The session is connected from opening to closing. Its id counts the openings.
 
 Measured on a 2-core machine: opening 1 to 2 ms, `get` about 5 µs, a commit as long as an fsync takes.
 """
@@ -16,7 +17,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from barnabas.cluster.store import Check, Entry, Operation, Put, StoreUnavailable, Watcher, apply_operation
+from barnabas.cluster.store import (
+    Check,
+    Entry,
+    Operation,
+    Put,
+    SessionEvent,
+    SessionState,
+    SessionWatcher,
+    StoreUnavailable,
+    Watcher,
+    apply_operation,
+)
 
 FILE_NAME = "metadata.db"
 FORMAT = 1  # of the tables, kept in the file as user_version
@@ -40,6 +52,7 @@ class EmbeddedStore:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
         self._watchers: list[Watcher] = []
+        self._session_watchers: list[SessionWatcher] = []
         try:
             self._database = sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_S, cached_statements=32
@@ -65,10 +78,17 @@ class EmbeddedStore:
             raise StoreUnavailable(f"{self.path} has format {found}; this version reads {FORMAT}")
         self._database.execute("DELETE FROM entry WHERE ephemeral = 1")
         (self._revision,) = self._database.execute("SELECT value FROM counter WHERE name = 'revision'").fetchone()
+        self._database.execute("INSERT INTO counter VALUES ('session', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1")
+        (session_id,) = self._database.execute("SELECT value FROM counter WHERE name = 'session'").fetchone()
+        self.session = SessionEvent(SessionState.CONNECTED, session_id)
 
     @property
     def revision(self) -> int:
         return int(self._revision)
+
+    @property
+    def session_timeout_ms(self) -> int:
+        return 0
 
     def get(self, path: str) -> Entry | None:
         row = self._run("SELECT path, value, version FROM entry WHERE path = ?", path).fetchone()
@@ -101,8 +121,9 @@ class EmbeddedStore:
         if after is None:
             self._run("DELETE FROM entry WHERE path = ?", path)
         else:
-            ephemeral = isinstance(operation, Put) and operation.ephemeral
-            self._run("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?)", path, after.value, after.version, ephemeral)
+            row = (path, after.value, after.version, isinstance(operation, Put) and operation.ephemeral)
+            keep = "ON CONFLICT (path) DO UPDATE SET value = excluded.value, version = excluded.version"
+            self._run(f"INSERT INTO entry VALUES (?, ?, ?, ?) {keep}", *row)
         return path
 
     def _roll_back(self) -> None:
@@ -112,13 +133,19 @@ class EmbeddedStore:
     def watch(self, watcher: Watcher) -> None:
         self._watchers.append(watcher)
 
+    def watch_session(self, watcher: SessionWatcher) -> None:
+        self._session_watchers.append(watcher)
+
     def close(self) -> None:
+        if self.session.state is SessionState.CLOSED:
+            return
+        self.session = self.session._replace(state=SessionState.CLOSED)
         try:
             self._database.execute("DELETE FROM entry WHERE ephemeral = 1")
-        except sqlite3.ProgrammingError:
-            return  # closed before
         finally:
             self._database.close()
+            for watcher in list(self._session_watchers):
+                watcher(self.session)
 
     def __enter__(self) -> EmbeddedStore:
         return self

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
+from enum import Enum, IntEnum
 from types import MappingProxyType
 from uuid import UUID
 
@@ -38,6 +38,14 @@ class ResourceType(IntEnum):
 Resource = tuple[ResourceType, str]  # of a broker: its id as text, "" for all of them
 
 
+class BrokerState(Enum):
+    """What a live broker may do."""
+
+    FENCED = "fenced"  # hold replicas; neither lead nor be in sync
+    ACTIVE = "active"
+    SHUTTING_DOWN = "shutting-down"  # what it leads is to move away; it leaves the in-sync replicas
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
     """One broker that is alive."""
@@ -45,7 +53,15 @@ class BrokerRegistration:
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
-    epoch: int = 0  # of the registration; grows each time a broker comes back
+    epoch: int = 0  # of the registration; no two have the same, it grows each time a broker comes back
+    incarnation: str = ""  # names the process, so that it knows its own registration again
+    log_dirs: tuple[str, ...] = ()  # ids of its log directories
+    state: BrokerState = BrokerState.ACTIVE
+
+    @property
+    def is_active(self) -> bool:
+        """It may lead and be in sync."""
+        return self.state is BrokerState.ACTIVE
 
     def endpoint(self, listener: str) -> Endpoint | None:
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
@@ -55,7 +71,8 @@ class BrokerRegistration:
 class PartitionState:
     """Who leads one partition.
 
-    Invariant: leader is in isr or NO_LEADER, isr is within replicas, the first of replicas is the preferred leader.
+    Invariant: leader is in isr or NO_LEADER, isr and eligible are within replicas and have nothing in common, the first of replicas is
+    the preferred leader. While replicas are moved, replicas are the new ones in their order and then those that are to go.
     """
 
     leader: int
@@ -65,6 +82,12 @@ class PartitionState:
     partition_epoch: int = 0  # grows with each change of this state
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    eligible: tuple[int, ...] = ()  # may lead when nobody in sync can, see leadership.py
+
+    @property
+    def is_moving(self) -> bool:
+        """Its replicas are being reassigned."""
+        return bool(self.adding or self.removing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +109,7 @@ class MetadataDelta:
     gone_brokers: tuple[int, ...] = ()
     controller_id: int | None = None
     cluster_id: str | None = None
+    deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)  # nobody left: the deletion is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +124,7 @@ class MetadataImage:
     topics_by_id: Mapping[UUID, Topic] = field(default_factory=dict)
     configs: Mapping[Resource, Mapping[str, str]] = field(default_factory=dict)
     collisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # topics with . or _ by their name with _ for .
+    deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)  # deleted topics, and who may have logs of them
 
     def topic(self, name: str) -> Topic | None:
         return self.topics.get(name)
@@ -139,6 +164,9 @@ class MetadataImage:
         if dropped:
             kept = {resource: settings for resource, settings in self.configs.items() if resource not in dropped}
             changes["configs"] = kept | configs
+        if delta.deletions:
+            waiting = {topic_id: left for topic_id, left in delta.deletions.items() if left}
+            changes["deletions"] = {t: left for t, left in self.deletions.items() if t not in delta.deletions} | waiting
         if delta.controller_id is not None:
             changes["controller_id"] = delta.controller_id
         if delta.cluster_id is not None:
@@ -175,6 +203,8 @@ class MetadataImage:
         for topic in self.topics.values():
             for state in topic.partitions:
                 assert set(state.isr) <= set(state.replicas)
+                assert set(state.eligible) <= set(state.replicas) - set(state.isr)
+                assert set(state.adding) | set(state.removing) <= set(state.replicas)
                 assert state.leader == NO_LEADER or state.leader in state.isr
 
 

@@ -1,13 +1,14 @@
-"""Which brokers hold the replicas of new partitions.
+"""Which brokers hold the replicas of new partitions, and which assignments given by hand are refused.
 
 Brokers stand in a ring that alternates between racks; each partition starts one place further than the one before, so leaders
-spread evenly, and takes its followers from the places after it. The followers' distance grows with each turn round the ring, so
-that the load of a lost broker spreads over all others instead of falling on one neighbour.
+spread evenly, and takes its followers from the places after it, first one from each rack that has none of its replicas yet. The
+followers' distance grows with each turn round the ring, so that the load of a lost broker spreads over all others instead of
+falling on one neighbour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import zip_longest
 
 from barnabas.cluster.metadata import BrokerRegistration
@@ -33,7 +34,31 @@ def place_replicas(
             "have all their log directories cordoned."
         )
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
-    return [_replicas(ring, start + partition, replication_factor) for partition in range(partitions)]
+    racks = {broker.broker_id: broker.rack for broker in brokers.values()}
+    return [_replicas(ring, racks, start + partition, replication_factor) for partition in range(partitions)]
+
+
+def check_assignment(known: Container[int], assignment: Sequence[int], replication_factor: int | None = None) -> None:
+    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) in Kafka's words.
+
+    Args:
+        known: brokers that may hold the partition.
+        replication_factor: that of the topic's other partitions.
+    """
+    kind = "The manual partition assignment includes"
+    if not assignment:
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{kind} an empty replica list.")
+    for broker in sorted(assignment):
+        if broker not in known:
+            reason = f"{kind} broker {broker}, but no such broker is registered."
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+        if assignment.count(broker) > 1:
+            reason = f"{kind} the broker {broker} more than once."
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    if replication_factor is not None and len(assignment) != replication_factor:
+        reason = f"{kind} a partition with {len(assignment)} replica(s), but this is not consistent with previous partitions, "
+        reason += f"which have {replication_factor} replica(s)."
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
 
 
 def _ring(brokers: Iterable[BrokerRegistration]) -> list[int]:
@@ -43,9 +68,20 @@ def _ring(brokers: Iterable[BrokerRegistration]) -> list[int]:
     return [broker for rank in zip_longest(*racks.values()) for broker in rank if broker is not None]
 
 
-def _replicas(ring: Sequence[int], place: int, replication_factor: int) -> tuple[int, ...]:
+def _replicas(ring: Sequence[int], racks: Mapping[int, str | None], place: int, replication_factor: int) -> tuple[int, ...]:
     size = len(ring)
     first = place % size
     others = [ring[(first + 1 + step) % size] for step in range(size - 1)]
     shift = (place // size) % len(others) if others else 0
-    return (ring[first], *(others[shift:] + others[:shift])[: replication_factor - 1])
+    others = others[shift:] + others[:shift]
+    chosen, used = [ring[first]], {racks[ring[first]]}
+    while len(chosen) < replication_factor:
+        # Once every rack has a replica, each may have another one.
+        broker = next((each for each in others if racks[each] not in used), None)
+        if broker is None:
+            used = set()
+        else:
+            chosen.append(broker)
+            others.remove(broker)
+            used.add(racks[broker])
+    return tuple(chosen)

@@ -1,18 +1,21 @@
 """A change of the cluster before it is made: what to write, what the image becomes, what brokers must do.
 
 A plan is made from one image and one set of entry versions. Every write in it expects the version that was read, so if anyone
-else wrote in between, the store refuses it as a whole and it is planned anew.
+else wrote in between, the store refuses it as a whole and it is planned anew. A controller's plan also checks its fence, so that
+what is left of a deposed one is refused for good.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from barnabas.cluster import records
 from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.metadata import MetadataDelta, PartitionState, Resource, ResourceType, Topic
 from barnabas.cluster.store import ABSENT, Check, Entry, Operation, Put, Remove
+from barnabas.errors import ErrorCode, KafkaError
 
 
 class Versions:
@@ -28,6 +31,12 @@ class Versions:
         """The paths that begin with `prefix`."""
         return [path for path in self._of if path.startswith(prefix)]
 
+    def reread(self, prefix: str, entries: Iterable[Entry]) -> None:
+        """The entries below `prefix` are these."""
+        for path in self.under(prefix):
+            del self._of[path]
+        self._of.update((entry.path, entry.version) for entry in entries)
+
     def learn(self, operations: Iterable[Operation]) -> None:
         """The operations were committed."""
         for operation in operations:
@@ -42,25 +51,31 @@ class Plan:
     operations: tuple[Operation, ...] = ()
     delta: MetadataDelta = field(default_factory=MetadataDelta)
     instructions: tuple[Instruction, ...] = ()
+    claims_office: bool = False  # it makes this broker controller
 
 
 class PlanBuilder:
-    """Collects a plan; each method says what shall be, the writes follow from it."""
+    """Collects a plan; each method says what shall be, the writes follow from it.
 
-    def __init__(self, versions: Versions) -> None:
+    Args:
+        fence: the version of CONTROLLER_EPOCH by which the planner is controller; None before there is one.
+    """
+
+    def __init__(self, versions: Versions, fence: int | None = None) -> None:
         self._versions = versions
+        self._fence = fence
         self._operations: list[Operation] = []
         self._topics: list[Topic] = []
         self._deleted: list[str] = []
-        self._configs: dict[Resource, Mapping[str, str]] = {}
+        self._deletions: dict[UUID, tuple[int, ...]] = {}
+        self.configs: dict[Resource, Mapping[str, str]] = {}
         self.instructions: list[Instruction] = []
 
     def build(self) -> Plan:
         if not self._operations:
             return Plan()
-        fence = records.CONTROLLER_EPOCH
-        guard = [Check(fence, self._versions.expected(fence))] if self._versions.expected(fence) != ABSENT else []
-        delta = MetadataDelta(tuple(self._topics), tuple(self._deleted), self._configs)
+        guard = [] if self._fence is None else [Check(records.CONTROLLER_EPOCH, self._fence)]
+        delta = MetadataDelta(tuple(self._topics), tuple(self._deleted), self.configs, deletions=self._deletions)
         return Plan((*guard, *self._operations), delta, tuple(self.instructions))
 
     def put(self, path: str, value: bytes) -> None:
@@ -81,10 +96,8 @@ class PlanBuilder:
         """Partitions were added to a topic or changed; only entries that differ are written."""
         if len(before.partitions) != len(after.partitions):
             self.put(records.topic_path(after.name), records.encode_topic(after))
-        old = dict(records.chunks_of(before))
-        for path, value in records.chunks_of(after):
-            if old.get(path) != value:
-                self.put(path, value)
+        for path, value in records.chunks_of(after, before):
+            self.put(path, value)
         self._topics.append(after)
 
     def delete_topic(self, topic: Topic) -> None:
@@ -92,8 +105,19 @@ class PlanBuilder:
         for path, _ in records.chunks_of(topic):
             self.remove(path)
         self.remove(records.config_path((ResourceType.TOPIC, topic.name)))
-        self.put(records.deleted_topic_path(topic.topic_id), records.encode(topic.name))
+        brokers = tuple(sorted({replica for state in topic.partitions for replica in state.replicas}))
+        self.put(records.deleted_topic_path(topic.topic_id), records.encode_deletion(brokers))
+        self._deletions[topic.topic_id] = brokers
         self._deleted.append(topic.name)
+
+    def wait_for_deletion(self, topic_id: UUID, brokers: tuple[int, ...]) -> None:
+        """These are the ones that may still have logs of a deleted topic."""
+        path = records.deleted_topic_path(topic_id)
+        if brokers:
+            self.put(path, records.encode_deletion(brokers))
+        else:
+            self.remove(path)
+        self._deletions[topic_id] = brokers
 
     def set_config(self, resource: Resource, settings: Mapping[str, str]) -> None:
         """The resource's settings are these from now on."""
@@ -102,10 +126,19 @@ class PlanBuilder:
             self.put(path, records.encode(dict(settings)))
         else:
             self.remove(path)
-        self._configs[resource] = settings
+        self.configs[resource] = settings
 
 
-def new_partition(replicas: tuple[int, ...], alive: Iterable[int]) -> PartitionState:
-    """The state of a partition nobody has led yet: led by the first replica that is alive, all of them in sync."""
-    in_sync = tuple(replica for replica in replicas if replica in set(alive))
-    return PartitionState(leader=in_sync[0] if in_sync else -1, leader_epoch=0, replicas=replicas, isr=in_sync)
+def new_partition(replicas: tuple[int, ...], active: Container[int]) -> PartitionState:
+    """The state of a partition nobody has led yet: led by the first replica that may lead, all who may be in sync in sync.
+
+    Raises:
+        KafkaError: INVALID_REPLICA_ASSIGNMENT, none of them may.
+    """
+    in_sync = tuple(replica for replica in replicas if replica in active)
+    if not in_sync:
+        reason = (
+            "All brokers specified in the manual partition assignment for the partition are fenced or in controlled shutdown."
+        )
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    return PartitionState(leader=in_sync[0], leader_epoch=0, replicas=replicas, isr=in_sync)

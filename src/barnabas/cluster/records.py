@@ -1,13 +1,14 @@
 """What each entry of the store means: its path, how it is encoded, how it is read.
 
     /cluster                          the cluster's id
-    /controller                       who is controller (ephemeral)
+    /controller                       who is controller, and in which epoch (ephemeral)
     /controller-epoch                 how often a controller was elected
-    /brokers/<id>                     a live broker's addresses (ephemeral)
+    /brokers/<id>                     a live broker's addresses and state (ephemeral)
+    /broker-epoch                     the epoch of the last registration
     /topics/<name>                    a topic's id and its number of partitions
     /partitions/<name>/<chunk>        states of CHUNK partitions, in order
     /configs/<type>/<name>            settings of a resource
-    /deleted-topics/<id>              the name of a topic that is gone, until no broker has a log of it
+    /deleted-topics/<id>              the brokers that may still have logs of a topic that is gone
     /producer-ids                     the first producer id that no broker has been given
 
 Values are JSON: they are few, written rarely, and people repair them by hand. Names that may hold any character are escaped as
@@ -20,10 +21,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from barnabas.cluster.metadata import BrokerRegistration, PartitionState, Resource, ResourceType, Topic
+from barnabas.cluster.metadata import BrokerRegistration, BrokerState, PartitionState, Resource, ResourceType, Topic
 from barnabas.cluster.store import Entry
 from barnabas.config.listeners import Endpoint
 
@@ -34,10 +35,22 @@ CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller-epoch"
 PRODUCER_IDS = "/producer-ids"
 BROKERS = "/brokers/"
+BROKER_EPOCH = "/broker-epoch"
 TOPICS = "/topics/"
 PARTITIONS = "/partitions/"
 CONFIGS = "/configs/"
 DELETED_TOPICS = "/deleted-topics/"
+
+
+class ControllerOffice(NamedTuple):
+    """Who is controller."""
+
+    broker_id: int
+    epoch: int
+    incarnation: str = ""  # of the broker's process
+
+
+ANY_BROKER = -1  # among those that a deletion waits for
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
@@ -65,6 +78,16 @@ def deleted_topic_path(topic_id: UUID) -> str:
     return f"{DELETED_TOPICS}{topic_id}"
 
 
+def encode_deletion(brokers: Sequence[int]) -> bytes:
+    return encode(brokers)
+
+
+def decode_deletion(entry: Entry) -> tuple[UUID, tuple[int, ...]]:
+    """The topic's id, and the brokers; the topic's name instead of them, which a broker without a cluster may have left, means any."""
+    brokers = decode(entry.value)
+    return UUID(entry.path.removeprefix(DELETED_TOPICS)), (ANY_BROKER,) if isinstance(brokers, str) else tuple(brokers)
+
+
 def escape(name: str) -> str:
     """A name as one segment of a path."""
     return "".join(c if PLAIN.match(c) else "".join(f"%{byte:02X}" for byte in c.encode()) for c in name)
@@ -83,36 +106,61 @@ def decode(value: bytes) -> Any:
 
 
 def encode_broker(broker: BrokerRegistration) -> bytes:
-    endpoints = [list(endpoint) for endpoint in broker.endpoints]
-    return encode({"endpoints": endpoints, "rack": broker.rack, "epoch": broker.epoch})
+    fields = {
+        "endpoints": [list(endpoint) for endpoint in broker.endpoints],
+        "rack": broker.rack,
+        "epoch": broker.epoch,
+        "incarnation": broker.incarnation,
+        "logDirs": broker.log_dirs,
+        "state": broker.state.value,
+    }
+    return encode(fields)
 
 
 def decode_broker(entry: Entry) -> BrokerRegistration:
     fields = decode(entry.value)
-    endpoints = tuple(Endpoint(*endpoint) for endpoint in fields["endpoints"])
-    return BrokerRegistration(int(entry.path.removeprefix(BROKERS)), endpoints, fields["rack"], fields["epoch"])
+    return BrokerRegistration(
+        broker_id=int(entry.path.removeprefix(BROKERS)),
+        endpoints=tuple(Endpoint(*endpoint) for endpoint in fields["endpoints"]),
+        rack=fields["rack"],
+        epoch=fields["epoch"],
+        incarnation=fields.get("incarnation", ""),
+        log_dirs=tuple(fields.get("logDirs", ())),
+        state=BrokerState(fields.get("state", BrokerState.ACTIVE.value)),
+    )
+
+
+def encode_controller(office: ControllerOffice) -> bytes:
+    return encode({"id": office.broker_id, "epoch": office.epoch, "incarnation": office.incarnation})
+
+
+def decode_controller(value: bytes) -> ControllerOffice:
+    fields = decode(value)
+    return ControllerOffice(fields["id"], fields.get("epoch", 0), fields.get("incarnation", ""))
 
 
 def encode_topic(topic: Topic) -> bytes:
     return encode({"id": str(topic.topic_id), "partitions": len(topic.partitions)})
 
 
-def chunks_of(topic: Topic) -> Iterator[tuple[str, bytes]]:
-    """Path and value of each entry that holds partitions of `topic`."""
+def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, bytes]]:
+    """Path and value of each entry that holds partitions of `topic`; only of those that differ from `before`."""
+    old = () if before is None else before.partitions
     for start in range(0, len(topic.partitions), CHUNK):
         states = topic.partitions[start : start + CHUNK]
-        yield chunk_path(topic.name, start // CHUNK), encode([_state_fields(state) for state in states])
+        if states != old[start : start + CHUNK]:
+            yield chunk_path(topic.name, start // CHUNK), encode([_state_fields(state) for state in states])
 
 
 def _state_fields(state: PartitionState) -> list[Any]:
     fields: list[Any] = [state.leader, state.leader_epoch, state.replicas, state.isr, state.partition_epoch]
-    return [*fields, state.adding, state.removing] if state.adding or state.removing else fields
+    seldom = [state.adding, state.removing, state.eligible]
+    return [*fields, *seldom] if any(seldom) else fields
 
 
 def _state(fields: Sequence[Any]) -> PartitionState:
-    leader, leader_epoch, replicas, isr, partition_epoch, *moves = fields
-    adding, removing = moves or ((), ())
-    return PartitionState(leader, leader_epoch, tuple(replicas), tuple(isr), partition_epoch, tuple(adding), tuple(removing))
+    leader, leader_epoch, replicas, isr, partition_epoch, *seldom = fields
+    return PartitionState(leader, leader_epoch, tuple(replicas), tuple(isr), partition_epoch, *map(tuple, seldom))
 
 
 def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topic]:

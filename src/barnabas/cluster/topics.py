@@ -16,7 +16,7 @@ from barnabas import limits
 from barnabas.cluster import records
 from barnabas.cluster.instructions import CreateLog, DeleteLog
 from barnabas.cluster.metadata import MetadataImage, PartitionState, ResourceType, Topic
-from barnabas.cluster.placement import place_replicas
+from barnabas.cluster.placement import check_assignment, place_replicas
 from barnabas.cluster.plan import PlanBuilder, new_partition
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.settings import check_topic, topic_config
@@ -101,6 +101,7 @@ class TopicPlanner:
         self.plan = plan
         self.broker_id = broker_id
         self.new_id = new_id
+        self.active = {broker_id: broker for broker_id, broker in image.brokers.items() if broker.is_active}
 
     def create(self, requests: Sequence[NewTopic]) -> list[TopicOutcome]:
         """One outcome for each name; a name asked for twice is refused once."""
@@ -128,7 +129,7 @@ class TopicPlanner:
         settings = _settings(request.configs)
         check_topic(settings, self.config.topic_defaults)
         replicas = self._assigned(request) if request.assignments else self._placed(request)
-        partitions = tuple(new_partition(brokers, self.image.brokers) for brokers in replicas)
+        partitions = tuple(new_partition(brokers, self.active) for brokers in replicas)
         topic = Topic(request.name, self.new_id(), partitions, request.name in records.INTERNAL_TOPICS)
         self.plan.create_topic(topic)
         if settings:
@@ -156,7 +157,7 @@ class TopicPlanner:
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
         by_default = request.replication_factor == BY_DEFAULT
         return place_replicas(
-            self.image.brokers,
+            self.active,
             partitions=self._partitions_asked(request),
             replication_factor=self.config.default_replication_factor if by_default else request.replication_factor,
             start=len(self.image.topics),
@@ -173,28 +174,12 @@ class TopicPlanner:
             if partition in by_partition:
                 reason = f"Found multiple manual partition assignments for partition {partition}"
                 raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
-            self._check_assignment(brokers)
+            check_assignment(self.image.brokers, brokers)
             by_partition[partition] = tuple(brokers)
         if sorted(by_partition) != list(range(len(by_partition))):
             reason = "partitions should be a consecutive 0-based integer sequence"
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
         return [by_partition[partition] for partition in range(len(by_partition))]
-
-    def _check_assignment(self, brokers: Sequence[int], replication_factor: int | None = None) -> None:
-        kind = "The manual partition assignment includes"
-        if not brokers:
-            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{kind} an empty replica list.")
-        for broker in sorted(brokers):
-            if broker not in self.image.brokers:
-                reason = f"{kind} broker {broker}, but no such broker is registered."
-                raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
-            if brokers.count(broker) > 1:
-                reason = f"{kind} the broker {broker} more than once."
-                raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
-        if replication_factor is not None and len(brokers) != replication_factor:
-            reason = f"{kind} a partition with {len(brokers)} replica(s), but this is not consistent with previous partitions, "
-            reason += f"which have {replication_factor} replica(s)."
-            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
 
     def _create_logs(self, topic: Topic, settings: dict[str, str], first: int) -> None:
         config = topic_config(settings, self.config.topic_defaults)
@@ -249,16 +234,16 @@ class TopicPlanner:
         replication_factor = len(topic.partitions[0].replicas)
         if request.assignments is None:
             start = len(self.image.topics) + len(topic.partitions)
-            brokers = place_replicas(self.image.brokers, partitions=count, replication_factor=replication_factor, start=start)
+            brokers = place_replicas(self.active, partitions=count, replication_factor=replication_factor, start=start)
         else:
             if len(request.assignments) != count:
                 reason = f"Attempted to add {count} additional partition(s), but only {len(request.assignments)} assignment(s) "
                 reason += "were specified."
                 raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
             for assignment in request.assignments:
-                self._check_assignment(assignment, replication_factor)
+                check_assignment(self.image.brokers, assignment, replication_factor)
             brokers = [tuple(assignment) for assignment in request.assignments]
-        return [new_partition(replicas, self.image.brokers) for replicas in brokers]
+        return [new_partition(replicas, self.active) for replicas in brokers]
 
 
 def _settings(configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:

@@ -35,6 +35,8 @@ class BrokerAttributes:
     metadata_max_retention_ms: int
     node_id: int
     process_roles: tuple[str, ...]
+    zookeeper_connection_timeout_ms: int | None
+    zookeeper_session_timeout_ms: int
     advertised_listeners: tuple[str, ...]
     background_threads: int
     connection_failed_authentication_delay_ms: int

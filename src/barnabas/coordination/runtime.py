@@ -99,7 +99,7 @@ class GroupCoordinator:
         self._prepare = prepare
         self._preparing: asyncio.Task[None] | None = None
         self._led: dict[int, _Led] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._closed = False
@@ -391,11 +391,11 @@ class GroupCoordinator:
         log.warning("event=group_write_lost partition=%d error=%s", led.partition, reason)
         self.unload(led.partition)
         task = asyncio.ensure_future(self.load(led.partition))
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._loaded_again)
 
     def _loaded_again(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
             log.error("event=groups_not_loaded error=%s", task.exception())
 

@@ -4,9 +4,16 @@ Rules
   1. The high watermark never moves back while this broker leads, and never passes the log's end.
   2. Readers see nothing at or above the high watermark.
   3. Waiting is woken by events (an append, a moved watermark, a closed partition), never by polling.
+  4. Where the topic has `flush.messages` = n, fewer than n records below the high watermark are not on the disk: an append that would
+     make it n waits for a flush, and so does everything behind it. With n = 1, what is committed or seen survives the loss of power.
+  5. After a flush that failed nothing is committed any more; whoever waits is told so.
 
-The leader is its only replica so far, so everything appended is committed at once; the rules for followers come with replication and
-change only `_maybe_advance`.
+How flushes work: an append past `_flush_at` asks the scheduler for a flush. The scheduler calls `plan_flush`, runs the plan in a thread,
+among those of other partitions, and gives it back to `finish_flush`, which moves the high watermark. Topics without flush settings have
+`_flush_at` out of reach: one comparison is all they pay.
+
+The leader is its only replica so far, so what is appended (and flushed) is committed; the rules for followers come with replication and
+change only `_advance`.
 """
 
 from __future__ import annotations
@@ -14,7 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.storage.flushing import FlushPlan
 from barnabas.storage.log import AppendOrigin, AppendResult, FileRegion, Log
 
 if TYPE_CHECKING:
@@ -27,11 +36,27 @@ if TYPE_CHECKING:
             """`size` more bytes can be read."""
             ...
 
+        def log_start_moved(self) -> None:
+            """Records were removed from the log's start."""
+            ...
+
         def partition_closed(self) -> None: ...
+
+    class FlushScheduler(Protocol):
+        """Runs the flushes that partitions ask for."""
+
+        def flush_soon(self, partition: Partition) -> None:
+            """Plan, run and finish a flush; asked again before that was planned, it is the same one."""
+            ...
+
+        def flush_later(self, partition: Partition, delay_ms: int) -> None:
+            """The same after `delay_ms`."""
+            ...
 
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 IN_SYNC_REPLICAS = 1  # the leader is its only replica
+NEVER = 2**63 - 1
 
 
 class Partition:
@@ -41,11 +66,16 @@ class Partition:
         log: the partition's log; this object is its only writer.
         leader_id: broker id of the leader.
         leader_epoch: the epoch it leads in.
+        flushes: runs what `flush.messages` and `flush.ms` ask for; without one they have no effect.
     """
 
     __slots__ = (
         "_commit_waiters",
         "_fetch_waiters",
+        "_flush_at",
+        "_flushes",
+        "_hidden_bytes",
+        "_is_flush_timed",
         "closed",
         "high_watermark",
         "index",
@@ -56,7 +86,9 @@ class Partition:
         "topic_id",
     )
 
-    def __init__(self, log: Log, *, leader_id: int, leader_epoch: int, high_watermark: int | None = None) -> None:
+    is_offline = False
+
+    def __init__(self, log: Log, *, leader_id: int, leader_epoch: int, flushes: FlushScheduler | None = None) -> None:
         assert log.topic_id is not None, "a hosted log has its topic's id"
         self.log = log
         self.topic_id = log.topic_id
@@ -64,9 +96,15 @@ class Partition:
         self.index = log.partition
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
-        self.high_watermark = log.log_end_offset if high_watermark is None else high_watermark
         self.closed = False
-        self._fetch_waiters: set[FetchWaiter] = set()
+        self._flushes = flushes
+        self._flush_at = NEVER  # an append that ends at or past this offset has to do with a flush
+        self._hidden_bytes = 0  # appended, not below the high watermark yet
+        self._is_flush_timed = False  # `flush_later` was asked, and nothing was flushed since
+        self.high_watermark = log.durable_end if flushes is not None and self._is_held_back else log.log_end_offset
+        if flushes is not None:
+            self._plan_flushing()
+        self._fetch_waiters: dict[FetchWaiter, None] = {}  # in the order in which they came
         self._commit_waiters: list[tuple[int, Callable[[KafkaError | None], None]]] = []
 
     def append_as_leader(
@@ -84,7 +122,10 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         result = self.log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
         if not result.duplicate:
-            self._maybe_advance(len(records))
+            if self.log.log_end_offset < self._flush_at:
+                self._advance(self.log.log_end_offset, len(records))
+            else:
+                self._appended_past_flush_point(len(records))
         return result
 
     def is_committed(self, last_offset: int) -> bool:
@@ -139,23 +180,102 @@ class Partition:
         return self.log.end_offset_for_epoch(leader_epoch)
 
     def add_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        self._fetch_waiters.add(waiter)
+        self._fetch_waiters[waiter] = None
 
     def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        self._fetch_waiters.discard(waiter)
+        self._fetch_waiters.pop(waiter, None)
 
-    def close(self) -> None:
+    def tell_log_start(self) -> None:
+        """Records were removed from the log's start: whoever follows the partition is told."""
+        for waiter in list(self._fetch_waiters):
+            waiter.log_start_moved()
+
+    def close(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
         """This broker no longer has the partition: whoever waits is told."""
         self.closed = True
         waiters, self._commit_waiters = self._commit_waiters, []
         for _, done in waiters:
-            done(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            done(KafkaError(reason))
         for waiter in list(self._fetch_waiters):
             waiter.partition_closed()
         self._fetch_waiters.clear()
 
-    def _maybe_advance(self, added_bytes: int) -> None:
-        offset = self.log.log_end_offset
+    # Flushing
+
+    def update_config(self, config: TopicConfig) -> None:
+        """The topic's settings changed, those about flushing too: what they no longer hold back is committed."""
+        self.log.update_config(config)
+        if self._flushes is not None:
+            self._plan_flushing()
+            self._flush_or_advance()
+
+    @property
+    def _is_held_back(self) -> bool:
+        """Whether the end of the log must reach the disk before it is committed."""
+        return self.log.log_end_offset - self.log.durable_end >= self.log.config.flush_messages
+
+    @property
+    def needs_flush(self) -> bool:
+        return self.high_watermark < self.log.log_end_offset
+
+    def _plan_flushing(self) -> None:
+        config, durable_end = self.log.config, self.log.durable_end
+        if config.flush_ms < NEVER and not self._is_flush_timed:
+            self._flush_at = durable_end + 1  # the first record that is not on the disk starts the clock
+        else:
+            self._flush_at = min(durable_end + config.flush_messages, NEVER)
+
+    def _appended_past_flush_point(self, size: int) -> None:
+        self._hidden_bytes += size
+        self._flush_or_advance()
+
+    def _flush_or_advance(self) -> None:
+        """Ask for the flushes that the settings want now, and commit what need not wait for them."""
+        assert self._flushes is not None, "only a partition with a scheduler has a point at which to flush"
+        config = self.log.config
+        if config.flush_ms < NEVER and not self._is_flush_timed and self.log.durable_end < self.log.log_end_offset:
+            self._is_flush_timed = True
+            self._flushes.flush_later(self, config.flush_ms)
+            self._plan_flushing()
+        if self._is_held_back:
+            self._flushes.flush_soon(self)
+        else:
+            self._show(self.log.log_end_offset, self._hidden_bytes)
+
+    def plan_flush(self) -> FlushPlan | None:
+        """The next flush, of all there is now; None where all is on the disk.
+
+        Raises:
+            LogDirFailed: the disk failed before.
+        """
+        plan = self.log.plan_flush(everything=False)
+        if plan is not None:
+            plan.size = self._hidden_bytes
+        return plan
+
+    def finish_flush(self, plan: FlushPlan) -> None:
+        """Commit what `plan` has brought to the disk.
+
+        Raises:
+            LogDirFailed: it has not; nothing is committed.
+        """
+        self.log.finish_flush(plan)
+        if self.closed:
+            return
+        self._is_flush_timed = False
+        self._plan_flushing()
+        if self.log.durable_end > self.high_watermark:
+            self._show(self.log.durable_end, plan.size)
+        if self.log.durable_end < self.log.log_end_offset:
+            self._flush_or_advance()
+
+    def _show(self, offset: int, size: int) -> None:
+        """Commit what was held back up to `offset`: `size` bytes."""
+        self._hidden_bytes -= size
+        self._advance(offset, size)
+
+    def _advance(self, offset: int, added_bytes: int) -> None:
+        """Everything below `offset` is committed."""
         if offset <= self.high_watermark:
             return
         self.high_watermark = offset

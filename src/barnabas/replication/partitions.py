@@ -1,4 +1,7 @@
-"""The partitions that this broker has, by topic name and by topic id."""
+"""The partitions that this broker has, by topic name and by topic id.
+
+One whose disk failed stays in the look-ups as an `OfflinePartition`, which refuses everything; going over the partitions passes over it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.replication.offline import OfflinePartition
 from barnabas.replication.partition import Partition
 
 
@@ -16,6 +20,7 @@ class Partitions:
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_name_bytes: dict[bytes, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
+        self.offline_count = 0
 
     def add(self, partition: Partition) -> None:
         found = self._by_name.get(partition.topic)
@@ -23,7 +28,27 @@ class Partitions:
             found = self._by_name[partition.topic] = {}
             self._by_name_bytes[partition.topic.encode()] = found
             self._by_id[partition.topic_id.bytes] = found
+        replaced = found.get(partition.index)
+        self.offline_count += partition.is_offline - (replaced is not None and replaced.is_offline)
         found[partition.index] = partition
+
+    def take_offline(self, partition: Partition) -> None:
+        """The partition's disk failed: whoever waits is told, and what comes later is refused."""
+        stand_in = OfflinePartition(
+            partition.topic,
+            partition.topic_id,
+            partition.index,
+            leader_id=partition.leader_id,
+            leader_epoch=partition.leader_epoch,
+        )
+        self.add(stand_in)
+        partition.close(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def is_offline(self, topic: str, index: int) -> bool:
+        if not self.offline_count:
+            return False
+        found = self.get(topic, index)
+        return found is not None and found.is_offline
 
     def remove(self, topic: str, index: int) -> Partition | None:
         """Forget a partition; it is closed and returned."""
@@ -31,6 +56,7 @@ class Partitions:
         partition = found.pop(index, None)
         if partition is None:
             return None
+        self.offline_count -= partition.is_offline
         if not found:
             del self._by_name[topic]
             del self._by_name_bytes[topic.encode()]
@@ -51,10 +77,12 @@ class Partitions:
         return self._by_name.get(topic, {}).get(index)
 
     def require(self, topic: str, index: int) -> Partition:
-        """Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION where it is not here."""
+        """Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION where it is not here, KAFKA_STORAGE_ERROR where its disk failed."""
         partition = self._by_name.get(topic, {}).get(index)
         if partition is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if partition.is_offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         return partition
 
     def by_id(self, topic_id: UUID, index: int) -> Partition | None:
@@ -62,7 +90,9 @@ class Partitions:
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_name.values():
-            yield from partitions.values()
+            for partition in partitions.values():
+                if not partition.is_offline:
+                    yield partition
 
     def __len__(self) -> int:
-        return sum(map(len, self._by_name.values()))
+        return sum(map(len, self._by_name.values())) - self.offline_count

@@ -8,35 +8,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import socket
 from base64 import urlsafe_b64encode
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID
 
 from barnabas import limits
-from barnabas.clock import Clock, SystemClock
 from barnabas.cluster.administration import Administration
-from barnabas.cluster.embedded_store import EmbeddedStore
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 from barnabas.coordination.runtime import GroupCoordinator
+from barnabas.errors import LogDirFailed
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection, Receiver
 from barnabas.server.coordinator_log import PartitionedLog
+from barnabas.server.faults import StorageFaults
 from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.flushing import FLUSH_THREADS, Flushing
+from barnabas.server.grouped import GroupedJob
 from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.requests import RequestContext
+from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
 from barnabas.storage.directory import read_cluster_id
-from barnabas.storage.files import OsFiles
+from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.manager import LogManager
 
 log = logging.getLogger(__name__)
@@ -44,9 +45,9 @@ OFFSETS_TOPIC = "__consumer_offsets"
 IO_THREADS = 4  # cold reads, deletes, checkpoints; each waits for the disk, not for a core
 
 
-def new_cluster_id() -> str:
+def encode_cluster_id(random_id: UUID) -> str:
     """22 characters that stand for 128 random bits, as Kafka writes them."""
-    return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    return urlsafe_b64encode(random_id.bytes).decode().rstrip("=")
 
 
 class Broker:
@@ -55,25 +56,29 @@ class Broker:
     Args:
         config: as the user gave it.
         loop: the loop everything runs on.
-        clock: where time comes from.
+        surroundings: the machine it runs on.
     """
 
-    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, clock: Clock | None = None) -> None:
+    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, surroundings: Surroundings | None = None) -> None:
         self.config = config
         self.loop = loop
-        self.clock = clock or SystemClock()
+        self.surroundings = surroundings or Surroundings()
+        self.clock = self.surroundings.clock
+        self.files = self.surroundings.files
+        self.new_id = self.surroundings.new_id
         self.metrics = Metrics()
         self.partitions = Partitions()
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}
         self.internal_topics = frozenset({OFFSETS_TOPIC})
         self.served_apis = dispatch.SERVED
-        self.io_threads = ThreadPoolExecutor(IO_THREADS, thread_name_prefix="barnabas-io")
+        self.io_threads = self.surroundings.make_executor(IO_THREADS, "barnabas-io")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
             limits.FETCH_SESSION_EVICTION_MS,
-            lambda: random.randrange(1, 2**31),
+            self.surroundings.new_session_id,
         )
+        self.garbage: dict[Garbage, None] = {}  # segments that wait for `file.delete.delay.ms`
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
         self.ready = False
@@ -88,6 +93,11 @@ class Broker:
             send_buffer_bytes=config.socket_send_buffer_bytes,
         )
         self._timers = Timers(loop)
+        self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
+        self.faults = StorageFaults(self, OFFSETS_TOPIC, self._stop_for)
+        self.flushing = Flushing(
+            loop, self.metrics, self.faults.report, self.surroundings.make_executor(FLUSH_THREADS, "barnabas-flush")
+        )
         self._hosting = Hosting(self)
         self.cleaner = LogCleaner(self)
 
@@ -107,8 +117,8 @@ class Broker:
         started_ms = self.clock.monotonic_ms()
         config = self.config
         directories = [Path(d) for d in config.log_dirs]
-        files = OsFiles()
-        cluster_id = read_cluster_id(directories[0], files) or new_cluster_id()
+        files, new_id = self.files, self.new_id
+        cluster_id = read_cluster_id(directories[0], files) or encode_cluster_id(new_id())
         # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
         self.logs = LogManager(
             directories,
@@ -117,9 +127,12 @@ class Broker:
             broker_id=config.broker_id,
             cluster_id=cluster_id,
             producer_id_expiration_ms=config.producer_id_expiration_ms,
+            new_id=new_id,
         )
-        self.store = EmbeddedStore(directories[0])
-        self.controller = Administration(self.store, config, new_id=uuid4, cluster_id=cluster_id)
+        self.log_starts = GroupedJob(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
+        self.store = self.surroundings.open_store(directories[0])
+        thread = self.surroundings.make_executor(1, "barnabas-metadata")
+        self.controller = Administration(self.store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
         self.logs.open_all(self.controller.topic_config)
         clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
@@ -133,6 +146,7 @@ class Broker:
         offsets_log = PartitionedLog(self, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
         self.groups = GroupCoordinator(offsets_log, self.config, self.clock, self._prepare_groups)
         await self._load_groups()
+        await self.flushing.wait_idle()  # what a crash left in memory is on the disk before it is shown
         maintenance.schedule(self, self._timers)
         self.cleaner.start()
         await self._listeners.serve()
@@ -167,10 +181,16 @@ class Broker:
             await self.controller.close()
         for partition in self.partitions:
             partition.close()
+        await self.flushing.close()
+        if hasattr(self, "log_starts"):
+            await self.log_starts.close()
         if hasattr(self, "logs"):
             # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
             end = self.logs.close if self._registered else self.logs.abandon
             await self.loop.run_in_executor(self.io_threads, end)
+            garbage = list(self.garbage)
+            self.garbage.clear()
+            await self.loop.run_in_executor(self.io_threads, remove_all, garbage)
         await self.loop.run_in_executor(None, self.io_threads.shutdown)
 
     # --- Dispatcher
@@ -179,14 +199,14 @@ class Broker:
         self._dispatcher.dispatch(connection, frame)
 
     def connection_opened(self, connection: Connection) -> str | None:
-        self.connections.add(connection)
+        self.connections[connection] = None
         self.metrics.connections_opened += 1
         refused = self._limits.open(connection.peer_host, len(self.connections))
         self.metrics.connections_refused += refused is not None
         return refused
 
     def connection_closed(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         self._limits.close(connection.peer_host)
 
     # --- what handlers ask
@@ -208,8 +228,22 @@ class Broker:
         await self._load_groups()
 
     async def _load_groups(self) -> None:
-        for index in sorted(self.partitions.topic(OFFSETS_TOPIC)):
-            await self.groups.load(index)
+        for index, partition in sorted(self.partitions.topic(OFFSETS_TOPIC).items()):
+            if partition.is_offline:
+                continue
+            try:
+                await self.groups.load(index)
+            except OSError as error:
+                self.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
+
+    def unload_groups(self, index: int) -> None:
+        """The groups of a partition cannot be kept any more: whoever asks is sent away."""
+        if hasattr(self, "groups"):
+            self.groups.unload(index)
+
+    def _stop_for(self, error: LogDirFailed) -> None:
+        if not self.failure.done():
+            self.failure.set_result(error)
 
     # --- operators' pages
 

@@ -24,7 +24,8 @@ from typing import Protocol, cast
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
 from barnabas.server.apis.repeated_produce import RepeatedProduce
-from barnabas.server.outbox import Outbox, Part, hold
+from barnabas.server.outbox import Outbox, Part
+from barnabas.storage.files import Files
 
 log = logging.getLogger(__name__)
 _SIZE = Struct(">i")
@@ -52,28 +53,28 @@ class Receiver:
         self.max_queued_bytes = max_queued_bytes if max_queued_bytes > 0 else None
         self.queued_bytes = 0
         self._holders: dict[Connection, None] = {}  # who holds an unfinished frame, the longest waiting first
-        self._paused: set[Connection] = set()
+        self._paused: dict[Connection, None] = {}
 
     def take(self, connection: Connection, size: int) -> None:
         """`connection` holds `size` more bytes."""
         self.queued_bytes += size
         self._holders.setdefault(connection)
         if self._is_full() and connection is not next(iter(self._holders)):
-            self._paused.add(connection)
+            self._paused[connection] = None
             connection.pause("queue")
 
     def give_back(self, connection: Connection, size: int) -> None:
         """Its frame, of which it held `size` bytes, is worked on or lost."""
         self.queued_bytes -= size
         self._holders.pop(connection, None)
-        self._paused.discard(connection)
+        self._paused.pop(connection, None)
         if self._paused:
             self._resume()
 
     def _resume(self) -> None:
         going_on = [next(iter(self._holders))] if self._is_full() else list(self._paused)
         for connection in going_on:
-            self._paused.discard(connection)
+            self._paused.pop(connection, None)
             connection.resume("queue")
 
     def _is_full(self) -> bool:
@@ -82,6 +83,8 @@ class Receiver:
 
 class Dispatcher(Protocol):
     """What a connection needs from the broker."""
+
+    files: Files
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Work on one request; raises ProtocolError to have the connection closed."""
@@ -117,6 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         self._paused_for: set[str] = set()
         self._backlog: bytes = b""  # frames received while reading was paused
         self._working = False
+        self._flushing = False
         self.repeated = RepeatedProduce()
         self.closed = False
 
@@ -133,7 +137,8 @@ class Connection(asyncio.BufferedProtocol):
             self.peer_host, self.peer_port = peer[0], peer[1]
         self.local_port = (transport.get_extra_info("sockname") or ("", 0))[1]
         descriptor = transport.get_extra_info("socket").fileno()
-        self._outbox = Outbox(self._loop, descriptor, self._on_room, self._on_send_error)
+        make_outbox = transport.get_extra_info("outbox", Outbox)  # a simulated transport brings its own
+        self._outbox = make_outbox(self._loop, descriptor, self._dispatcher.files, self._on_room, self._on_send_error)
         refused = self._dispatcher.connection_opened(self)
         if refused is not None:
             log.warning("connection refused peer=%s reason=%r", self.peer, refused)
@@ -175,31 +180,44 @@ class Connection(asyncio.BufferedProtocol):
 
     def send(self, parts: list[Part]) -> None:
         """Answer the request at hand, of which nothing waits any more."""
-        if self._answers:
-            self.expect_answer().parts = hold(parts)
-            return
         outbox = self._outbox
         if outbox is None:
+            return
+        if self._answers:
+            self.expect_answer().parts = outbox.hold(parts)
             return
         for part in parts:
             outbox.push(part)
         if outbox.waiting_bytes > limits.MAX_UNSENT_BYTES:
             self._check_unsent(outbox)
 
-    def complete(self, answer: Answer, parts: list[Part]) -> None:
-        """The answer of a request that had to wait is there."""
+    def complete(self, answer: Answer, parts: list[Part], *, among_many: bool = False) -> None:
+        """The answer of a request that had to wait is there.
+
+        Args:
+            among_many: others come in the same turn of the loop, so it is sent with them at the end of it; not for file regions.
+        """
         outbox = self._outbox
         if outbox is None:
             return
-        answer.parts = parts if self._answers and self._answers[0] is answer else hold(parts)
+        answer.parts = parts if self._answers and self._answers[0] is answer else outbox.hold(parts)
         while self._answers and self._answers[0].parts is not None:
             for part in self._answers.popleft().parts or ():
                 outbox.push(part)
-        if not self._working:
+        if among_many and not self._paused_for:
+            if not self._flushing:
+                self._flushing = True
+                self._loop.call_soon(self._flush_all)
+        elif not self._working:
             outbox.flush()
         self._check_unsent(outbox)
         if "in-flight" in self._paused_for and len(self._answers) < limits.MAX_REQUESTS_IN_FLIGHT // 2:
             self.resume("in-flight")
+
+    def _flush_all(self) -> None:
+        self._flushing = False
+        if self._outbox is not None:
+            self._outbox.flush()
 
     def close(self) -> None:
         """Drop the connection with what waits in it."""

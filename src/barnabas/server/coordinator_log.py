@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
 from barnabas.storage.log import AppendOrigin
 
@@ -43,6 +42,10 @@ class PartitionedLog:
         except KafkaError as error:
             future.set_exception(error)
             return future
+        except StorageError as error:
+            self._broker.faults.report(error)
+            future.set_exception(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+            return future
         if found.is_committed(result.last_offset):
             future.set_result(None)
         else:
@@ -54,12 +57,14 @@ class PartitionedLog:
         found = self._broker.partitions.get(self._topic, partition)
         if found is None:
             return
+        if found.is_offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         offset = found.log.log_start_offset
         while offset < found.high_watermark:
             region = found.read(offset, READ_BYTES, minimum_one=True)
             if region is None:
                 return
-            data = os.pread(region.fileno, region.size, region.position)
+            data = self._broker.files.pread(region.fileno, region.size, region.position)
             for position, header in split_batches(data, allow_partial=True):
                 for record in iterate_records(data, position):
                     if record.offset >= offset:

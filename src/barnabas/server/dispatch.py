@@ -56,7 +56,7 @@ class RequestDispatcher:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._classes: dict[int, type[Message]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         """Work on one request.
@@ -101,8 +101,8 @@ class RequestDispatcher:
             return
         place = connection.expect_answer()
         task = self._broker.loop.create_task(self._finish_later(connection, place, header, result, started))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         give_up = _Cancel(task)
         connection.on_close.append(give_up)
         task.add_done_callback(lambda _: _forget(connection, give_up))

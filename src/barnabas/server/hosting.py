@@ -6,6 +6,7 @@ log goes.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from itertools import groupby
@@ -13,14 +14,20 @@ from typing import TYPE_CHECKING, cast
 
 from barnabas.cluster.instructions import CreateLog, DeleteLog, Instruction, UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.errors import StorageError
+from barnabas.replication.offline import OfflinePartition
 from barnabas.replication.partition import Partition
+from barnabas.server.faults import report_later
+from barnabas.storage.garbage import remove_all
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
+    from barnabas.config.topic import TopicConfig
     from barnabas.server.broker import Broker
-    from barnabas.storage.garbage import Garbage
     from barnabas.storage.log import Log
 
 log = logging.getLogger(__name__)
+RETRY_MS = 1_000  # between attempts to make a log for which there was no room
 
 
 class Hosting:
@@ -28,6 +35,7 @@ class Hosting:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._unmade: list[CreateLog] = []  # no room for their logs
 
     def host_all(self) -> None:
         """At start: make partitions of the logs that the metadata knows; make logs that a crash left unmade."""
@@ -38,13 +46,23 @@ class Hosting:
                 if broker.config.broker_id not in state.replicas:
                     continue
                 found = broker.logs.get(topic.name, index)
+                if found is not None and found.topic_id is None:
+                    found.adopt_topic_id(topic.topic_id)
                 if found is not None and found.topic_id != topic.topic_id:
                     log.warning("removing the log of a deleted topic topic=%s partition=%d", topic.name, index)
                     broker.logs.delete(topic.name, index).remove()
                     found = None
+                if found is None and broker.logs.failed_directories:
+                    # It may lie in a directory that cannot be read now: a second log of it elsewhere would hide the first.
+                    log.error("partition offline, its log is in no directory that works topic=%s partition=%d", topic.name, index)
+                    self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
+                    continue
                 if found is None:
-                    found = broker.logs.create(topic.name, index, topic.topic_id, config)
-                self._host(found, state.leader_epoch)
+                    found = self._make(topic.name, index, topic.topic_id, config)
+                if found is None:
+                    self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
+                else:
+                    self._host(found, state.leader_epoch)
         deleted = broker.controller.deleted_topics
         for stray in [each for each in broker.logs.logs() if broker.partitions.get(each.topic, each.partition) is None]:
             if stray.topic_id in deleted:
@@ -72,7 +90,7 @@ class Hosting:
         match instruction:
             case UpdateTopicConfig(topic, config):
                 for found in self._broker.partitions.topic(topic).values():
-                    found.log.update_config(config)
+                    found.update_config(config)
                 self._broker.cleaner.update_config()
             case UpdateBrokerConfig(config):
                 self._broker.update_config(config)
@@ -80,35 +98,74 @@ class Hosting:
     async def _delete(self, instructions: list[DeleteLog]) -> None:
         """The folders are renamed before the deletion is answered; their files go when the disk has time."""
         broker = self._broker
-        gone = [i for i in instructions if broker.partitions.remove(i.topic, i.partition) is not None]
-        retired = [broker.logs.retire(i.topic, i.partition) for i in gone]
-        garbage = await broker.loop.run_in_executor(broker.io_threads, broker.logs.rename, retired)
-        await broker.cleaner.forget((i.topic, i.partition) for i in gone)
-        broker.loop.run_in_executor(broker.io_threads, _remove_all, garbage)
+        removed = [broker.partitions.remove(i.topic, i.partition) for i in instructions]
+        self._broker.cleaner.forget((i.topic, i.partition) for i in instructions)
+        gone = [partition for partition in removed if partition is not None and not partition.is_offline]
+        retired = [broker.logs.retire(partition.topic, partition.index) for partition in gone]
+        try:
+            garbage = await broker.loop.run_in_executor(broker.io_threads, broker.logs.rename, retired)
+        except StorageError as error:  # the topic is gone from the metadata; its folders are removed at the next start
+            broker.faults.report(error)
+            return
+        report_later(broker, broker.loop.run_in_executor(broker.io_threads, remove_all, garbage))
 
     async def _create(self, instructions: list[CreateLog]) -> None:
         broker = self._broker
-        try:
-            logs = await broker.loop.run_in_executor(broker.io_threads, self._make_logs, instructions)
-        except (StorageError, OSError) as error:
-            log.error("log not made topic=%s error=%s", instructions[0].topic, error)
-            return
-        for made, instruction in zip(logs, instructions, strict=True):
-            self._host(made, instruction.leader_epoch)
+        outcomes = await broker.loop.run_in_executor(broker.io_threads, self._make_logs, instructions)
+        for made, wanted in zip(outcomes, instructions, strict=True):
+            if isinstance(made, StorageError):
+                broker.faults.report(made)
+                self._host_offline(wanted.topic, wanted.topic_id, wanted.partition, wanted.leader_epoch)
+                self._retry(wanted)
+            else:
+                self._host(made, wanted.leader_epoch)
 
-    def _make_logs(self, instructions: list[CreateLog]) -> list[Log]:
-        made = []
+    def _make_logs(self, instructions: list[CreateLog]) -> list[Log | StorageError]:
+        """The logs, or what the disk said instead; blocks."""
+        made: list[Log | StorageError] = []
         for instruction in instructions:
-            created = self._broker.logs.create(instruction.topic, instruction.partition, instruction.topic_id, instruction.config)
-            if instruction.is_leader:
-                created.begin_epoch(instruction.leader_epoch)
-            made.append(created)
+            try:
+                created = self._broker.logs.create(
+                    instruction.topic, instruction.partition, instruction.topic_id, instruction.config
+                )
+                if instruction.is_leader:
+                    created.begin_epoch(instruction.leader_epoch)
+                made.append(created)
+            except StorageError as error:
+                made.append(error)
         return made
 
+    def _retry(self, wanted: CreateLog) -> None:
+        """Make a log for which there was no room, once there is."""
+        self._unmade.append(wanted)
+        if len(self._unmade) == 1:
+            self._broker.loop.call_later(RETRY_MS / 1000, self._retry_all)
+
+    def _retry_all(self) -> None:
+        unmade, self._unmade = self._unmade, []
+        wanted = []
+        for each in unmade:
+            found = self._broker.partitions.get(each.topic, each.partition)
+            if found is not None and found.is_offline and found.topic_id == each.topic_id:
+                wanted.append(each)
+        if wanted and self._broker.ready:
+            report_later(self._broker, asyncio.ensure_future(self._create(wanted)))
+
     def _host(self, found: Log, leader_epoch: int) -> None:
-        self._broker.partitions.add(Partition(found, leader_id=self._broker.config.broker_id, leader_epoch=leader_epoch))
+        broker = self._broker
+        hosted = Partition(found, leader_id=broker.config.broker_id, leader_epoch=leader_epoch, flushes=broker.flushing)
+        broker.partitions.add(hosted)
+        if hosted.needs_flush:
+            broker.flushing.flush_soon(hosted)
 
+    def _host_offline(self, topic: str, topic_id: UUID, index: int, leader_epoch: int) -> None:
+        leader = self._broker.config.broker_id
+        self._broker.partitions.add(OfflinePartition(topic, topic_id, index, leader_id=leader, leader_epoch=leader_epoch))
 
-def _remove_all(garbage: Sequence[Garbage]) -> None:
-    for each in garbage:
-        each.remove()
+    def _make(self, topic: str, index: int, topic_id: UUID, config: TopicConfig) -> Log | None:
+        """A log that the metadata knows and no directory holds; None where there is no room for it."""
+        try:
+            return self._broker.logs.create(topic, index, topic_id, config)
+        except StorageError as error:
+            self._broker.faults.report(error)
+            return None

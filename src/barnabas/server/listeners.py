@@ -11,6 +11,7 @@ import ipaddress
 import logging
 import socket
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.config.listeners import Endpoint
@@ -130,7 +131,7 @@ def _is_wildcard(host: str) -> bool:
         return False
 
 
-def close_idle(connections: set[Connection], now_s: float, max_idle_ms: int) -> None:
+def close_idle(connections: Iterable[Connection], now_s: float, max_idle_ms: int) -> None:
     """Close the connections that were silent too long."""
     if max_idle_ms < 0:
         return

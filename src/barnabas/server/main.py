@@ -86,6 +86,7 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     broker = Broker(config, loop)
+    broker.failure.add_done_callback(lambda _: stopping.set())
     try:
         await broker.start(metrics_address)
         # What start-up made stays for ever; the collector need not walk it again on every full pass.
@@ -94,6 +95,8 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
         print(_ready_line(broker), flush=True)
         await stopping.wait()
         log.info("stopping broker=%d", config.broker_id)
+        if broker.failure.done():
+            raise broker.failure.result()
     finally:
         await broker.stop()
     return EXIT_OK

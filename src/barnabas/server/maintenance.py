@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from barnabas.errors import StorageError
+from barnabas.server.faults import report_later
 from barnabas.server.listeners import close_idle
 from barnabas.server.timers import Timers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
     from barnabas.storage.garbage import Garbage
 
@@ -29,7 +32,7 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(config.log_flush_offset_checkpoint_interval_ms, lambda: _flush(broker), "recovery-points")
     timers.every(
         config.log_flush_start_offset_checkpoint_interval_ms,
-        lambda: _in_thread(broker, broker.logs.checkpoint_log_start_offsets),
+        lambda: _checkpoint_starts(broker),
         "starts",
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
@@ -38,42 +41,92 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
 
 
-async def _in_thread(broker: Broker, job: Callable[[], None]) -> None:
-    await broker.loop.run_in_executor(broker.io_threads, job)
+async def _checkpoint(broker: Broker, write: Callable[[], None]) -> None:
+    await broker.faults.guard(write)
+
+
+async def _checkpoint_starts(broker: Broker) -> None:
+    try:
+        await broker.log_starts.done()
+    except StorageError as error:
+        broker.faults.report(error)
 
 
 async def _flush(broker: Broker) -> None:
     """Bring sealed segments to the disk, so that a crash leaves only the active ones to be read again, and write down how far."""
-    sealed = [(p.log, p.log.active_base_offset) for p in broker.partitions if p.log.active_base_offset > p.log.recovery_point]
-    for log, end in sealed:
-        await broker.loop.run_in_executor(broker.io_threads, log.flush, end)
-    await _in_thread(broker, broker.logs.checkpoint_recovery_points)
+    for partition in list(broker.partitions):
+        log = partition.log
+        if log.active_base_offset <= log.recovery_point or partition.closed:
+            continue
+        try:
+            plan = log.plan_flush(log.active_base_offset)
+            if plan is not None:
+                await broker.loop.run_in_executor(broker.io_threads, plan.run)
+                log.finish_flush(plan)
+        except StorageError as error:
+            broker.faults.report(error)
+    await _checkpoint(broker, broker.logs.checkpoint_recovery_points)
 
 
 async def _apply_retention(broker: Broker) -> None:
     """Let go of the segments that `retention.ms` and `retention.bytes` no longer keep, a few logs in each turn of the loop."""
+    shortened = []
     for count, partition in enumerate(list(broker.partitions)):
-        now_ms = broker.clock.now_ms()
-        partition.log.maybe_roll(now_ms)
-        partition.log.delete_retained(now_ms)
+        if _retain(broker, partition):
+            shortened.append(partition)
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
+    if not shortened or not await broker.faults.guard(
+        lambda: broker.logs.prepare_removal([partition.log for partition in shortened])
+    ):
+        return
+    for partition in shortened:
+        if not partition.closed:
+            _detach(broker, partition)
+
+
+def _retain(broker: Broker, partition: Partition) -> bool:
+    """Move one partition's start; whether segments lie below it. Where the disk refuses a roll, old segments go all the same."""
+    now_ms, start = broker.clock.now_ms(), partition.log.log_start_offset
+    count = 0
+    try:
+        try:
+            partition.log.maybe_roll(now_ms)
+        finally:
+            count = partition.log.apply_retention(now_ms)
+    except StorageError as error:
+        broker.faults.report(error)
+    except OSError as error:
+        broker.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
+    if partition.log.log_start_offset > start:
+        partition.tell_log_start()
+    return count > 0
+
+
+def _detach(broker: Broker, partition: Partition) -> None:
+    try:
+        partition.log.detach_below_start()
+    except StorageError as error:
+        broker.faults.report(error)
 
 
 def _remove_garbage(broker: Broker) -> None:
     """Segments that are no longer part of a log go after `file.delete.delay.ms`; a broker that stops removes them at once."""
     for partition in broker.partitions:
         for garbage in partition.log.take_garbage():
+            broker.garbage[garbage] = None
             broker.loop.call_later(partition.log.config.file_delete_delay_ms / 1000, _remove, broker, garbage)
 
 
 def _remove(broker: Broker, garbage: Garbage) -> None:
-    broker.loop.run_in_executor(broker.io_threads, garbage.remove)
+    if garbage in broker.garbage:  # else the broker has stopped meanwhile, and removed it
+        del broker.garbage[garbage]
+        report_later(broker, broker.loop.run_in_executor(broker.io_threads, garbage.remove))
 
 
 async def _checkpoint_high_watermarks(broker: Broker) -> None:
     offsets = {(p.topic, p.index): p.high_watermark for p in broker.partitions}
-    await broker.loop.run_in_executor(broker.io_threads, broker.logs.write_high_watermarks, offsets)
+    await _checkpoint(broker, lambda: broker.logs.write_high_watermarks(offsets))
 
 
 def _expire_producers(broker: Broker) -> None:

@@ -29,6 +29,11 @@ class Histogram:
         self.buckets = [0] * LATENCY_BUCKETS
         self.sum_ns = 0
 
+    def observe(self, nanoseconds: int) -> None:
+        self.sum_ns += nanoseconds
+        power = (nanoseconds // 1000).bit_length()
+        self.buckets[power if power < LATENCY_BUCKETS else LATENCY_BUCKETS - 1] += 1
+
     @property
     def count(self) -> int:
         return sum(self.buckets)
@@ -53,14 +58,20 @@ class Metrics:
         self.loop_lag_ms = 0.0
         self.loop_lag_max_ms = 0.0
         self.requests: dict[int, Histogram] = {}
+        self.flush_rounds = Histogram()
+        self.flushed_partitions = 0
+        self.storage_refusals = 0
+        self.read_errors = 0
 
     def observe_request(self, api_key: int, nanoseconds: int) -> None:
         found = self.requests.get(api_key)
         if found is None:
             found = self.requests[api_key] = Histogram()
-        found.sum_ns += nanoseconds
-        power = (nanoseconds // 1000).bit_length()
-        found.buckets[power if power < LATENCY_BUCKETS else LATENCY_BUCKETS - 1] += 1
+        found.observe(nanoseconds)
+
+    def observe_flush(self, partitions: int, seconds: float) -> None:
+        self.flushed_partitions += partitions
+        self.flush_rounds.observe(int(seconds * 1e9))
 
     def observe_loop_lag(self, lag_ms: float) -> None:
         self.loop_lag_ms = lag_ms
@@ -79,6 +90,12 @@ NAMES = {
     "barnabas_partitions": "Partitions this broker leads.",
     "barnabas_fetch_sessions": "Incremental fetch sessions.",
     "barnabas_queued_request_bytes": "Memory of request frames that are not complete.",
+    "barnabas_flush_round_seconds": "Time of a round of group commit, in which all partitions that wait for the disk are flushed.",
+    "barnabas_flushed_partitions_total": "Partitions flushed in rounds of group commit.",
+    "barnabas_log_directories_offline": "Log directories that failed and are out of use until the next start.",
+    "barnabas_partitions_offline": "Partitions that are refused because their log directory failed.",
+    "barnabas_storage_refusals_total": "Writes refused because space, descriptors or memory had run out.",
+    "barnabas_read_errors_total": "Reads of logs that the disk refused.",
     "barnabas_log_size_bytes": "Bytes of a partition's log.",
     "barnabas_log_start_offset": "First offset of a partition.",
     "barnabas_log_end_offset": "Offset after the last record of a partition.",
@@ -112,6 +129,9 @@ class BrokerCollector:
             ("barnabas_bytes_out_total", metrics.bytes_out),
             ("barnabas_connections_opened_total", metrics.connections_opened),
             ("barnabas_connections_refused_total", metrics.connections_refused),
+            ("barnabas_flushed_partitions_total", metrics.flushed_partitions),
+            ("barnabas_storage_refusals_total", metrics.storage_refusals),
+            ("barnabas_read_errors_total", metrics.read_errors),
         ):
             yield CounterMetricFamily(name, NAMES[name], value=count)
         for name, value in (
@@ -122,6 +142,8 @@ class BrokerCollector:
             ("barnabas_fetch_sessions", float(len(broker.fetch_sessions))),
             ("barnabas_queued_request_bytes", float(broker.receiver.queued_bytes)),
             ("barnabas_groups", float(broker.groups.group_count)),
+            ("barnabas_log_directories_offline", float(len(broker.logs.failed_directories))),
+            ("barnabas_partitions_offline", float(broker.partitions.offline_count)),
         ):
             yield GaugeMetricFamily(name, NAMES[name], value=value)
         yield from self._cleaner(CounterMetricFamily, GaugeMetricFamily)
@@ -129,6 +151,9 @@ class BrokerCollector:
         for api_key, histogram in sorted(metrics.requests.items()):
             latency.add_metric([APIS[api_key][1]], histogram.cumulative(), histogram.sum_ns / 1e9)
         yield latency
+        rounds = HistogramMetricFamily("barnabas_flush_round_seconds", NAMES["barnabas_flush_round_seconds"])
+        rounds.add_metric([], metrics.flush_rounds.cumulative(), metrics.flush_rounds.sum_ns / 1e9)
+        yield rounds
         yield from self._partitions(GaugeMetricFamily)
         yield self._group_lag(GaugeMetricFamily)
 

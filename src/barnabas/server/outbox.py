@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from barnabas import limits
+from barnabas.storage.files import Files
 from barnabas.storage.log import FileRegion
 
 Buffer = bytes | bytearray | memoryview
@@ -27,25 +28,21 @@ class HeldRegion:
     A log closes its files when segments are deleted; by then another file may have the number.
     """
 
-    __slots__ = ("fileno", "position", "size")
+    __slots__ = ("_files", "fileno", "position", "size")
 
-    def __init__(self, region: FileRegion | HeldRegion) -> None:
-        self.fileno: int = os.dup(region.fileno)
+    def __init__(self, region: FileRegion | HeldRegion, files: Files) -> None:
+        self._files = files
+        self.fileno: int = files.dup(region.fileno)
         self.position: int = region.position
         self.size: int = region.size
 
     def __del__(self) -> None:
         if hasattr(self, "fileno"):
-            os.close(self.fileno)
+            self._files.close(self.fileno)
 
 
 Region = FileRegion | HeldRegion
 Part = Buffer | Region
-
-
-def hold(parts: Iterable[Part]) -> list[Part]:
-    """The same parts, their regions held."""
-    return [HeldRegion(part) if isinstance(part, FileRegion) else part for part in parts]
 
 
 class Outbox:
@@ -53,17 +50,24 @@ class Outbox:
 
     Args:
         descriptor: of the transport's socket; stays the transport's.
+        files: what the file regions are of.
         on_room: called when everything waiting has been sent after the socket was full.
         on_error: called once when the other side is gone.
     """
 
-    __slots__ = ("_blocked", "_descriptor", "_file_sent", "_items", "_loop", "_on_error", "_on_room", "_socket", "waiting_bytes")
+    __slots__ = ("_blocked", "_descriptor", "_files", "_items", "_loop", "_on_error", "_on_room", "_socket", "waiting_bytes")
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, descriptor: int, on_room: Callable[[], None], on_error: Callable[[OSError], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        descriptor: int,
+        files: Files,
+        on_room: Callable[[], None],
+        on_error: Callable[[OSError], None],
     ) -> None:
         self._loop = loop
         self._descriptor = descriptor
+        self._files = files
         self._on_room = on_room
         self._on_error = on_error
         self._items: deque[Part] = deque()
@@ -71,9 +75,13 @@ class Outbox:
         self._blocked = False
         self.waiting_bytes = 0  # handed in, not yet taken by the kernel
 
+    def hold(self, parts: Iterable[Part]) -> list[Part]:
+        """The same parts, their regions held."""
+        return [HeldRegion(part, self._files) if isinstance(part, FileRegion) else part for part in parts]
+
     def push(self, item: Part) -> None:
         """Queue `item`; nothing is sent before `flush`, which must come in the same turn of the loop."""
-        self._items.append(HeldRegion(item) if self._blocked and isinstance(item, FileRegion) else item)
+        self._items.append(HeldRegion(item, self._files) if self._blocked and isinstance(item, FileRegion) else item)
         self.waiting_bytes += item.size if isinstance(item, Region) else len(item)
 
     def flush(self) -> None:
@@ -88,8 +96,8 @@ class Outbox:
                     self._send_buffers()
         except BlockingIOError:
             self._blocked = True
-            self._items = deque(hold(self._items))
-            self._loop.add_writer(self._own_socket().fileno(), self._resume)
+            self._items = deque(self.hold(self._items))
+            self._watch()
         except OSError as error:
             self._items.clear()
             self.waiting_bytes = 0
@@ -101,17 +109,24 @@ class Outbox:
         self.waiting_bytes = 0
         if self._socket is not None:
             if self._blocked:
-                self._loop.remove_writer(self._socket.fileno())
+                self._unwatch()
             self._socket.close()
             self._socket = None
         self._blocked = True  # nothing is sent after this
 
     def _resume(self) -> None:
         self._blocked = False
-        self._loop.remove_writer(self._own_socket().fileno())
+        self._unwatch()
         self.flush()
         if not self._items and not self._blocked:
             self._on_room()
+
+    def _watch(self) -> None:
+        """Have `_resume` called when the socket has room."""
+        self._loop.add_writer(self._own_socket().fileno(), self._resume)
+
+    def _unwatch(self) -> None:
+        self._loop.remove_writer(self._own_socket().fileno())
 
     def _own_socket(self) -> socket.socket:
         if self._socket is None:
@@ -149,7 +164,9 @@ class Outbox:
             self._items.popleft()
 
     def _send_file(self, region: Region) -> None:
-        sent = os.sendfile(self._descriptor, region.fileno, region.position, region.size)
+        self._region_sent(region, os.sendfile(self._descriptor, region.fileno, region.position, region.size))
+
+    def _region_sent(self, region: Region, sent: int) -> None:
         if sent == 0:
             raise OSError(f"a file region of {region.size} bytes ends before its end")
         self.waiting_bytes -= sent
@@ -157,6 +174,6 @@ class Outbox:
             self._items.popleft()
             return
         if isinstance(region, FileRegion):
-            region = self._items[0] = HeldRegion(region)
+            region = self._items[0] = HeldRegion(region, self._files)
         region.position += sent
         region.size -= sent

@@ -7,10 +7,10 @@ reads ahead in steps, so a probe for each step finds the cold stretches. What is
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Sequence
 
 from barnabas.server.outbox import Region
+from barnabas.storage.files import Files
 
 PROBE_STEP_BYTES = 128 * 1024  # the kernel's usual read-ahead
 LOAD_STEP_BYTES = 1024 * 1024
@@ -18,12 +18,12 @@ _probe = bytearray(1)
 _probes = [_probe]
 
 
-def is_resident(region: Region) -> bool:
+def is_resident(files: Files, region: Region) -> bool:
     """Whether the region can be sent without waiting; True where the platform cannot tell."""
     position, end = region.position, region.position + region.size
     try:
         while position < end:
-            os.preadv(region.fileno, _probes, position, os.RWF_NOWAIT)
+            files.preadv_nowait(region.fileno, _probes, position)
             position += PROBE_STEP_BYTES
     except BlockingIOError:
         return False
@@ -34,12 +34,12 @@ def is_resident(region: Region) -> bool:
     return True
 
 
-def load(regions: Sequence[Region]) -> None:
+def load(files: Files, regions: Sequence[Region]) -> None:
     """Read the regions into the page cache; blocks, so it runs in a thread."""
     for region in regions:
         position, end = region.position, region.position + region.size
         while position < end:
-            size = len(os.pread(region.fileno, min(LOAD_STEP_BYTES, end - position), position))
+            size = len(files.pread(region.fileno, min(LOAD_STEP_BYTES, end - position), position))
             if not size:
                 return
             position += size

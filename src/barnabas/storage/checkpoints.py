@@ -30,6 +30,7 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
+OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANED_OFFSETS)
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
@@ -53,8 +54,7 @@ def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
 
 
 def write_leader_epochs(files: Files, path: Path, entries: list[tuple[int, int]]) -> None:
-    """Written when an epoch begins, on the append path, so without waiting for the disk."""
-    _write_lines(files, path, (f"{epoch} {offset}" for epoch, offset in entries), len(entries), sync=False)
+    _write_lines(files, path, (f"{epoch} {offset}" for epoch, offset in entries), len(entries))
 
 
 def read_leader_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
@@ -107,9 +107,9 @@ def decode_uuid(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
 
 
-def _write_lines(files: Files, path: Path, lines: Iterable[str], count: int, *, sync: bool = True) -> None:
+def _write_lines(files: Files, path: Path, lines: Iterable[str], count: int) -> None:
     text = "\n".join([VERSION, str(count), *lines]) + "\n"
-    files.replace_file(path, text.encode(), sync=sync)
+    files.replace_file(path, text.encode())
 
 
 def _read_lines(files: Files, path: Path) -> list[str]:

@@ -6,18 +6,21 @@ between a clean stop and the next start) and the three offset checkpoints.
 Rules
   1. The marker of a clean shutdown is removed before any log is opened: a crash right after the start must not find it.
   2. A folder of another cluster or broker is refused, as is one that another process has locked.
+  3. A directory whose disk failed (`failure`) is never written to again and never marked clean: what it holds is looked at anew, from
+     the disk, by the next start.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from uuid import UUID
 
-from barnabas.errors import LogDirFailed
+from barnabas.errors import LogDirFailed, StorageError
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
+from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files
 
 LOCK_FILE = ".lock"
@@ -31,30 +34,40 @@ class LogDirectory:
 
     Args:
         new_id: the `directory.id` it gets if it has none yet.
+        required: whether an error of its disk is raised; else it is kept in `failure`.
 
     Raises:
         LogDirFailed: it is in use, belongs to another broker, or cannot be written.
+        StorageExhausted: it is full.
     """
 
-    def __init__(self, path: Path, *, files: Files, broker_id: int, cluster_id: str, new_id: UUID) -> None:
+    def __init__(self, path: Path, *, files: Files, broker_id: int, cluster_id: str, new_id: UUID, required: bool = True) -> None:
         self.path = path
+        self.id = new_id
+        self.was_clean = False
         self._files = files
+        self.failure: LogDirFailed | None = None
+        self._lock: int | None = None
         try:
             files.make_directory(path)
             self._lock = files.lock(path / LOCK_FILE)
             if self._lock is None:
                 raise LogDirFailed(str(path), "another broker is using it")
-            self._load_properties(broker_id, cluster_id, new_id)
+            self._load_properties(broker_id, cluster_id)
             self.was_clean = files.exists(path / CLEAN_SHUTDOWN_FILE)
             files.unlink(path / CLEAN_SHUTDOWN_FILE)
             files.sync_directory(path)
         except OSError as error:
-            raise LogDirFailed(str(path), str(error)) from error
-        except LogDirFailed:
+            self.unlock()
+            failure = storage_error(path, error)
+            if required or not isinstance(failure, LogDirFailed):
+                raise failure from error
+            self.failure = failure
+        except StorageError:
             self.unlock()
             raise
 
-    def _load_properties(self, broker_id: int, cluster_id: str, new_id: UUID) -> None:
+    def _load_properties(self, broker_id: int, cluster_id: str) -> None:
         path = self.path / checkpoints.META_PROPERTIES
         found = checkpoints.read_properties(self._files, path)
         owner = found.get("node.id", found.get("broker.id"))
@@ -62,7 +75,8 @@ class LogDirectory:
             raise LogDirFailed(str(self.path), f"it belongs to broker {owner}, this is broker {broker_id}")
         if found.get("cluster.id", cluster_id) != cluster_id:
             raise LogDirFailed(str(self.path), f"it belongs to cluster {found['cluster.id']}, this is cluster {cluster_id}")
-        self.id = checkpoints.decode_uuid(found["directory.id"]) if "directory.id" in found else new_id
+        if "directory.id" in found:
+            self.id = checkpoints.decode_uuid(found["directory.id"])
         properties = {
             "version": PROPERTIES_VERSION,
             "cluster.id": cluster_id,
@@ -80,11 +94,27 @@ class LogDirectory:
         try:
             checkpoints.write_offsets(self._files, self.path / name, offsets)
         except OSError as error:
-            raise LogDirFailed(str(self.path), str(error)) from error
+            raise storage_error(self.path, error) from error
+
+    def partitions_named(self) -> set[TopicPartition]:
+        """The partitions that any checkpoint has an entry of."""
+        return {key for name in checkpoints.OFFSET_CHECKPOINTS for key in self.read(name)}
+
+    def forget(self, partitions: Set[TopicPartition]) -> None:
+        """Take the entries of `partitions` out of every checkpoint; writes only where there are some."""
+        if not partitions:
+            return
+        for name in checkpoints.OFFSET_CHECKPOINTS:
+            offsets = self.read(name)
+            if not partitions.isdisjoint(offsets):
+                self.write(name, {key: offset for key, offset in offsets.items() if key not in partitions})
 
     def mark_clean(self) -> None:
         text = json.dumps({"version": 0, "brokerEpoch": NO_BROKER_EPOCH}, separators=(",", ":"))
-        self._files.replace_file(self.path / CLEAN_SHUTDOWN_FILE, text.encode())
+        try:
+            self._files.replace_file(self.path / CLEAN_SHUTDOWN_FILE, text.encode())
+        except OSError as error:
+            raise storage_error(self.path, error) from error
 
     def unlock(self) -> None:
         if self._lock is not None:

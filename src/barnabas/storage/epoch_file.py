@@ -1,76 +1,35 @@
-"""The leader epochs of a partition together with their file.
-
-Owns writing `leader-epoch-checkpoint` after each change, and whether it is on the disk yet.
+"""The leader epochs of a partition together with their file, `leader-epoch-checkpoint`.
 
 Rules
-  1. Changes and `save` are the loop's (or the opening thread's); `sync` blocks and runs in a thread. It writes nothing.
-  2. The file may be behind the log after a crash: recovery assigns the epochs of the batches it reads.
+  1. The file is written by `write`, durably, before a recovery point passes records of an epoch that it lacks (a flush of everything
+     does that). Until then memory and the batches themselves have it: a start after a crash assigns the epochs of the batches it reads.
+  2. Changes are the loop's (or the opening thread's); `write` blocks and may run in a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from barnabas.errors import LogDirFailed
 from barnabas.storage import checkpoints
-from barnabas.storage.files import Files, sync_file
+from barnabas.storage.files import Files
 from barnabas.storage.leader_epochs import LeaderEpochs
 
 
 class EpochFile:
     """`epochs`, and the file that holds them in `directory`."""
 
-    __slots__ = ("_directory", "_files", "_unsynced", "epochs")
+    __slots__ = ("_directory", "_files", "_written", "epochs")
 
-    def __init__(self, files: Files, directory: Path, epochs: LeaderEpochs) -> None:
+    def __init__(self, files: Files, directory: Path, epochs: LeaderEpochs, *, is_written: bool) -> None:
         self._files = files
         self._directory = directory
-        self._unsynced = False
+        self._written = epochs.entries if is_written else None
         self.epochs = epochs
 
-    def assign(self, leader_epoch: int, offset: int) -> None:
-        """Records of `leader_epoch` begin at `offset`."""
-        self.epochs.assign(leader_epoch, offset)
-        self.save()
-
-    def truncate_from_start(self, offset: int) -> None:
-        self.epochs.truncate_from_start(offset)
-        self.save()
-
-    def truncate_from_end(self, offset: int) -> None:
-        self.epochs.truncate_from_end(offset)
-        self.save()
-
-    def save(self) -> None:
-        """Write the epochs down; the next `sync` makes that durable.
-
-        Raises:
-            LogDirFailed: the disk does not work.
-        """
-        try:
-            checkpoints.write_leader_epochs(self._files, self._directory / checkpoints.LEADER_EPOCHS, self.epochs.entries)
-        except OSError as error:
-            raise LogDirFailed(str(self._directory.parent), str(error)) from error
-        self._unsynced = True
-
-    def sync(self, is_gone: Callable[[], bool]) -> None:
-        """Block until what was saved is on the disk.
-
-        Args:
-            is_gone: whether the folder was removed meanwhile, so that a failure means nothing.
-
-        Raises:
-            LogDirFailed: the disk does not work.
-        """
-        if not self._unsynced:
+    def write(self) -> None:
+        """Block until the file holds the epochs as they are now; nothing is done where it does."""
+        entries = self.epochs.entries
+        if entries == self._written:
             return
-        self._unsynced = False
-        try:
-            sync_file(self._files, self._directory / checkpoints.LEADER_EPOCHS)
-            self._files.sync_directory(self._directory)
-        except OSError as error:
-            if is_gone():
-                return
-            self._unsynced = True
-            raise LogDirFailed(str(self._directory.parent), str(error)) from error
+        checkpoints.write_leader_epochs(self._files, self._directory / checkpoints.LEADER_EPOCHS, entries)
+        self._written = entries

@@ -1,7 +1,7 @@
 """The file operations that the log stands on, so that a faulty disk can stand in for the real one.
 
 Owns the interface `Files` and its implementation over the operating system. Everything in `storage` that touches a file goes
-through it, and nothing else does (fetches send from the descriptors it hands out).
+through it, and nothing else does (over a plain-text socket fetches send from the descriptors it hands out).
 
 Rules
   1. Reads and writes name their position: nothing depends on a file's own offset, so that a thread may flush or read while the
@@ -12,6 +12,7 @@ Rules
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ Buffer = bytes | bytearray | memoryview
 
 FILE_MODE = 0o644
 TEMPORARY_SUFFIX = ".tmp"
+FALLOC_FL_KEEP_SIZE = 1  # Linux
 
 
 class Files(Protocol):
@@ -32,6 +34,10 @@ class Files(Protocol):
         ...
 
     def close(self, fileno: int, /) -> None: ...
+
+    def dup(self, fileno: int, /) -> int:
+        """Another descriptor of the same file, which outlives the first."""
+        ...
 
     def pwrite(self, fileno: int, data: Buffer, position: int, /) -> int:
         """Write at `position`; the number of bytes written, which may be fewer than given."""
@@ -45,7 +51,15 @@ class Files(Protocol):
         """At most `size` bytes from `position`; fewer at the end of the file."""
         ...
 
+    def preadv_nowait(self, fileno: int, buffers: Sequence[bytearray], position: int, /) -> int:
+        """Read what is in memory; BlockingIOError where that would wait for the disk, other OSErrors where nobody can tell."""
+        ...
+
     def size(self, fileno: int, /) -> int: ...
+
+    def reserve(self, fileno: int, position: int, size: int, /) -> None:
+        """Set space aside for `size` bytes from `position` without changing the file's size; OSError where that cannot be done."""
+        ...
 
     def truncate(self, fileno: int, size: int, /) -> None: ...
 
@@ -100,13 +114,26 @@ class OsFiles:
     pwrite = staticmethod(os.pwrite)
     pwritev = staticmethod(os.pwritev)
     pread = staticmethod(os.pread)
+    dup = staticmethod(os.dup)
     truncate = staticmethod(os.ftruncate)
+
+    def preadv_nowait(self, fileno: int, buffers: Sequence[bytearray], position: int, /) -> int:
+        return os.preadv(fileno, buffers, position, os.RWF_NOWAIT)
 
     def open(self, path: Path, *, create: bool = False) -> int:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE)
 
     def size(self, fileno: int, /) -> int:
         return os.fstat(fileno).st_size
+
+    def reserve(self, fileno: int, position: int, size: int, /) -> None:
+        import ctypes  # here, for it takes milliseconds; Python's own `posix_fallocate` would change the file's size
+
+        allocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+        if allocate is None:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        if allocate(fileno, FALLOC_FL_KEEP_SIZE, ctypes.c_long(position), ctypes.c_long(size)):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
     def sync(self, fileno: int, /) -> None:
         os.fdatasync(fileno)

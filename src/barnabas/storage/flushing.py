@@ -1,80 +1,193 @@
 """How much of one log is on the disk, and bringing the rest there.
 
-Owns the recovery point (everything below it is durable), when a flush is due, and the flush itself.
+Owns two bounds and the plans that move them:
+
+    durable_end      records below it survive the loss of power: their file and the names that lead to it were synced
+    recovery_point   below it, indexes, epochs and snapshots are on the disk as well, so that the next start need not look there
 
 Rules
-  1. `flush` blocks and runs in a thread while the loop appends; everything else is called on the loop. It works on a copy of the list
-     of segments and moves the recovery point last.
-  2. A truncation that comes while a flush runs takes its result away: `truncations` is raised when one begins and when it ends, and the
-     recovery point moves, under the lock, only if it is what it was.
-  3. A file that was removed while the flush worked is no failure.
+  1. recovery_point <= durable_end <= the log's end.
+  2. A flush has three steps: `plan` on the loop, `FlushPlan.run` wherever it may block, `finish` on the loop. Only `finish` moves a
+     bound, and only if no truncation began or ended in between (`truncations`).
+  3. A sync that failed is never tried again: the log has `failed`, no bound moves any more, and what lies past `durable_end` counts as
+     lost until a start has read it from the disk.
+  4. A failure that concerns a segment which left the log meanwhile means nothing.
+  5. While a plan is out, the descriptors of its segments stay open (`Segment.pins`): whoever bounds the number of open files passes
+     over those, for a number that is given away may come back as another file.
 """
 
 from __future__ import annotations
 
-from threading import Lock
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
-from barnabas.config.topic import TopicConfig
 from barnabas.errors import LogDirFailed
+from barnabas.storage import checkpoints
 from barnabas.storage.epoch_file import EpochFile
+from barnabas.storage.faults import storage_error
+from barnabas.storage.files import Files, sync_file
 from barnabas.storage.loader import aborted_of
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments
 
 
+class FlushPlan:
+    """What to sync, fixed at one moment: `segments` hold the records of [start, end) that are not on the disk yet.
+
+    Args:
+        everything: indexes, epochs and snapshots too, so that the recovery point moves; otherwise only what records need.
+    """
+
+    __slots__ = (
+        "_epochs",
+        "_files",
+        "_folder",
+        "_is_new_folder",
+        "end",
+        "errors",
+        "everything",
+        "is_done",
+        "segments",
+        "size",
+        "truncations",
+    )
+
+    def __init__(self, flusher: Flusher, segments: list[Segment], epochs: EpochFile, *, end: int, everything: bool) -> None:
+        self.segments = segments
+        self.end = end
+        self.everything = everything
+        self.truncations = flusher.truncations
+        self.is_done = False
+        self.size = 0  # for whoever made the plan to note how many bytes it covers
+        self.errors: list[tuple[Segment | None, OSError, bool]] = []  # the segment, what happened, whether in a sync
+        self._files = flusher.files
+        self._folder = flusher.folder
+        self._epochs = epochs
+        self._is_new_folder = not flusher.is_folder_durable
+
+    def run(self) -> None:
+        """Block until all is on the disk; what went wrong is kept for `Flusher.finish`."""
+        if self.everything:  # written first: a full disk is found before anything is synced
+            for segment in self.segments:
+                self._attempt(segment, segment.write_indexes)
+            self._attempt(None, self._epochs.write)
+        for segment in self.segments:
+            self._sync(segment, segment.sync_records)
+            if self.everything:
+                self._sync(segment, segment.sync_indexes)
+                self._sync(segment, aborted_of(segment).sync)
+                self._sync(segment, partial(self._sync_snapshot, segment.next_offset))
+        if self._is_new_folder:
+            self._sync(None, self._sync_names)
+        self.is_done = True
+
+    def _sync_snapshot(self, offset: int) -> None:
+        path = self._folder / file_name(offset, SNAPSHOT_SUFFIX)
+        if self._files.exists(path):
+            sync_file(self._files, path)
+
+    def _sync_names(self) -> None:
+        """The partition's folder was made by this process: its name, its topic's id."""
+        metadata = self._folder / checkpoints.PARTITION_METADATA
+        if self._files.exists(metadata):
+            sync_file(self._files, metadata)
+        self._files.sync_directory(self._folder)
+        self._files.sync_directory(self._folder.parent)
+
+    def _attempt(self, segment: Segment | None, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except OSError as error:
+            self.errors.append((segment, error, False))
+
+    def _sync(self, segment: Segment | None, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except OSError as error:
+            self.errors.append((segment, error, True))
+
+
 class Flusher:
-    """The flushing of one log."""
+    """The flushing of the log in `folder`.
 
-    __slots__ = ("_lock", "_seen", "closed", "recovery_point", "truncations")
+    Args:
+        durable_end: the records below it are on the disk, with all that belongs to them.
+        is_folder_durable: the folder's own name is on the disk.
+    """
 
-    def __init__(self, recovery_point: int, now_ms: int) -> None:
-        self.recovery_point = recovery_point
+    __slots__ = ("closed", "durable_end", "failed", "files", "folder", "is_folder_durable", "recovery_point", "truncations")
+
+    def __init__(self, files: Files, folder: Path, *, durable_end: int, is_folder_durable: bool) -> None:
+        self.files = files
+        self.folder = folder
+        self.durable_end = durable_end
+        self.recovery_point = durable_end
+        self.is_folder_durable = is_folder_durable
         self.truncations = 0
         self.closed = False  # the log's files may be gone
-        self._lock = Lock()
-        self._seen = recovery_point, now_ms  # the recovery point, and when `is_due` first saw it
+        self.failed: LogDirFailed | None = None
 
-    def is_due(self, log_end_offset: int, config: TopicConfig, now_ms: int) -> bool:
-        """Whether `flush.messages` or `flush.ms` ask for a flush before more is acknowledged."""
-        waiting = log_end_offset - self.recovery_point
-        seen, seen_ms = self._seen
-        if not waiting or seen != self.recovery_point:
-            self._seen, seen_ms = (self.recovery_point, now_ms), now_ms
-        return waiting > 0 and (waiting >= config.flush_messages or now_ms - seen_ms >= config.flush_ms)
-
-    def flush(self, segments: Segments, epochs: EpochFile, end: int) -> None:
-        """Block until the records below `end` are on the disk.
+    def plan(self, segments: Segments, epochs: EpochFile, end: int, *, everything: bool) -> FlushPlan | None:
+        """What has to be done to make the records below `end` durable; None if they are.
 
         Raises:
-            LogDirFailed: the disk does not work; the recovery point stays.
+            LogDirFailed: a sync has failed before.
         """
-        truncations, start = self.truncations, self.recovery_point
+        if self.failed is not None:
+            raise self.failed
+        start = self.recovery_point if everything else self.durable_end
         if end <= start:
-            return
-        for segment in list(segments):
-            if segment.next_offset > start and segment.base_offset < end:
-                self._sync(segment, segments, truncations)
-        epochs.sync(is_gone=lambda: self.closed)
-        with self._lock:
-            if self.truncations == truncations:
-                self.recovery_point = max(self.recovery_point, end)
+            return None
+        wanted = [s for s in segments.starting_at(start) if s.next_offset > start and s.base_offset < end]
+        for segment in wanted:
+            segment.pins += 1
+        return FlushPlan(self, wanted, epochs, end=end, everything=everything)
 
-    def _sync(self, segment: Segment, segments: Segments, truncations: int) -> None:
-        try:
-            segment.sync()
-            aborted_of(segment).sync()
-        except OSError as error:
-            removed = self.closed or segment not in segments or self.truncations != truncations
-            if not removed:
-                raise LogDirFailed(str(segment.directory.parent), str(error)) from error
+    def finish(self, plan: FlushPlan, segments: Segments) -> None:
+        """Take over what `plan` has brought to the disk.
+
+        Raises:
+            LogDirFailed: a sync failed; nothing more is durable, now or later.
+            StorageExhausted: there was no room for the indexes; nothing moved, and a later flush may do it.
+        """
+        for segment in plan.segments:
+            segment.pins -= 1
+        if self.closed:
+            return
+        is_truncated = self.truncations != plan.truncations
+        for concerned, error, in_sync in plan.errors:
+            if concerned is not None and (is_truncated or concerned not in segments):
+                continue
+            failure = storage_error(self.folder.parent, error)
+            if in_sync or isinstance(failure, LogDirFailed):
+                self.failed = LogDirFailed(str(self.folder.parent), str(error))
+                raise self.failed from error
+            raise failure from error
+        if not plan.is_done:
+            self.failed = LogDirFailed(str(self.folder.parent), "a flush broke off")
+            raise self.failed
+        self.is_folder_durable = True
+        if is_truncated:
+            return
+        self.durable_end = max(self.durable_end, plan.end)
+        if plan.everything:
+            self.recovery_point = max(self.recovery_point, plan.end)
+
+    def fail(self, error: LogDirFailed) -> None:
+        """The disk does not work: nothing becomes durable any more."""
+        self.failed = self.failed or error
 
     def truncating(self) -> None:
         """A truncation begins."""
-        with self._lock:
-            self.truncations += 1
+        self.truncations += 1
 
     def truncated(self, log_end_offset: int) -> None:
         """A truncation ended."""
-        with self._lock:
-            self.truncations += 1
-            self.recovery_point = min(self.recovery_point, log_end_offset)
+        self.truncations += 1
+        self.durable_end = min(self.durable_end, log_end_offset)
+        self.recovery_point = min(self.recovery_point, log_end_offset)
+
+    def start_over(self, offset: int) -> None:
+        """The log is empty and begins at `offset`."""
+        self.durable_end = self.recovery_point = offset

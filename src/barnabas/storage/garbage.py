@@ -7,7 +7,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from barnabas.storage.files import Files
@@ -41,6 +41,12 @@ class Garbage:
         if self.directory is not None and self._files.exists(self.directory):
             remove_folder(self._files, self.directory)
         self._inner, self._closers, self._paths, self.directory = [], [], [], None
+
+
+def remove_all(garbage: Iterable[Garbage]) -> None:
+    """Remove several; blocks, like each of them."""
+    for each in garbage:
+        each.remove()
 
 
 def remove_folder(files: Files, directory: Path) -> None:

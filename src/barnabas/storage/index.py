@@ -7,14 +7,14 @@ Rules
   1. An entry says "a batch whose last offset is this begins here": a lookup of any offset finds a position at or before its
      batch.
   2. A time entry says "no batch before this offset is later than this timestamp"; timestamps and offsets never go down.
-  3. The entries of the active segment live in memory and are written to the file by `write`, now and then and at a flush, a
-     roll and a close: after a crash the file is not trusted past the recovery point anyway, so a write for each entry would buy
-     nothing.
-  4. A sealed index holds nothing in memory: it is searched in the file, which a broker with a hundred thousand segments can
-     afford.
+  3. The entries of the active segment are written to the file by `write`, now and then and at a flush, a roll and a close: after a
+     crash the file is not trusted past the recovery point anyway, so a write for each entry would buy nothing.
+  4. Only the last entries of the active index are in memory, whatever its size, and none of a sealed one: what is not in memory is
+     searched in the file. So an index takes as much memory as it takes part in the work, and is opened without being read.
 
 Ugly: `write` runs in the flush thread while the loop adds entries. It writes a copy of the part that is not yet in the file,
-at the place where it belongs, so that the loop doing the same at a roll changes nothing.
+at the place where it belongs, so that the loop doing the same at a roll changes nothing. For its sake the loop lets go of old entries by
+putting a new `_tail` in place of the old one, in one step.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from barnabas.storage.files import Files, sync_file, write_all
 
@@ -31,62 +32,104 @@ OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
 MAX_RELATIVE_OFFSET = 2**31 - 1
 WRITTEN_AT_ONCE = 512  # entries; more would hold up the loop for over 0.1 ms
+KEPT_ENTRIES = 512  # in memory of an active index, besides those not written yet: the last 2 MiB of a log
+
+
+class _Tail(NamedTuple):
+    """The entries from number `first` on."""
+
+    first: int
+    keys: array[int]
+    values: array[int]
+
+    @property
+    def total(self) -> int:
+        """Of all entries, those in the file only as well."""
+        return self.first + len(self.keys)
 
 
 class SparseIndex:
-    """A sorted file of pairs (key, value), in memory while it grows and searched in the file once sealed."""
+    """A sorted file of pairs (key, value): the end in memory while it grows, searched in the file otherwise."""
+
+    __slots__ = ("_count", "_entry", "_files", "_tail", "_written", "has_partial_entry", "path")
 
     def __init__(self, files: Files, path: Path, entry: struct.Struct) -> None:
         self._files = files
         self.path = path
         self._entry = entry
-        self._keys: array[int] | None = None
-        self._values: array[int] = array("q")
+        self._tail: _Tail | None = None  # of an active index
         self._written = 0  # entries [0, _written) are in the file
         self._count = 0  # of a sealed index
+        self.has_partial_entry = False  # the file as it was loaded ended within one, which is ignored
 
     def __len__(self) -> int:
-        return self._count if self._keys is None else len(self._keys)
+        return self._count if self._tail is None else self._tail.total
 
     @property
     def sealed(self) -> bool:
-        return self._keys is None
+        return self._tail is None
 
     @property
     def size_bytes(self) -> int:
         return len(self) * self._entry.size
 
     def load_sealed(self) -> None:
-        """Take the file as it is; entries cut in the middle are ignored."""
-        self._keys, self._values = None, array("q")
-        self._count = self._files.file_size(self.path) // self._entry.size
+        """Take the file as it is."""
+        self._tail = None
+        self._count = self._entries_in_file()
 
     def start_empty(self) -> None:
         """Forget all entries, in the file too (at the next `write`)."""
-        self._keys, self._values, self._written = array("q"), array("q"), 0
+        self._tail, self._written = _Tail(0, array("q"), array("q")), 0
 
     def load_active(self) -> None:
-        """Read the file into memory, to go on adding."""
-        data = self._files.read_file(self.path)
-        whole = len(data) - len(data) % self._entry.size
-        pairs = list(self._entry.iter_unpack(data[:whole]))
-        self._keys, self._values = array("q", (key for key, _ in pairs)), array("q", (value for _, value in pairs))
-        self._written = len(pairs)
+        """Go on adding behind what the file has."""
+        self._written = self._entries_in_file()
+        self._tail = self._load_tail(self._written)
+
+    def _entries_in_file(self) -> int:
+        count, rest = divmod(self._files.file_size(self.path), self._entry.size)
+        self.has_partial_entry = rest > 0
+        return count
+
+    def _load_tail(self, count: int) -> _Tail:
+        """The last of the first `count` entries, from the file."""
+        size, first = self._entry.size, max(0, count - KEPT_ENTRIES)
+        if not count:
+            return _Tail(0, array("q"), array("q"))
+        fileno = self._files.open(self.path)
+        try:
+            data = self._files.pread(fileno, (count - first) * size, first * size)
+        finally:
+            self._files.close(fileno)
+        pairs = list(self._entry.iter_unpack(data))
+        return _Tail(first, array("q", (key for key, _ in pairs)), array("q", (value for _, value in pairs)))
 
     def append(self, key: int, value: int) -> None:
-        assert self._keys is not None, "a sealed index does not grow"
-        self._keys.append(key)
-        self._values.append(value)
-        if len(self._keys) - self._written >= WRITTEN_AT_ONCE:
-            self.write()
+        tail = self._tail
+        assert tail is not None, "a sealed index does not grow"
+        tail.keys.append(key)
+        tail.values.append(value)
+        if tail.total - self._written >= WRITTEN_AT_ONCE:
+            # An append must not fail for its index: the entries stay in memory, and the flush, roll or close that needs them in the
+            # file meets the same error where it can be told.
+            with suppress(OSError):
+                self.write()
+            if len(tail.keys) >= 2 * KEPT_ENTRIES:
+                gone = min(self._written - tail.first, len(tail.keys) - KEPT_ENTRIES)
+                self._tail = _Tail(tail.first + gone, tail.keys[gone:], tail.values[gone:])
+
+    def first(self) -> tuple[int, int] | None:
+        return self.entry(0) if len(self) else None
 
     def last(self) -> tuple[int, int] | None:
         count = len(self)
         return self.entry(count - 1) if count else None
 
     def entry(self, slot: int) -> tuple[int, int]:
-        if self._keys is not None:
-            return self._keys[slot], self._values[slot]
+        tail = self._tail
+        if tail is not None and slot >= tail.first:
+            return tail.keys[slot - tail.first], tail.values[slot - tail.first]
         fileno = self._files.open(self.path)
         try:
             return self._read(fileno, slot)
@@ -95,46 +138,57 @@ class SparseIndex:
 
     def floor(self, key: int) -> tuple[int, int] | None:
         """The last entry with a key at or below `key`."""
-        if self._keys is not None:
-            slot = bisect_right(self._keys, key) - 1
-            return (self._keys[slot], self._values[slot]) if slot >= 0 else None
-        return self._search(lambda pair: pair[0] > key)
+        return self._floor(key, 0)
 
     def floor_by_value(self, value: int) -> tuple[int, int] | None:
         """The last entry with a value at or below `value`."""
-        if self._keys is not None:
-            slot = bisect_right(self._values, value) - 1
-            return (self._keys[slot], self._values[slot]) if slot >= 0 else None
-        return self._search(lambda pair: pair[1] > value)
+        return self._floor(value, 1)
+
+    def _floor(self, bound: int, column: int) -> tuple[int, int] | None:
+        """The last entry of which the number in `column` (0: key, 1: value) is at or below `bound`."""
+        tail = self._tail
+        if tail is None:
+            return self._search(self._count, column, bound)[1]
+        slot = bisect_right(tail.values if column else tail.keys, bound) - 1
+        if slot >= 0:
+            return tail.keys[slot], tail.values[slot]
+        return self._search(tail.first, column, bound)[1]
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries of an active index."""
-        assert self._keys is not None, "a sealed index is not truncated"
-        del self._keys[count:]
-        del self._values[count:]
+        tail = self._tail
+        assert tail is not None, "a sealed index is not truncated"
         self._written = min(self._written, count)
+        if count < tail.first:
+            self._tail = self._load_tail(count)
+        else:
+            del tail.keys[count - tail.first :]
+            del tail.values[count - tail.first :]
 
     def truncate_below(self, *, key: int | None = None, value: int | None = None) -> None:
         """Keep the entries with keys below `key`, or with values below `value`."""
-        assert self._keys is not None, "a sealed index is not truncated"
-        column, bound = (self._keys, key) if key is not None else (self._values, value)
+        tail = self._tail
+        assert tail is not None, "a sealed index is not truncated"
+        column, bound = (0, key) if key is not None else (1, value)
         assert bound is not None
-        self.truncate(bisect_right(column, bound - 1))
+        kept = bisect_right(tail.values if column else tail.keys, bound - 1)
+        self.truncate(tail.first + kept if kept else self._search(tail.first, column, bound - 1)[0])
 
     def write(self, *, exact: bool = False) -> None:
         """Put the entries added since the last time into the file; `exact` cuts what an older file has behind them."""
-        keys = self._keys
-        if keys is None:
+        tail = self._tail
+        if tail is None:
             return
-        start, count = self._written, len(keys)
+        start, count = self._written, tail.total
         if start == count and not exact:
             return
         fileno = self._files.open(self.path, create=True)
         try:
-            pack = self._entry.pack
-            write_all(
-                self._files, fileno, b"".join(map(pack, keys[start:count], self._values[start:count])), start * self._entry.size
+            keys, values = (
+                tail.keys[start - tail.first : count - tail.first],
+                tail.values[start - tail.first : count - tail.first],
             )
+            write_all(self._files, fileno, b"".join(map(self._entry.pack, keys, values)), start * self._entry.size)
             if exact:
                 self._files.truncate(fileno, count * self._entry.size)
         finally:
@@ -142,14 +196,13 @@ class SparseIndex:
         self._written = max(self._written, count)
 
     def seal(self) -> None:
-        """Write everything and let go of the memory."""
-        if self._keys is not None:
-            self.write(exact=True)
-            self._count, self._keys, self._values = len(self._keys), None, array("q")
+        """Let go of the memory; everything is in the file."""
+        if self._tail is not None:
+            assert self._written == self._tail.total, "written before"
+            self._count, self._tail = self._tail.total, None
 
     def sync(self) -> None:
-        """Write and block until it is on the disk."""
-        self.write()
+        """Block until what was written is on the disk."""
         if self._files.exists(self.path):
             sync_file(self._files, self.path)
 
@@ -158,18 +211,19 @@ class SparseIndex:
         key, value = self._entry.unpack(self._files.pread(fileno, size, slot * size))
         return key, value
 
-    def _search(self, is_past: Callable[[tuple[int, int]], bool]) -> tuple[int, int] | None:
-        if not self._count:
-            return None
+    def _search(self, count: int, column: int, bound: int) -> tuple[int, tuple[int, int] | None]:
+        """How many of the first `count` entries, all in the file, have at most `bound` in `column`, and the last of those."""
+        if not count:
+            return 0, None
         fileno = self._files.open(self.path)
         try:
-            low, high = 0, self._count
+            low, high = 0, count
             while low < high:
                 middle = (low + high) // 2
-                if is_past(self._read(fileno, middle)):
+                if self._read(fileno, middle)[column] > bound:
                     high = middle
                 else:
                     low = middle + 1
-            return self._read(fileno, low - 1) if low else None
+            return low, self._read(fileno, low - 1) if low else None
         finally:
             self._files.close(fileno)

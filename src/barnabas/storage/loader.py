@@ -6,19 +6,21 @@ Owns what is believed of the files and what is checked.
                              the last segment are looked at (4 kB or one batch), to learn where the log ends
     after a crash            up to the recovery point everything was on the disk. From the last index entry before it, every
                              batch is read and its CRC checked; the log ends before the first that is not whole. What follows is
-                             cut off, segments behind it are removed, indexes are written anew, and a warning says how much was
+                             cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning says how much was
                              dropped
-    in both cases            a segment without indexes, or with one that points past its end, gets new ones
+    in both cases            a segment without indexes gets new ones; one with indexes that cannot be, when they are first used
 
 Rules
   1. Nothing at or below the recovery point is dropped because of what lies behind it.
-  2. The producers' state is that of the newest good snapshot plus the batches behind it.
+  2. What is dropped is gone for good before anything is appended: else the next loss of power could bring it back beside records that
+     have its offsets.
+  3. The producers' state is that of the newest good snapshot plus the batches behind it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -88,12 +90,17 @@ def load_log(
     """
     names = _without_leftovers(files, directory)
     bases = [int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)]
+    known = set(names)
     epochs = LeaderEpochs(checkpoints.read_leader_epochs(files, directory / checkpoints.LEADER_EPOCHS))
-    segments = [Segment.existing(files, directory, base, now_ms) for base in bases]
+    doomed = [base for base, following in pairwise(bases) if following <= log_start_offset]
+    for base in doomed:  # their removal had begun, or was to
+        remove_segment_files(files, Segment(files, directory, base, now_ms))
+    segments = [Segment.existing(files, directory, base, now_ms) for base in bases[len(doomed) :]]
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
     if segments:
-        segments = _recover(segments, epochs, config, None if clean_shutdown else recovery_point)
+        without_index = [s for s in segments if not {s.index_name, s.time_index_name} <= known]
+        segments = _recover(segments, without_index, epochs, config, None if clean_shutdown else recovery_point)
         if segments[-1].next_offset < log_start_offset:
             log.warning(
                 "log emptied directory=%s reason=%r",
@@ -105,10 +112,11 @@ def load_log(
             segments = []
     if not segments:
         segments = [Segment.create(files, directory, log_start_offset, now_ms)]
+        files.sync_directory(directory)  # what a crash takes is always a tail: the first segment's name stays
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(log_start_offset)
-    producers = load_producers(files, directory, segments)
+    producers = load_producers(files, directory, segments, snapshots_in(names))
     return LoadedLog(segments, epochs, producers, log_start_offset)
 
 
@@ -123,31 +131,49 @@ def _without_leftovers(files: Files, directory: Path) -> list[str]:
     return names
 
 
-def _recover(segments: list[Segment], epochs: LeaderEpochs, config: TopicConfig, recovery_point: int | None) -> list[Segment]:
+def _recover(
+    segments: list[Segment],
+    without_index: list[Segment],
+    epochs: LeaderEpochs,
+    config: TopicConfig,
+    recovery_point: int | None,
+) -> list[Segment]:
     """The segments that hold good batches end to end, of which the last is ready to grow.
 
     Args:
+        without_index: those of which an index file is missing.
         recovery_point: records below it are known to be whole, as are index entries for them; None: all are.
     """
     last = segments[-1]
     for number, segment in enumerate(segments):
-        trusted = recovery_point if segment.has_index_files and _is_sane(segment) else segment.base_offset
+        trusted = segment.base_offset if segment in without_index else recovery_point
         if trusted is None and (segment is not last or _activate(segment)):
             continue
         if segment is not last and trusted is not None and segment.next_offset <= trusted:
             continue
         following = segment.next_offset
         dropped = recover_segment(segment, epochs, config, segment.base_offset if trusted is None else trusted)
-        if dropped:
+        if dropped or (segment is not last and _ends_early(segment, following, config, recovery_point)):
             later = segments[number + 1 :]
             _report(segment, dropped, later)
             for lost in later:
                 remove_segment_files(segment.files, lost)
+            segment.files.sync_directory(segment.directory)
             return segments[: number + 1]
         if segment is not last:
             segment.seal()
+            segment.close()
             segment.next_offset = following
     return segments
+
+
+def _ends_early(segment: Segment, following: int, config: TopicConfig, recovery_point: int | None) -> bool:
+    """Whether the power took the segment's tail without a trace, so that what follows (which was written later) would leave a hole.
+
+    Only compaction makes holes, and only below the recovery point.
+    """
+    is_hole = segment.next_offset < following and "compact" not in config.cleanup_policy
+    return is_hole and recovery_point is not None and following > recovery_point
 
 
 def _activate(segment: Segment) -> bool:
@@ -158,11 +184,6 @@ def _activate(segment: Segment) -> bool:
         log.warning("log not as it was closed file=%s position=%d reason=%r", error.path, error.position, error.reason)
         return False
     return True
-
-
-def _is_sane(segment: Segment) -> bool:
-    last = segment.index.last()
-    return last is None or last[1] < segment.size
 
 
 def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig, trusted_offset: int) -> int:
@@ -180,7 +201,8 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig,
             epochs.assign(header.partition_leader_epoch, header.base_offset)
         assert segment.size == position + header.size
     if segment.size < size:
-        segment.files.truncate(segment.fileno, segment.size)
+        segment.give_back()
+        segment.files.sync(segment.fileno)
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
     return size - segment.size
@@ -189,6 +211,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig,
 def _trusted_position(segment: Segment, trusted_offset: int) -> int:
     """Where to begin checking: at the last index entry below `trusted_offset`, if the batch there is the one it names."""
     relative = trusted_offset - segment.base_offset
+    segment.index, segment.time_index = segment.make_indexes()
     if relative > 0 and segment.has_index_files:
         segment.index.load_active()
         segment.time_index.load_active()
@@ -250,14 +273,19 @@ def remove_segment_files(files: Files, segment: Segment) -> None:
 
 def snapshot_offsets(files: Files, directory: Path) -> list[int]:
     """Offsets of the snapshots of a folder, rising."""
-    return [int(name.removesuffix(SNAPSHOT_SUFFIX)) for name in files.list_directory(directory) if name.endswith(SNAPSHOT_SUFFIX)]
+    return snapshots_in(files.list_directory(directory))
 
 
-def load_producers(files: Files, directory: Path, segments: list[Segment]) -> ProducerStates:
-    """The producers at the end of `segments`; snapshots from behind it, and broken ones, are removed."""
+def snapshots_in(names: Iterable[str]) -> list[int]:
+    """Offsets of the snapshots among the names of a folder, which are in order."""
+    return [int(name.removesuffix(SNAPSHOT_SUFFIX)) for name in names if name.endswith(SNAPSHOT_SUFFIX)]
+
+
+def load_producers(files: Files, directory: Path, segments: list[Segment], snapshots: Sequence[int]) -> ProducerStates:
+    """The producers at the end of `segments`; of the `snapshots` those from behind it, and broken ones, are removed."""
     end_offset = segments[-1].next_offset
     producers, start = ProducerStates(), segments[0].base_offset
-    for offset in reversed(snapshot_offsets(files, directory)):
+    for offset in reversed(snapshots):
         path = directory / file_name(offset, SNAPSHOT_SUFFIX)
         if offset <= end_offset:
             try:
@@ -289,4 +317,4 @@ def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
 
 
 def aborted_of(segment: Segment) -> AbortedTransactions:
-    return AbortedTransactions(segment.files, segment.path_of(ABORTED_SUFFIX))
+    return AbortedTransactions(segment.files, segment.directory / segment.name_of(ABORTED_SUFFIX))

@@ -6,7 +6,7 @@ Rules
   1. Offsets grow and are dense on the leader; `log_end_offset` is the next one to be given.
   2. A batch is checked, then written, then counted: if any step fails, nothing has changed that a reader could see.
   3. The buffer that is handed in is not kept. If it can be written to, base offset and leader epoch are set in it.
-  4. Everything is called from one thread, apart from `flush`, which blocks and runs in another.
+  4. Everything is called from one thread, apart from `FlushPlan.run`, which blocks and runs in another.
   5. A region handed out by `read` stays readable until the loop runs again; who sends later duplicates the descriptor. Files
      are removed in two steps, so that a removal never meets a read: detached here, at once, and deleted by `Garbage.remove`.
 
@@ -15,7 +15,8 @@ read is a lookup of two positions. Both are written out in one piece, for they a
 lies beside: the list of segments (`segments`), when to begin another (`rolling`), which to let go (`retention`), bringing all to the
 disk (`flushing`), the leader epochs (`epoch_file`).
 
-Ugly: `flush` shares the segments and the recovery point with the loop; `flushing` says how.
+An operation that the disk refuses for lack of room (`StorageExhausted`) has changed nothing; one that meets any other error raises
+`LogDirFailed`, and the log directory is not used any more.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -31,7 +33,15 @@ from crc32c import crc32c
 
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import Closed, KafkaError, LogDirFailed, SegmentsGone
+from barnabas.errors import (
+    Closed,
+    CorruptLog,
+    KafkaError,
+    LogDirFailed,
+    SegmentsGone,
+    StorageError,
+    StorageExhausted,
+)
 from barnabas.protocol.records.header import (
     CRC_START,
     HEADER,
@@ -49,14 +59,15 @@ from barnabas.protocol.records.record import iterate_records
 from barnabas.protocol.records.validate import AppendOrigin, validate_batch
 from barnabas.storage import checkpoints
 from barnabas.storage.epoch_file import EpochFile
+from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files, write_all
-from barnabas.storage.flushing import Flusher
+from barnabas.storage.flushing import Flusher, FlushPlan
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.loader import aborted_of, load_log, load_producers, remove_segment_files, snapshot_offsets
 from barnabas.storage.producer_state import CompletedTransaction, LastWrite, ProducerDescription, ProducerStates, parse_marker
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.rolling import is_older_than_segment_ms, must_roll, roll_bounds
-from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
+from barnabas.storage.segment import LARGE_BATCH_BYTES, SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments, retire
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.storage.time_search import TimestampedOffset, first_at_or_after, newest
@@ -66,6 +77,7 @@ __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "Prod
 log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
+NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
@@ -139,13 +151,14 @@ class Log:
         Raises:
             CorruptLog: the folder holds something that no crash leaves behind.
             LogDirFailed: the disk does not work.
+            StorageExhausted: it is full.
         """
         topic, _, partition = directory.name.rpartition("-")
         opened = cls(directory, topic, int(partition), topic_id, config, files)
         opened.producer_id_expiration_ms = producer_id_expiration_ms
         try:
             files.make_directory(directory)
-            opened._load_topic_id()
+            opened._load_topic_id(clean_shutdown=clean_shutdown)
             loaded = load_log(
                 directory,
                 files=files,
@@ -156,13 +169,20 @@ class Log:
                 log_start_offset=log_start_offset,
             )
         except OSError as error:
-            raise LogDirFailed(str(directory), str(error)) from error
-        opened._epochs = EpochFile(files, directory, loaded.epochs)
+            raise storage_error(directory.parent, error) from error
+        opened._epochs = EpochFile(files, directory, loaded.epochs, is_written=clean_shutdown)
         opened._producers = loaded.producers
         opened.log_start_offset = loaded.log_start_offset
         opened._segments = Segments(loaded.segments)
         end = opened.log_end_offset = opened._segments.active.next_offset
-        opened._flusher = Flusher(end if clean_shutdown else min(recovery_point, end), now_ms)
+        opened._flusher = Flusher(
+            files,
+            directory,
+            durable_end=end if clean_shutdown else min(recovery_point, end),
+            is_folder_durable=clean_shutdown,
+        )
+        for segment in loaded.segments:
+            segment.synced = clean_shutdown  # what a killed process made may not have a durable name yet
         opened._plan_roll()
         opened._producers.expire(now_ms, producer_id_expiration_ms)
         if clean_shutdown or not opened.log_end_offset:
@@ -180,6 +200,11 @@ class Log:
         return self._flusher.recovery_point
 
     @property
+    def durable_end(self) -> int:
+        """Records below it survive the loss of power; at or past `recovery_point`."""
+        return self._flusher.durable_end
+
+    @property
     def size_bytes(self) -> int:
         return self._segments.size_bytes
 
@@ -194,6 +219,7 @@ class Log:
             KafkaError: as `only_batch` and `validate_batch`; also RECORD_LIST_TOO_LARGE,
                 OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
             LogDirFailed: the write failed.
+            StorageExhausted: the disk is full.
         """
         if len(records) < HEADER.size or records[16] != MAGIC:
             records = only_batch(records)
@@ -219,7 +245,7 @@ class Log:
             if header.is_control:
                 self._check_marker(header, data)
         if leader_epoch > self._epochs.epochs.latest:
-            self._epochs.assign(leader_epoch, base_offset)
+            self._epochs.epochs.assign(leader_epoch, base_offset)
         segment = self._segments.active
         end = segment.size + size
         if end > self._roll_size or header.max_timestamp > self._roll_time or last_offset > self._roll_offset:
@@ -234,6 +260,8 @@ class Log:
 
     def _write(self, segment: Segment, place: tuple[int, int, int], data: Buffer, size: int) -> None:
         """Write a batch at the segment's end, with base offset, length and leader epoch as in `place`."""
+        if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
+            segment.reserve(size)
         try:
             if (type(data) is memoryview and data.readonly) or type(data) is bytes:
                 head = PLACE.pack(*place)
@@ -245,8 +273,16 @@ class Log:
                 whole = PLACE.pack(*place) + bytes(data[PLACE.size :])
                 write_all(self._files, segment.fileno, memoryview(whole)[written:], segment.size + written)
         except OSError as error:
-            self._torn = True
-            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+            if not memoryview(data).readonly:  # as the producer sent it: whoever words the refusal looks at it again
+                PLACE.pack_into(data, 0, 0, place[1], NO_LEADER_EPOCH)
+            raise self._write_failed(error) from error
+
+    def _write_failed(self, error: OSError) -> StorageError:
+        """A part of a batch may lie behind the end: it is cut, now if that works, else before the next roll or close."""
+        self._torn = True
+        with suppress(OSError):
+            self._cut_torn()
+        return storage_error(self.directory.parent, error)
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendResult:
         """Append the leader's batches as they are, a cut last one left out.
@@ -254,6 +290,7 @@ class Log:
         Raises:
             KafkaError: CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE where they do not begin at or past the log's end.
             LogDirFailed: the write failed.
+            StorageExhausted: the disk is full.
         """
         view = memoryview(records)
         first_offset = -1
@@ -272,13 +309,12 @@ class Log:
 
     def _append_leaders_batch(self, header: BatchHeader, data: memoryview, now_ms: int) -> None:
         if header.partition_leader_epoch > self._epochs.epochs.latest:
-            self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+            self._epochs.epochs.assign(header.partition_leader_epoch, header.base_offset)
         segment = self._segment_for(header.size, header, now_ms)
         try:
             write_all(self._files, segment.fileno, data, segment.size)
         except OSError as error:
-            self._torn = True
-            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+            raise self._write_failed(error) from error
         segment.appended(header.last_offset, header.size, header.max_timestamp, self.config.index_interval_bytes)
         self.log_end_offset = header.last_offset + 1
         if header.producer_id >= 0:
@@ -299,12 +335,17 @@ class Log:
             return
         completed = self._producers.update_marker(header, marker._replace(offset=base_offset + header.last_offset_delta))
         if completed is not None and completed.aborted:
-            aborted_of(segment).append(completed)
+            try:
+                aborted_of(segment).append(completed)
+            except OSError as error:
+                # The marker is in the log. Readers of committed records must not get past it without this entry, so even a full disk
+                # takes the log out of use; the next start makes the entry from the marker.
+                raise LogDirFailed(str(self.directory.parent), str(error)) from error
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """What is appended from here on is of `leader_epoch`; writes a file, which the first append then need not."""
+        """What is appended from here on is of `leader_epoch`."""
         if leader_epoch > self._epochs.epochs.latest:
-            self._epochs.assign(leader_epoch, self.log_end_offset)
+            self._epochs.epochs.assign(leader_epoch, self.log_end_offset)
 
     # Rolling
 
@@ -329,18 +370,26 @@ class Log:
         return True
 
     def _roll(self, now_ms: int, offset: int) -> Segment:
-        """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap there."""
+        """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap there.
+
+        Everything that takes room comes first, so that a full disk leaves the active segment as it was.
+        """
         sealed = self._segments.active
+        segment = None
         try:
             self._cut_torn()
             if sealed.size:
-                sealed.seal()
                 self.snapshot()
+                sealed.write_indexes()
             segment = Segment.create(self._files, self.directory, offset, now_ms)
-            if not sealed.size:
+            if sealed.size:
+                sealed.seal()
+            else:
                 remove_segment_files(self._files, sealed)
         except OSError as error:
-            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+            if segment is not None:
+                segment.close()
+            raise storage_error(self.directory.parent, error) from error
         sealed.next_offset = offset
         if sealed.size:
             self._segments.append(segment)
@@ -477,7 +526,7 @@ class Log:
     # Removing
 
     def delete_records_before(self, offset: int) -> None:
-        """Move the log's start up to `offset`; whole segments below it are detached.
+        """Move the log's start up to `offset`; whole segments below it go with the next `detach_below_start`.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE past the end.
@@ -487,35 +536,47 @@ class Log:
         if offset <= self.log_start_offset:
             return
         self.log_start_offset = offset
-        self._epochs.truncate_from_start(offset)
-        self._detach(self._segments.count_below(offset))
+        self._epochs.epochs.truncate_from_start(offset)
 
-    def delete_retained(self, now_ms: int) -> int:
-        """Detach the oldest segments that `retention.ms` and `retention.bytes` no longer keep; how many.
+    def apply_retention(self, now_ms: int) -> int:
+        """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
 
         An active segment of which all is too old is rolled and goes too, so that an idle topic empties.
+
+        Returns:
+            How many segments lie below the start, for `detach_below_start`. Before that the start is to be written down and synced:
+            the system may keep the removal of one segment and forget that of an older one, and only the start tells then that
+            nothing is missing between them.
         """
         if self._swapping:
             return 0
         count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms)
         if count == len(self._segments):
-            self._roll(now_ms, self.log_end_offset)
+            try:
+                self._roll(now_ms, self.log_end_offset)
+            except StorageExhausted:
+                count -= 1  # the sealed ones go, which makes room
         if count and self._segments.bases[count] > self.log_start_offset:
             self.log_start_offset = self._segments.bases[count]
-            self._epochs.truncate_from_start(self.log_start_offset)
-        self._detach(count)
-        return count
+            self._epochs.epochs.truncate_from_start(self.log_start_offset)
+        return self._segments.count_below(self.log_start_offset)
 
-    def _detach(self, count: int) -> None:
-        """Give the first `count` segments up: their files are renamed now and removed later. A swap under way is not disturbed;
-        what lies below the log's start goes with `delete_retained` then."""
+    def detach_below_start(self) -> None:
+        """Give up the segments that lie wholly below the log's start: their files are renamed now and removed later.
+
+        A swap under way is not disturbed; they go the next time then.
+        """
+        count = self._segments.count_below(self.log_start_offset)
         if not count or self._swapping:
             return
         gone = self._segments.detach_first(count)
-        for offset in snapshot_offsets(self._files, self.directory):
-            if offset < self.first_offset:
-                self._files.unlink(self.directory / file_name(offset, SNAPSHOT_SUFFIX))
-        self._garbage.append(retire(self._files, gone))
+        try:
+            for offset in snapshot_offsets(self._files, self.directory):
+                if offset < self.first_offset:
+                    self._files.unlink(self.directory / file_name(offset, SNAPSHOT_SUFFIX))
+            self._garbage.append(retire(self._files, gone))
+        except OSError as error:
+            raise LogDirFailed(str(self.directory.parent), str(error)) from error
         log.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
 
     # Compaction, which `compaction.replacing` leads through these
@@ -557,9 +618,13 @@ class Log:
         return garbage
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the records at and past `offset`; a batch that holds it goes as a whole. Not while segments are swapped."""
+        """Drop the records at and past `offset`; a batch that holds it goes as a whole. Not while segments are swapped.
+
+        An epoch that began at the end, and got no records before another leader was chosen, is forgotten as well.
+        """
         assert not self._swapping, "whoever truncates stops the cleaner first"
         if offset >= self.log_end_offset:
+            self._epochs.epochs.truncate_from_end(offset)
             return
         if offset < self.first_offset:
             self.truncate_fully_and_start_at(offset)
@@ -587,7 +652,7 @@ class Log:
         for stale in snapshot_offsets(self._files, self.directory):
             self._files.unlink(self.directory / file_name(stale, SNAPSHOT_SUFFIX))
         self._truncated()
-        self._flusher.recovery_point = offset
+        self._flusher.start_over(offset)
 
     def _truncated(self) -> None:
         """Bring everything else back to the log's new end."""
@@ -596,25 +661,52 @@ class Log:
         self._plan_roll()
         self._flusher.truncated(end)
         self.log_start_offset = min(self.log_start_offset, end)
-        self._epochs.truncate_from_end(end)
+        self._epochs.epochs.truncate_from_end(end)
         for segment in self._segments:
             aborted_of(segment).truncate(end)
-        self._producers = load_producers(self._files, self.directory, list(self._segments))
+        self._producers = load_producers(
+            self._files, self.directory, list(self._segments), snapshot_offsets(self._files, self.directory)
+        )
 
     # Keeping
 
-    def is_flush_due(self, now_ms: int) -> bool:
-        """Whether `flush.messages` or `flush.ms` ask for a `flush` before more is acknowledged."""
-        return self._flusher.is_due(self.log_end_offset, self.config, now_ms)
+    def plan_flush(self, up_to_offset: int | None = None, *, everything: bool = True) -> FlushPlan | None:
+        """A plan that makes the records below `up_to_offset` (all, if None) durable; None if they are.
 
-    def flush(self, up_to_offset: int | None = None) -> None:
-        """Block until the records below `up_to_offset` (all, if None) are on the disk. Safe in a thread while the loop appends.
+        Run it in a thread and hand it to `finish_flush` on the loop, whatever came of it.
+
+        Args:
+            everything: indexes, epochs and snapshots too, which moves the recovery point; else `durable_end` alone moves.
 
         Raises:
-            LogDirFailed: the disk does not work; the recovery point stays.
+            LogDirFailed: the disk failed before.
         """
-        end = self.log_end_offset
-        self._flusher.flush(self._segments, self._epochs, end if up_to_offset is None else min(up_to_offset, end))
+        end = self.log_end_offset if up_to_offset is None else min(up_to_offset, self.log_end_offset)
+        return self._flusher.plan(self._segments, self._epochs, end, everything=everything)
+
+    def finish_flush(self, plan: FlushPlan) -> None:
+        """Take over what a plan did.
+
+        Raises:
+            LogDirFailed: the disk does not work; nothing that was not durable before can become it.
+            StorageExhausted: no room for the indexes; nothing moved.
+        """
+        self._flusher.finish(plan, self._segments)
+
+    def flush(self, up_to_offset: int | None = None) -> None:
+        """Plan, run and finish at once: for where blocking does no harm.
+
+        Raises:
+            LogDirFailed, StorageExhausted: as `finish_flush`.
+        """
+        plan = self.plan_flush(up_to_offset)
+        if plan is not None:
+            plan.run()
+            self.finish_flush(plan)
+
+    def fail(self, error: LogDirFailed) -> None:
+        """The log directory is out of use: nothing more is written or called durable; `close` lets go as a crash would."""
+        self._flusher.fail(error)
 
     def update_config(self, config: TopicConfig) -> None:
         self.config = config
@@ -624,9 +716,8 @@ class Log:
         """Flush, write down what opening again needs, and let go of the files; a log that did not change costs nothing."""
         if self._closed:
             return
-        self._stop_using()
-        if self._as_on_disk == self._extent and not self._torn:
-            self._close_files()
+        if self._flusher.failed is not None or (self._as_on_disk == self._extent and not self._torn):
+            self.abandon()
             return
         try:
             self._cut_torn()
@@ -635,26 +726,24 @@ class Log:
             for index in (active.index, active.time_index):
                 index.write(exact=True)
             self.snapshot()
-            self._epochs.save()
+            self._epochs.write()
             self.flush()
+            active.sync_indexes()
         except OSError as error:
-            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+            raise storage_error(self.directory.parent, error) from error
         finally:
-            self._close_files()
+            self.abandon()
 
     def abandon(self) -> None:
         """Let go of the files as they are, as a crash would; the next `open` recovers."""
-        self._stop_using()
+        self._closed = self._flusher.closed = True
         self._close_files()
 
     def detach_all(self) -> Garbage:
         """Stop using the folder, which is about to be renamed; its descriptors stay open for reads under way."""
-        self._stop_using()
+        self._closed = self._flusher.closed = True
         garbage, self._garbage = self._garbage, []
         return Garbage(self._files, [], [segment.close for segment in self._segments], garbage)
-
-    def _stop_using(self) -> None:
-        self._closed = self._flusher.closed = True
 
     def check_open(self) -> None:
         if self._closed:
@@ -667,17 +756,37 @@ class Log:
             segment.close()
 
     def _cut_torn(self) -> None:
-        if self._torn:
-            self._files.truncate(self._segments.active.fileno, self._segments.active.size)
+        if self._torn or self._segments.active.reserved:
+            self._segments.active.give_back()
             self._torn = False
 
-    def _load_topic_id(self) -> None:
+    def _load_topic_id(self, *, clean_shutdown: bool) -> None:
         path = self.directory / checkpoints.PARTITION_METADATA
-        known = checkpoints.read_partition_metadata(self._files, path)
+        try:
+            known = checkpoints.read_partition_metadata(self._files, path)
+        except CorruptLog as error:
+            if clean_shutdown:
+                raise
+            # Written without waiting for the disk when the partition was made: after a loss of power it may be there and empty.
+            log.warning("topic id lost, it is taken from the metadata file=%s reason=%r", error.path, error.reason)
+            known = None
         if known is not None:
             self.topic_id = known
         elif self.topic_id is not None:
             checkpoints.write_partition_metadata(self._files, path, self.topic_id)
+
+    def adopt_topic_id(self, topic_id: UUID) -> None:
+        """The log belongs to the topic of this id; for a log whose folder does not say whose it is.
+
+        Raises:
+            StorageError: it cannot be written down.
+        """
+        assert self.topic_id is None, "a log does not change its topic"
+        try:
+            checkpoints.write_partition_metadata(self._files, self.directory / checkpoints.PARTITION_METADATA, topic_id)
+        except OSError as error:
+            raise storage_error(self.directory.parent, error) from error
+        self.topic_id = topic_id
 
 
 def _too_large_for_segment(size: int, config: TopicConfig) -> KafkaError:

@@ -6,7 +6,12 @@ Rules
   1. A new log goes to the directory with the fewest logs.
   2. Deleting renames the folder to `<topic>-<partition>.<32 hex digits>-delete` at once; the files go later. A folder with such
      a name found at the start is from a crash in between and is removed.
-  3. A checkpoint is written only by the methods that say so; the caller decides when, and may run them in a thread.
+  3. A directory that failed (`fail`) is left alone from then on: its logs are out of use, its checkpoints stay as they are, and it is not
+     marked clean. The others go on.
+  4. A checkpoint is written only by the methods that say so; the caller decides when, and may run them in a thread.
+  5. Checkpoints name partitions that exist: entries of a deleted one are gone before its deletion counts as done, or at the latest
+     before its name is used again, so that a topic made anew does not begin where the old one was. Hence the lock, which is held
+     from gathering offsets to writing them.
 
 The ids for new names come from `new_id`, so that a simulation can repeat itself.
 """
@@ -18,16 +23,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from barnabas.clock import Clock
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import KafkaError, LogDirFailed
+from barnabas.errors import KafkaError, LogDirFailed, StorageError
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
+from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.garbage import Garbage, remove_folder
 from barnabas.storage.log import PRODUCER_ID_EXPIRATION_MS, Log
@@ -46,6 +53,8 @@ class Retired(NamedTuple):
     garbage: Garbage
     folder: Path
     target: Path
+    key: TopicPartition
+    home: LogDirectory
 
 
 class LogManager:
@@ -70,13 +79,23 @@ class LogManager:
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._counts: Counter[Path] = Counter()  # of logs, by directory
         self._closed = False
+        self._checkpoint_lock = Lock()
+        self._unforgotten: set[tuple[Path, TopicPartition]] = set()  # still in the checkpoints of a directory, though deleted
         self.directories: list[LogDirectory] = []
         try:
             for path in log_dirs:
-                self.directories.append(
-                    LogDirectory(path, files=self._files, broker_id=broker_id, cluster_id=cluster_id, new_id=new_id())
+                directory = LogDirectory(
+                    path,
+                    files=self._files,
+                    broker_id=broker_id,
+                    cluster_id=cluster_id,
+                    new_id=new_id(),
+                    required=not self.directories,  # the first has the metadata
                 )
-        except LogDirFailed:
+                self.directories.append(directory)
+                if directory.failure is not None:
+                    _report_failed(directory, directory.failure)
+        except StorageError:
             self._unlock()
             raise
 
@@ -88,29 +107,51 @@ class LogManager:
 
         Raises:
             CorruptLog: files that no crash leaves behind.
-            LogDirFailed: the disk does not work, or two directories hold the same partition.
+            LogDirFailed: the first directory's disk does not work, or two directories hold the same partition.
         """
         for directory in self.directories:
-            recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
-            start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
-            opened = 0
-            for name in self._files.list_directory(directory.path):
-                key = self._partition_of(directory, name)
-                if key is None:
-                    continue
-                if key in self._logs:
-                    raise LogDirFailed(str(directory.path), f"{name} lies in {self._homes[key].path} too")
-                self._open(
-                    key,
-                    directory,
-                    config=config_of(key[0]),
-                    clean_shutdown=directory.was_clean,
-                    recovery_point=recovery_points.get(key, 0),
-                    log_start_offset=start_offsets.get(key, 0),
-                )
-                opened += 1
-            log.info("log directory opened path=%s logs=%d clean_shutdown=%s", directory.path, opened, directory.was_clean)
+            if directory.failure is not None:
+                continue
+            try:
+                self._open_directory(directory, config_of)
+            except OSError as error:
+                self._failed_at_start(directory, LogDirFailed(str(directory.path), str(error)), error)
+            except LogDirFailed as error:
+                self._failed_at_start(directory, error, error.__cause__)
         return list(self._logs.values())
+
+    def _open_directory(self, directory: LogDirectory, config_of: Callable[[str], TopicConfig]) -> None:
+        recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
+        start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
+        opened = 0
+        for name in self._files.list_directory(directory.path):
+            key = self._partition_of(directory, name)
+            if key is None:
+                continue
+            if key in self._logs:
+                raise LogDirFailed(str(directory.path), f"{name} lies in {self._homes[key].path} too")
+            self._open(
+                key,
+                directory,
+                config=config_of(key[0]),
+                clean_shutdown=directory.was_clean,
+                recovery_point=recovery_points.get(key, 0),
+                log_start_offset=start_offsets.get(key, 0),
+            )
+            opened += 1
+        self._forget(directory, directory.partitions_named() - self._logs.keys())
+        log.info("log directory opened path=%s logs=%d clean_shutdown=%s", directory.path, opened, directory.was_clean)
+
+    def _failed_at_start(self, directory: LogDirectory, failure: LogDirFailed, cause: BaseException | None) -> None:
+        """Go on without a directory whose disk does not work; raises where it is the first, which has the metadata."""
+        if directory is self.directories[0] or not isinstance(cause, OSError):
+            raise failure
+        _report_failed(directory, failure)
+        for entry in self.fail(failure):
+            key = entry.topic, entry.partition
+            entry.abandon()
+            del self._logs[key], self._homes[key]
+            self._counts[directory.path] -= 1
 
     def _partition_of(self, directory: LogDirectory, name: str) -> TopicPartition | None:
         """Which partition a name in a log directory is of; leftovers of deletions are removed."""
@@ -150,6 +191,21 @@ class LogManager:
         self._counts[directory.path] += 1
         return opened
 
+    def fail(self, error: LogDirFailed) -> list[Log]:
+        """Take the directory that `error` names out of use; the logs that were in use there, none if it had failed before."""
+        directory = next((each for each in self.directories if str(each.path) == error.path), None)
+        if directory is None or directory.failure is not None:
+            return []
+        directory.failure = error
+        lost = [entry for key, entry in self._logs.items() if self._homes[key] is directory]
+        for entry in lost:
+            entry.fail(error)
+        return lost
+
+    @property
+    def failed_directories(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.failure is not None]
+
     def get(self, topic: str, partition: int) -> Log | None:
         return self._logs.get((topic, partition))
 
@@ -170,11 +226,21 @@ class LogManager:
         key = topic, partition
         existing = self._logs.get(key)
         if existing is None:
-            home = min(self.directories, key=lambda directory: self._counts[directory.path])
+            home = min(self._usable(), key=lambda directory: self._counts[directory.path])
+            if (home.path, key) in self._unforgotten:
+                with self._checkpoint_lock:
+                    home.forget({key})
+                self._unforgotten.discard((home.path, key))
             return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id)
         if existing.topic_id != topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         return existing
+
+    def _usable(self) -> list[LogDirectory]:
+        usable = [directory for directory in self.directories if directory.failure is None]
+        if not usable:
+            raise self.directories[0].failure or LogDirFailed(str(self.directories[0].path), "no log directory is left")
+        return usable
 
     def delete(self, topic: str, partition: int) -> Garbage:
         """Take a log out of use; its folder is renamed now, and removed by `Garbage.remove` of the answer (in a thread).
@@ -198,7 +264,7 @@ class LogManager:
         self._counts[home.path] -= 1
         suffix = f".{self._new_id().hex}-delete"
         target = home.path / (doomed.directory.name[: MAX_NAME_LENGTH - len(suffix)] + suffix)
-        return Retired(doomed.detach_all(), doomed.directory, target)
+        return Retired(doomed.detach_all(), doomed.directory, target, (topic, partition), home)
 
     def rename(self, retired: Sequence[Retired]) -> list[Garbage]:
         """The second half of `delete`, of many logs; it blocks, and runs in a thread where there are many.
@@ -206,72 +272,123 @@ class LogManager:
         Raises:
             LogDirFailed: a folder cannot be renamed.
         """
-        for garbage, folder, target in retired:
+        for garbage, folder, target, _, _ in retired:
             try:
                 self._files.rename(folder, target)
             except OSError as error:
-                raise LogDirFailed(str(folder.parent), str(error)) from error
+                raise storage_error(folder.parent, error) from error
             garbage.directory = target
+        with self._checkpoint_lock:
+            for directory in {id(each.home): each.home for each in retired}.values():
+                self._forget(directory, [each.key for each in retired if each.home is directory])
         return [each.garbage for each in retired]
 
     def checkpoint_recovery_points(self) -> None:
-        self._checkpoint(checkpoints.RECOVERY_POINTS, {key: entry.recovery_point for key, entry in list(self._logs.items())})
+        self._checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
+
+    def _recovery_points(self) -> dict[TopicPartition, int]:
+        return {key: entry.recovery_point for key, entry in list(self._logs.items())}
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Only logs that begin behind their first segment need an entry, as in Kafka."""
-        starts = {
-            key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset > entry.first_offset
-        }
-        self._checkpoint(checkpoints.LOG_START_OFFSETS, starts)
+        self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
+
+    def _start_offsets(self) -> dict[TopicPartition, int]:
+        """Every log that does not begin at 0 gets an entry.
+
+        Kafka leaves out those that begin where their first segment does. But a power cut may bring segments back of which only the
+        renaming was lost, and with them records that were deleted for good.
+        """
+        return {key: entry.log_start_offset for key, entry in list(self._logs.items()) if entry.log_start_offset}
+
+    def prepare_removal(self, shortened: Iterable[Log]) -> None:
+        """Make durable what tells after a crash that nothing is missing when the first segments of these logs are gone: where the logs
+        begin, and the names of the segments that stay. Blocks; in a thread.
+        """
+        for log_ in shortened:
+            try:
+                self._files.sync_directory(log_.directory)
+            except FileNotFoundError:
+                continue  # deleted meanwhile
+            except OSError as error:
+                raise storage_error(log_.directory.parent, error) from error
+        self.checkpoint_log_start_offsets()
 
     def read_high_watermarks(self) -> dict[TopicPartition, int]:
         return {
-            key: offset for directory in self.directories for key, offset in directory.read(checkpoints.HIGH_WATERMARKS).items()
+            key: offset for directory in self._usable() for key, offset in directory.read(checkpoints.HIGH_WATERMARKS).items()
         }
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        self._checkpoint(checkpoints.HIGH_WATERMARKS, high_watermarks)
+        self._checkpoint(checkpoints.HIGH_WATERMARKS, lambda: high_watermarks)
 
     def read_cleaned_offsets(self) -> dict[TopicPartition, int]:
         """For compacted logs, the offset below which they are clean."""
         return {
-            key: offset for directory in self.directories for key, offset in directory.read(checkpoints.CLEANED_OFFSETS).items()
+            key: offset for directory in self._usable() for key, offset in directory.read(checkpoints.CLEANED_OFFSETS).items()
         }
 
-    def write_cleaned_offsets(self, cleaned: Mapping[TopicPartition, int]) -> None:
-        self._checkpoint(checkpoints.CLEANED_OFFSETS, cleaned)
+    def write_cleaned_offsets(self, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
+        self._checkpoint(checkpoints.CLEANED_OFFSETS, gather)
 
-    def _checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        for directory in self.directories:
-            directory.write(name, {key: offset for key, offset in offsets.items() if self._homes.get(key) is directory})
+    def _checkpoint(self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
+        """Write a checkpoint in each directory.
+
+        Raises:
+            StorageError: the first that could not be written; the others are.
+        """
+        failures: list[StorageError] = []
+        with self._checkpoint_lock:
+            offsets = gather()
+            for directory in self._usable():
+                try:
+                    self._write(directory, name, offsets)
+                except StorageError as error:
+                    failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _write(self, directory: LogDirectory, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        directory.write(name, {key: offset for key, offset in offsets.items() if self._homes.get(key) is directory})
+
+    def _forget(self, directory: LogDirectory, gone: Iterable[TopicPartition]) -> None:
+        """Take what is gone out of the directory's checkpoints; where the disk does not allow it, before the name is used again."""
+        keys = set(gone)
+        try:
+            directory.forget(keys)
+        except StorageError as error:
+            log.warning("checkpoints name deleted partitions path=%s error=%s", directory.path, error)
+            self._unforgotten.update((directory.path, key) for key in keys)
 
     def close(self) -> None:
         """Close all logs, write the checkpoints and the marker that says so, unlock. Where a log fails to close, there is no
         marker.
 
         Raises:
-            LogDirFailed: the first failure, after all else is closed.
+            StorageError: the first failure, after all else is closed. What failed before was told when it did.
         """
         if self._closed:
             return
         self._closed = True
-        failed: dict[LogDirectory, LogDirFailed] = {}
+        failed: dict[LogDirectory, StorageError] = {}
         for key, entry in self._logs.items():
             try:
                 entry.close()
-            except LogDirFailed as error:
-                log.error("log not closed directory=%s reason=%r", entry.directory, error.reason)
+            except StorageError as error:
+                log.error("log not closed directory=%s error=%s", entry.directory, error)
                 failed.setdefault(self._homes[key], error)
-        try:
-            self.checkpoint_recovery_points()
-            self.checkpoint_log_start_offsets()
-            for directory in self.directories:
+        recovery_points, starts = self._recovery_points(), self._start_offsets()
+        for directory in self.directories:
+            if directory.failure is not None:
+                continue
+            try:
+                self._write(directory, checkpoints.RECOVERY_POINTS, recovery_points)
+                self._write(directory, checkpoints.LOG_START_OFFSETS, starts)
                 if directory not in failed:
                     directory.mark_clean()
-        except OSError as error:
-            raise LogDirFailed(str(self.directories[0].path), str(error)) from error
-        finally:
-            self._unlock()
+            except StorageError as error:
+                log.error("log directory not marked clean path=%s error=%s", directory.path, error)
+                failed.setdefault(directory, error)
+        self._unlock()
         for failure in failed.values():
             raise failure
 
@@ -285,3 +402,7 @@ class LogManager:
     def _unlock(self) -> None:
         for directory in self.directories:
             directory.unlock()
+
+
+def _report_failed(directory: LogDirectory, failure: LogDirFailed) -> None:
+    log.error("log directory is out of use until the next start path=%s reason=%r", directory.path, failure.reason)

@@ -10,8 +10,8 @@ from barnabas.storage.segments import Segments
 def count_not_retained(segments: Segments, config: TopicConfig, log_start_offset: int, now_ms: int) -> int:
     """How many of the oldest segments may go.
 
-    All of them (the active one too) where everything in the log is too old, so that an idle topic empties: the caller begins a new
-    segment first.
+    All of them (the active one too) where everything in the log is too old, so that an idle topic empties, or where nothing is to be
+    kept: the caller begins a new segment first.
     """
     if "delete" not in config.cleanup_policy:
         return segments.count_below(log_start_offset)
@@ -22,7 +22,7 @@ def count_not_retained(segments: Segments, config: TopicConfig, log_start_offset
             return count
         count, size = count + 1, size - segment.size
     active = segments.active
-    return count + 1 if active.size and _is_too_old(active, config, now_ms) else count
+    return count + 1 if active.size and (config.retention_bytes == 0 or _is_too_old(active, config, now_ms)) else count
 
 
 def _is_too_old(segment: Segment, config: TopicConfig, now_ms: int) -> bool:

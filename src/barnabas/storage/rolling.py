@@ -7,8 +7,7 @@ an append has three comparisons to make; only a batch past one of them is asked 
 from __future__ import annotations
 
 from typing import NamedTuple
-
-from crc32c import crc32c
+from zlib import crc32
 
 from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.header import BatchHeader
@@ -27,9 +26,21 @@ class RollBounds(NamedTuple):
     offset: int
 
 
+def segment_lifetime_ms(segment: Segment, config: TopicConfig) -> int:
+    """`segment.ms`, less a part of `segment.jitter.ms` that differs from segment to segment, so that not all logs roll at once.
+
+    Kafka draws the part anew when it opens a segment; here it follows from the partition and the base offset, so that a restart
+    does not change when a segment ends.
+    """
+    spread = min(config.segment_jitter_ms, config.max_segment_ms)
+    if not spread:
+        return config.max_segment_ms
+    return config.max_segment_ms - crc32(f"{segment.directory.name} {segment.base_offset}".encode()) % spread
+
+
 def roll_bounds(segment: Segment, config: TopicConfig) -> RollBounds:
     first = segment.load_first_timestamp()
-    time = -1 if first is None else (MAX_INT64 if first < 0 else first + _age_limit_ms(segment, config))
+    time = -1 if first is None else (MAX_INT64 if first < 0 else first + segment_lifetime_ms(segment, config))
     room = config.segment_index_bytes - max(segment.index.size_bytes, segment.time_index.size_bytes)
     # An index grows by an entry for every interval at most.
     unfilled = segment.size + room // TIME_ENTRY.size * config.index_interval_bytes
@@ -45,7 +56,7 @@ def must_roll(segment: Segment, config: TopicConfig, size: int, header: BatchHea
     index_bytes = max(segment.index.size_bytes, segment.time_index.size_bytes)
     first = segment.load_first_timestamp()
     is_full = segment.size + size > config.segment_bytes or index_bytes + TIME_ENTRY.size > config.segment_index_bytes
-    return is_full or (first is not None and first >= 0 and header.max_timestamp - first > _age_limit_ms(segment, config))
+    return is_full or (first is not None and first >= 0 and header.max_timestamp - first > segment_lifetime_ms(segment, config))
 
 
 def is_older_than_segment_ms(segment: Segment, config: TopicConfig, now_ms: int) -> bool:
@@ -53,12 +64,4 @@ def is_older_than_segment_ms(segment: Segment, config: TopicConfig, now_ms: int)
     first = segment.load_first_timestamp()
     if first is None:
         return False
-    return now_ms - (first if first >= 0 else segment.created_ms) > _age_limit_ms(segment, config)
-
-
-def _age_limit_ms(segment: Segment, config: TopicConfig) -> int:
-    """The age a segment may have: `segment.ms` less a part of `segment.jitter.ms` that its place decides, so that logs which began
-    together do not all roll at once."""
-    limit = config.max_segment_ms
-    jitter = min(config.segment_jitter_ms, limit)
-    return limit - crc32c(str(segment.path).encode()) % jitter if jitter > 0 else limit
+    return now_ms - (first if first >= 0 else segment.created_ms) > segment_lifetime_ms(segment, config)

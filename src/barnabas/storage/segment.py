@@ -6,24 +6,29 @@ Rules
   1. Only the last segment of a log (the active one) grows; the others are sealed and change only by being removed.
   2. `size` is where the next batch goes. Bytes behind it (of a write that failed) do not exist.
   3. A lookup of an offset finds the first batch whose last offset is at or past it, so a gap left by compaction is stepped over.
-  4. A sealed segment's file is opened at the first read, so a log of a thousand segments opens in no time.
+  4. Of a sealed segment nothing is read, and no file opened, before somebody needs it: a log of a thousand segments opens in no time
+     and takes a few hundred bytes of memory for each.
 
 How it works: the sparse index has an entry for every `index.interval.bytes`. For the end of the active segment, which nearly
 every reader is at, the last batches' positions are kept besides (`_recent_*`): there a lookup is one bisection and no read.
+
+Ugly: what rule 4 postpones are fields that are not set yet. `__getattr__`, which Python asks only for those, finds them out; so the
+active segment's appends pay nothing for it. An index that contradicts its segment is noticed, and made anew, at that moment.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.header import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
 from barnabas.storage.files import Files, sync_file
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
+from barnabas.storage.index_repair import contradiction, rebuild_indexes
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -35,6 +40,9 @@ SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX)
 
 RECENT_BATCHES = 256  # positions kept for the end of the active segment: 4 kB
 WALK_BYTES = 8 * 1024  # read at once when walking over headers: two index intervals
+LARGE_BATCH_BYTES = 64 * 1024  # space is set aside for batches from this size on
+RESERVED_BYTES = 4 * 1024 * 1024  # at once; takes 15 us
+NEVER_AGAIN = 2**63 - 1
 NO_TIMESTAMP = -1
 
 
@@ -67,11 +75,19 @@ class Segment:
         "name_suffix",
         "next_offset",
         "offset_of_max_timestamp",
-        "path",
+        "pins",
+        "reserved",
         "size",
         "synced",
         "time_index",
     )
+
+    index: SparseIndex
+    time_index: SparseIndex
+    max_timestamp: int
+    offset_of_max_timestamp: int  # last offset of the batch that has it
+    _recent_last: array[int]  # last offsets of the last batches
+    _recent_positions: array[int]
 
     def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int, name_suffix: str = "") -> None:
         self.files = files
@@ -79,19 +95,14 @@ class Segment:
         self.base_offset = base_offset
         self.created_ms = created_ms
         self.name_suffix = name_suffix  # behind the names of its files, while it takes the place of others (compaction)
-        self.path = self.path_of(LOG_SUFFIX)
-        self.index = SparseIndex(files, self.path_of(INDEX_SUFFIX), OFFSET_ENTRY)
-        self.time_index = SparseIndex(files, self.path_of(TIME_INDEX_SUFFIX), TIME_ENTRY)
         self.size = 0
+        self.reserved = 0  # up to this byte the file system has set space aside
         self.next_offset = base_offset
-        self.max_timestamp = NO_TIMESTAMP
-        self.offset_of_max_timestamp = base_offset  # last offset of the batch that has it
         self.first_timestamp: int | None = None  # of the first batch, once known; time to roll counts from it
         self.bytes_since_index_entry = 0
         self.synced = False  # whether its name is known to be durable
+        self.pins = 0  # flushes under way, which use the descriptor: it must not be closed to save descriptors
         self._fileno: int | None = None
-        self._recent_last: array[int] = array("q")  # last offsets of the last batches
-        self._recent_positions: array[int] = array("q")
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int, now_ms: int) -> Segment:
@@ -99,6 +110,8 @@ class Segment:
         segment = cls(files, directory, base_offset, now_ms)
         segment._fileno = files.open(segment.path, create=True)
         files.truncate(segment._fileno, 0)
+        segment.max_timestamp, segment.offset_of_max_timestamp = NO_TIMESTAMP, base_offset
+        segment.index, segment.time_index = segment.make_indexes()
         for index in (segment.index, segment.time_index):
             index.start_empty()
             index.write(exact=True)
@@ -106,32 +119,74 @@ class Segment:
 
     @classmethod
     def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int, name_suffix: str = "") -> Segment:
-        """A sealed segment on disk, nothing of it read but the sizes of its files."""
+        """A sealed segment on disk, nothing of it known but its size."""
         segment = cls(files, directory, base_offset, now_ms, name_suffix)
         segment.size = files.file_size(segment.path)
         segment.synced = True
-        if segment.has_index_files:
-            segment.index.load_sealed()
-            segment.time_index.load_sealed()
-            last = segment.time_index.last()
-            if last is not None:
-                segment.max_timestamp, segment.offset_of_max_timestamp = last[0], base_offset + last[1]
         return segment
 
-    def path_of(self, suffix: str) -> Path:
-        """The path of its file of that kind."""
-        return self.directory / (file_name(self.base_offset, suffix) + self.name_suffix)
+    if not TYPE_CHECKING:  # a type checker would take any name for a field
+
+        def __getattr__(self, name: str) -> Any:
+            find_out = FOUND_OUT_LATER.get(name)
+            if find_out is None:
+                raise AttributeError(name)
+            find_out(self)
+            return object.__getattribute__(self, name)
+
+    @property
+    def path(self) -> Path:
+        return self.directory / self.name_of(LOG_SUFFIX)
+
+    @property
+    def index_name(self) -> str:
+        return self.name_of(INDEX_SUFFIX)
+
+    @property
+    def time_index_name(self) -> str:
+        return self.name_of(TIME_INDEX_SUFFIX)
+
+    def name_of(self, suffix: str) -> str:
+        """The name of its file of that kind."""
+        return file_name(self.base_offset, suffix) + self.name_suffix
 
     def drop_name_suffix(self) -> None:
         """Its files have their own names now."""
         self.name_suffix = ""
-        self.path = self.path_of(LOG_SUFFIX)
-        self.index.path = self.path_of(INDEX_SUFFIX)
-        self.time_index.path = self.path_of(TIME_INDEX_SUFFIX)
+        self.index, self.time_index = self.make_indexes()
+        self._open_indexes()
+
+    def make_indexes(self) -> tuple[SparseIndex, SparseIndex]:
+        """The two indexes, of which nothing is read yet."""
+        return (
+            SparseIndex(self.files, self.directory / self.index_name, OFFSET_ENTRY),
+            SparseIndex(self.files, self.directory / self.time_index_name, TIME_ENTRY),
+        )
+
+    def _open_indexes(self) -> None:
+        """Take the indexes of a sealed segment as their files have them, unless that cannot be."""
+        self.index, self.time_index = self.make_indexes()
+        if not self.has_index_files:
+            for index in (self.index, self.time_index):
+                index.start_empty()
+            return
+        self.index.load_sealed()
+        self.time_index.load_sealed()
+        wrong = contradiction(self.index, self.time_index, self.size)
+        if wrong is not None:
+            rebuild_indexes(self, wrong)
+
+    def _open_max_timestamp(self) -> None:
+        last = self.time_index.last()
+        self.max_timestamp = last[0] if last else NO_TIMESTAMP
+        self.offset_of_max_timestamp = self.base_offset + (last[1] if last else 0)
+
+    def _open_recent(self) -> None:
+        self._recent_last, self._recent_positions = array("q"), array("q")
 
     @property
     def has_index_files(self) -> bool:
-        return self.files.exists(self.index.path) and self.files.exists(self.time_index.path)
+        return all(self.files.exists(self.directory / name) for name in (self.index_name, self.time_index_name))
 
     @property
     def fileno(self) -> int:
@@ -156,6 +211,24 @@ class Segment:
         self.bytes_since_index_entry += size
         self.size = position + size
         self.next_offset = last_offset + 1
+
+    def reserve(self, size: int) -> None:
+        """Have space set aside for the next `size` bytes and some more, as far as the file system can.
+
+        Writing to it takes a third less CPU than having blocks found page by page (measured on ext4 with batches of 900 kB). It is given
+        back when the file is cut to its size, by a roll, a close or a recovery.
+        """
+        try:
+            self.files.reserve(self.fileno, self.size, size + RESERVED_BYTES)
+        except OSError:  # unknown to this file system, or no room: then writing does without
+            self.reserved = NEVER_AGAIN
+        else:
+            self.reserved = self.size + size + RESERVED_BYTES
+
+    def give_back(self) -> None:
+        """Cut the file to its size, with what was reserved or half written behind."""
+        self.files.truncate(self.fileno, self.size)
+        self.reserved = 0
 
     def add_time_entry(self) -> None:
         """Note the largest timestamp so far, if it grew since the last entry."""
@@ -229,9 +302,17 @@ class Segment:
         return index_entry[1] if index_entry else 0
 
     def activate(self) -> None:
-        """Make the last segment of a log ready to grow again; what follows its last index entry is read."""
-        self.index.load_active()
-        self.time_index.load_active()
+        """Make the last segment of a log ready to grow again; what follows its last index entry is read.
+
+        Raises:
+            CorruptLog: the indexes contradict the segment, or no batches follow the last index entry.
+        """
+        self.index, self.time_index = self.make_indexes()
+        for index in (self.index, self.time_index):
+            index.load_active()
+        wrong = contradiction(self.index, self.time_index, self.size)
+        if wrong is not None:
+            raise CorruptLog(str(self.path), 0, wrong)
         self.recount(self.index.last())
 
     def recount(self, entry: tuple[int, int] | None) -> None:
@@ -245,16 +326,14 @@ class Segment:
 
     def recount_from(self, position: int) -> None:
         """Go back to where the indexes end, at `position`; the batches behind it are to be `appended` again."""
-        del self._recent_last[:], self._recent_positions[:]
-        newest = self.time_index.last()
-        self.max_timestamp = newest[0] if newest else NO_TIMESTAMP
-        self.offset_of_max_timestamp = self.base_offset + (newest[1] if newest else 0)
+        self._open_recent()
+        self._open_max_timestamp()
         self.size, self.next_offset, self.bytes_since_index_entry = position, self.base_offset, 0
 
     def truncate(self, position: int) -> None:
         """Cut the active segment at `position`, where a batch begins or the segment ends."""
-        self.files.truncate(self.fileno, position)
         self.size = position
+        self.give_back()
         self.index.truncate_below(value=position)
         last = self.index.last()
         self.time_index.truncate_below(value=last[0] + 1 if last else 0)
@@ -272,22 +351,41 @@ class Segment:
         return self.first_timestamp
 
     def seal(self) -> None:
-        """The segment no longer grows."""
+        """The segment no longer grows. Where the disk has no room for the indexes it stays as it is."""
         self.add_time_entry()
+        self.write_indexes(exact=True)
         self.index.seal()
         self.time_index.seal()
-        self._recent_last, self._recent_positions = array("q"), array("q")
+        del self._recent_last, self._recent_positions
 
-    def sync(self) -> None:
-        """Block until everything written so far is on the disk; runs in a thread while the loop appends."""
+    def write_indexes(self, *, exact: bool = False) -> None:
+        """Put what the indexes gained into their files, where they are still in memory."""
+        self.index.write(exact=exact)
+        self.time_index.write(exact=exact)
+
+    def sync_records(self) -> None:
+        """Block until the records written so far are on the disk; runs in a thread while the loop appends."""
         sync_file(self.files, self.path, self._fileno)
-        self.index.sync()
-        self.time_index.sync()
         if not self.synced:
             self.files.sync_directory(self.directory)
             self.synced = True
+
+    def sync_indexes(self) -> None:
+        """Block until the indexes are on the disk as they were last written."""
+        self.index.sync()
+        self.time_index.sync()
 
     def close(self) -> None:
         if self._fileno is not None:
             self.files.close(self._fileno)
             self._fileno = None
+
+
+FOUND_OUT_LATER: dict[str, Callable[[Segment], None]] = {
+    "index": Segment._open_indexes,
+    "time_index": Segment._open_indexes,
+    "max_timestamp": Segment._open_max_timestamp,
+    "offset_of_max_timestamp": Segment._open_max_timestamp,
+    "_recent_last": Segment._open_recent,
+    "_recent_positions": Segment._open_recent,
+}

@@ -7,6 +7,7 @@ class TestMyFiles(FilesConformance):
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,17 @@ class FilesConformance:
         files.truncate(fileno, 3)
         assert files.pread(fileno, 10, 0) == b"abX"
         files.sync(fileno)
+        files.close(fileno)
+
+    def test_reserving_changes_neither_size_nor_bytes(self, files: Files, tmp_path: Path) -> None:
+        fileno = files.open(tmp_path / "a", create=True)
+        write_all(files, fileno, b"abc", 0)
+        with suppress(OSError):  # not every file system can
+            files.reserve(fileno, 3, 100_000)
+        assert files.size(fileno) == files.file_size(tmp_path / "a") == 3
+        write_all(files, fileno, b"def", 3)
+        files.truncate(fileno, 6)
+        assert files.pread(fileno, 10, 0) == b"abcdef"
         files.close(fileno)
 
     def test_opening_keeps_what_is_there(self, files: Files, tmp_path: Path) -> None:

@@ -1,30 +1,86 @@
 """What every metadata store must do, as tests: subclass `StoreConformance` and say how a store is opened.
 
-    class TestMemoryStore(StoreConformance):
+    class TestMemoryStore(SessionConformance):
         @pytest.fixture
         def open_store(self):
             tree = MemoryTree()
             return lambda: MemoryStore(tree)
 
-`open_store()` opens a session with the same stored data each time. Stores that only one process may open (`several_sessions =
-False`) are closed before they are opened again.
+`open_store()` opens a session with the same stored data each time. Stores that only one process may open (`StoreConformance`
+alone) are closed before they are opened again; those that several use are told of by `SessionConformance`, whose subclasses also
+say how a session is made to suffer: `suspend` and `resume` (the connection), `expire` (the session).
+
+Watchers are told within a time, so the tests wait for what they want to hear; a store that tells at once passes without waiting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable
 
 import pytest
 
-from barnabas.cluster.store import ABSENT, ANY, Check, MetadataStore, Put, Remove, StoreConflict, StoreUnavailable
+from barnabas.cluster.store import (
+    ABSENT,
+    ANY,
+    MAX_COMMIT_BYTES,
+    ROOT,
+    Check,
+    CommitTooLarge,
+    MetadataStore,
+    Put,
+    Remove,
+    SessionEvent,
+    SessionState,
+    StoreConflict,
+    StoreUnavailable,
+)
 
 OpenStore = Callable[[], MetadataStore]
+HEARD_WITHIN_S = 30.0
+
+
+class Ear:
+    """Hears what watchers are told; `wait_for` returns when it was."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self.paths: list[str] = []
+        self.events: list[SessionEvent] = []
+        self._heard = threading.Condition()
+        store.watch_session(self._hear_event)
+        store.watch(self._hear_paths)
+
+    def _hear_event(self, event: SessionEvent) -> None:
+        with self._heard:
+            self.events.append(event)
+            self._heard.notify_all()
+
+    def _hear_paths(self, paths: object) -> None:
+        assert isinstance(paths, tuple)
+        with self._heard:
+            self.paths += paths
+            self._heard.notify_all()
+
+    def wait_for(self, *paths: str) -> None:
+        """Until these were told, in this order, others possibly in between."""
+        with self._heard:
+            told = self._heard.wait_for(lambda: _in_order(paths, self.paths), HEARD_WITHIN_S)
+        assert told, f"heard {self.paths}, not {paths} in this order"
+
+    def wait_for_states(self, *states: SessionState) -> None:
+        """Until the session went through exactly these."""
+        with self._heard:
+            self._heard.wait_for(lambda: len(self.events) >= len(states), HEARD_WITHIN_S)
+            assert [event.state for event in self.events] == list(states)
+
+
+def _in_order(wanted: tuple[str, ...], heard: list[str]) -> bool:
+    rest = iter(heard)
+    return all(path in rest for path in wanted)
 
 
 class StoreConformance:
     """The rules of `barnabas.cluster.store`, one test for each."""
-
-    several_sessions = True
 
     def test_what_was_put_is_read(self, open_store: OpenStore) -> None:
         with open_store() as store:
@@ -103,11 +159,21 @@ class StoreConformance:
             assert store.get("/a") == ("/a", b"two", 1)
 
     def test_listing_is_by_prefix_and_in_order(self, open_store: OpenStore) -> None:
-        paths = ["/t/b", "/t/a", "/t/a.c", "/ta", "/t/a/1", "/t/Ω", "/u"]
+        paths = ["/t/b", "/t/a/2", "/t/a.c", "/ta", "/t/a/1", "/t/Ω", "/u"]
         with open_store() as store:
             store.commit([Put(path, b"") for path in paths])
             assert [entry.path for entry in store.list("/t/")] == sorted(path for path in paths if path.startswith("/t/"))
+            assert [entry.path for entry in store.list("/t/a")] == ["/t/a.c", "/t/a/1", "/t/a/2"]
             assert [entry.path for entry in store.list("/")] == sorted(paths)
+
+    def test_a_parent_without_a_value_is_no_entry(self, open_store: OpenStore) -> None:
+        with open_store() as store:
+            store.commit([Put("/t/a/b", b"x", ABSENT)])
+            assert store.get("/t/a") is None
+            store.commit([Remove("/t/a/b")])
+            assert list(store.list("/")) == []
+            store.commit([Put("/t/a/b", b"y", ABSENT)])
+            assert store.get("/t/a/b") == ("/t/a/b", b"y", 0)
 
     def test_the_revision_grows_with_each_commit(self, open_store: OpenStore) -> None:
         with open_store() as store:
@@ -140,16 +206,54 @@ class StoreConformance:
             assert entry is not None
             assert entry.value == value
 
+    def test_many_entries_come_back(self, open_store: OpenStore) -> None:
+        paths = [f"/many/{n % 7}/{n:04d}" for n in range(2500)]
+        with open_store() as store:
+            for start in range(0, len(paths), 500):
+                store.commit([Put(path, path.encode(), ABSENT) for path in paths[start : start + 500]])
+            assert [(entry.path, entry.value) for entry in store.list("/")] == [(path, path.encode()) for path in sorted(paths)]
+
+    def test_an_ephemeral_entry_may_be_written_again(self, open_store: OpenStore) -> None:
+        with open_store() as store:
+            store.commit([Put("/me", b"x", ABSENT, ephemeral=True)])
+            store.commit([Put("/me", b"y", 0)])
+            assert store.get("/me") == ("/me", b"y", 1)
+        with open_store() as store:
+            assert store.get("/me") is None
+
+    def test_only_what_is_made_can_be_made_ephemeral(self) -> None:
+        with pytest.raises(ValueError, match="/me"):
+            Put("/me", b"", ANY, ephemeral=True)
+
+    def test_an_ephemeral_entry_that_is_removed_may_become_a_lasting_one(self, open_store: OpenStore) -> None:
+        with open_store() as store:
+            store.commit([Put("/me", b"x", ABSENT, ephemeral=True)])
+            store.commit([Remove("/me", 0), Put("/me", b"y", ABSENT), Put("/me", b"z", 0)])
+        with open_store() as store:
+            assert store.get("/me") == ("/me", b"z", 1)
+
     def test_watchers_hear_of_every_change(self, open_store: OpenStore) -> None:
-        heard: list[Sequence[str]] = []
         with open_store() as store:
             store.commit([Put("/before", b"")])
-            store.watch(heard.append)
+            ear = Ear(store)
             store.commit([Put("/a", b""), Put("/b", b""), Check("/before", 0)])
             store.commit([Remove("/a")])
             with pytest.raises(StoreConflict):
-                store.commit([Put("/b", b"", ABSENT)])
-        assert [set(paths) for paths in heard] == [{"/a", "/b"}, {"/a"}]
+                store.commit([Put("/c", b""), Put("/b", b"", ABSENT)])
+            store.commit([Put("/d/e", b"")])
+            ear.wait_for("/a", "/b", "/a", "/d/e")
+            assert not {"/before", "/c"} & set(ear.paths)
+
+    def test_the_session_is_connected_until_it_is_closed(self, open_store: OpenStore) -> None:
+        store = open_store()
+        ear = Ear(store)
+        session_id = store.session.session_id
+        assert store.session.state is SessionState.CONNECTED
+        store.close()
+        assert store.session == (SessionState.CLOSED, session_id)
+        ear.wait_for_states(SessionState.CLOSED)
+        with open_store() as later:
+            assert later.session.session_id != session_id
 
     def test_a_closed_store_says_so(self, open_store: OpenStore) -> None:
         store = open_store()
@@ -160,16 +264,122 @@ class StoreConformance:
         with pytest.raises(StoreUnavailable):
             store.commit([Put("/a", b"")])
 
+
+class SessionConformance(StoreConformance):
+    """For stores that several processes use at once."""
+
+    def suspend(self, store: MetadataStore) -> None:
+        """Cut the connection; returns when the store knows."""
+        raise NotImplementedError
+
+    def resume(self, store: MetadataStore) -> None:
+        """Give it back."""
+        raise NotImplementedError
+
+    def expire(self, store: MetadataStore) -> None:
+        """End the session of a connected store from outside."""
+        raise NotImplementedError
+
+    def test_a_commit_that_is_too_large_is_refused_by_name(self, open_store: OpenStore) -> None:
+        with open_store() as store:
+            with pytest.raises(CommitTooLarge, match="/large"):
+                store.commit([Put("/small", b"x"), Put("/large", b"x" * MAX_COMMIT_BYTES)])
+            with pytest.raises(CommitTooLarge):
+                store.commit([Put(f"/{n}", b"x" * (MAX_COMMIT_BYTES // 9)) for n in range(10)])
+            assert list(store.list("/")) == []
+            store.commit([Put("/largest", b"x" * (MAX_COMMIT_BYTES - 100))])
+
     def test_sessions_see_each_other(self, open_store: OpenStore) -> None:
-        if not self.several_sessions:
-            pytest.skip("one process at a time")
-        heard: list[Sequence[str]] = []
         with open_store() as one, open_store() as other:
-            other.watch(heard.append)
+            ear = Ear(other)
             one.commit([Put("/a", b"x", ABSENT, ephemeral=True)])
+            ear.wait_for("/a")
             assert other.get("/a") == ("/a", b"x", 0)
             with pytest.raises(StoreConflict):
                 other.commit([Put("/a", b"y", ABSENT)])
             one.close()
+            ear.wait_for("/a", "/a")
             assert other.get("/a") is None
-            assert [tuple(paths) for paths in heard] == [("/a",), ("/a",)]
+
+    def test_a_check_fences_the_one_who_lost_an_office(self, open_store: OpenStore) -> None:
+        with open_store() as old, open_store() as young:
+            old.commit([Put("/epoch", b"1", ABSENT)])
+            young.commit([Put("/epoch", b"2", 0)])
+            with pytest.raises(StoreConflict) as caught:
+                old.commit([Check("/epoch", 0), Put("/work", b"of the old")])
+            assert caught.value.path == "/epoch"
+            assert young.get("/work") is None
+
+    def test_a_suspended_session_keeps_its_entries_and_answers_nothing(self, open_store: OpenStore) -> None:
+        with open_store() as store:
+            ear = Ear(store)
+            store.commit([Put("/me", b"x", ABSENT, ephemeral=True)])
+            session_id = store.session.session_id
+            self.suspend(store)
+            assert store.session == (SessionState.SUSPENDED, session_id)
+            with pytest.raises(StoreUnavailable):
+                store.commit([Put("/late", b"")])
+            with pytest.raises(StoreUnavailable):
+                store.get("/me")
+            self.resume(store)
+            ear.wait_for(ROOT)
+            ear.wait_for_states(SessionState.SUSPENDED, SessionState.CONNECTED)
+            assert store.session == (SessionState.CONNECTED, session_id)
+            assert store.get("/me") == ("/me", b"x", 0)
+            assert store.get("/late") is None
+            store.commit([Put("/a", b"")])
+            ear.wait_for(ROOT, "/a")
+            assert store.get("/late") is None
+
+    def test_an_expired_session_loses_its_entries_and_is_followed_by_another(self, open_store: OpenStore) -> None:
+        with open_store() as store, open_store() as other:
+            ear, others = Ear(store), Ear(other)
+            first = store.session.session_id
+            store.commit([Put("/me", b"x", ABSENT, ephemeral=True), Put("/ours", b"y")])
+            self.expire(store)
+            others.wait_for("/me", "/me")
+            ear.wait_for_states(SessionState.SUSPENDED, SessionState.EXPIRED, SessionState.CONNECTED)
+            second = ear.events[-1].session_id
+            assert [event.session_id for event in ear.events] == [first, first, second]
+            assert first != second == store.session.session_id
+            ear.wait_for(ROOT)
+            assert [entry.path for entry in store.list("/")] == ["/ours"]
+            store.commit([Put("/me", b"again", ABSENT, ephemeral=True)])
+            ear.wait_for(ROOT, "/me")
+            others.wait_for("/me", "/me", "/me")
+            assert other.get("/me") == ("/me", b"again", 0)
+
+    def test_another_session_may_take_an_entry_over_in_one_commit(self, open_store: OpenStore) -> None:
+        with open_store() as young:
+            with open_store() as old:
+                old.commit([Put("/office", b"old", ABSENT, ephemeral=True)])
+                young.commit([Remove("/office", 0), Put("/office", b"young", ABSENT, ephemeral=True)])
+            assert young.get("/office") == ("/office", b"young", 0)
+
+    def test_racing_writers_without_expectation_all_succeed(self, open_store: OpenStore) -> None:
+        with open_store() as one, open_store() as other:
+            stores, writes = (one, other), 30
+            failed: list[BaseException] = []
+
+            def write(store: MetadataStore) -> None:
+                try:
+                    for n in range(writes):
+                        store.commit([Put("/a", b"x"), Put(f"/dir/{n % 3}", b"y"), Remove(f"/dir/{(n + 1) % 3}")])
+                except BaseException as error:  # noqa: BLE001 told by the test
+                    failed.append(error)
+
+            if self.has_threads:
+                threads = [threading.Thread(target=write, args=(store,)) for store in stores]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            else:
+                for store in stores:
+                    write(store)
+            assert failed == []
+            entry = one.get("/a")
+            assert entry is not None
+            assert entry.version == 2 * writes - 1
+
+    has_threads = False

@@ -74,7 +74,7 @@ def task_of(
     config = log.config
     task = CleaningTask(
         directory=log.directory,
-        segments=tuple(SegmentRef(s.base_offset, s.next_offset, s.size, s.time_index.size_bytes) for s in log.segments.sealed),
+        segments=tuple(SegmentRef(s.base_offset, s.next_offset, s.size) for s in log.segments.sealed),
         later=(log.active_base_offset,),
         first_dirty_offset=first_dirty_offset,
         producers=log.last_writes(),

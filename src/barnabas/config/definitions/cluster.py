@@ -79,5 +79,10 @@ KEYS = (
               "The number of this broker in its cluster."),
     ConfigKey("process.roles", LIST, ("broker", "controller"), one_of("broker", "controller"), HIGH, READ_ONLY, NO_EFFECT,
               "Whether the node is broker, controller or both; here it is always both."),
+    ConfigKey("zookeeper.connection.timeout.ms", INT, None, at_least(1), HIGH, READ_ONLY, NO_EFFECT,
+              "Longest wait for a connection to ZooKeeper or for an answer of it; as long as the session's "
+              "timeout where it is not set.", hidden=True),
+    ConfigKey("zookeeper.session.timeout.ms", INT, 18_000, at_least(1), HIGH, READ_ONLY, NO_EFFECT,
+              "How long a broker of a cluster may be out of ZooKeeper's sight until it counts as gone.", hidden=True),
 )
 # fmt: on

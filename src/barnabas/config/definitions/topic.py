@@ -86,7 +86,7 @@ KEYS = (
     ConfigKey("segment.index.bytes", INT, 10_485_760, at_least(4), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Largest index of a segment."),
     ConfigKey("segment.jitter.ms", LONG, 0, at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED,
-              "Time taken off that age, at most; how much differs from segment to segment."),
+              "Random time taken off that age."),
     ConfigKey("segment.ms", LONG, 604_800_000, at_least(1), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Age at which a segment is closed."),
     ConfigKey("unclean.leader.election.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, HONOURED,

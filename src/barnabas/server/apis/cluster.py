@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata import MetadataImage, PartitionState, Topic
+from barnabas.cluster.metadata import NO_LEADER, PartitionState, Topic
 from barnabas.cluster.topics import check_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_cluster import (
@@ -78,7 +78,7 @@ def handle_describe_topic_partitions(
         if left == 0:
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=ResponseCursor(topic_name=name, partition_index=0))
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
-        answer, count = _topic(broker.metadata, name, first, left)
+        answer, count = _topic(broker, name, first, left)
         topics.append(answer)
         left -= len(answer.partitions)
         if first + len(answer.partitions) < count:
@@ -87,39 +87,45 @@ def handle_describe_topic_partitions(
     return DescribeTopicPartitionsResponse(topics=topics, next_cursor=None)
 
 
-def _topic(metadata: MetadataImage, name: str, first: int, limit: int) -> tuple[DescribeTopicPartitionsResponseTopic, int]:
+def _topic(broker: Broker, name: str, first: int, limit: int) -> tuple[DescribeTopicPartitionsResponseTopic, int]:
     try:
         check_name(name)
     except KafkaError as error:
         return _refused(name, error.code, ALL_ON_TOPIC), 0
-    topic = metadata.topic(name)
+    topic = broker.metadata.topic(name)
     if topic is None:
         return _refused(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ALL_ON_TOPIC), 0
-    return _described(topic, metadata, first, limit), len(topic.partitions)
+    return _described(broker, topic, first, limit), len(topic.partitions)
 
 
-def _described(topic: Topic, metadata: MetadataImage, first: int, limit: int) -> DescribeTopicPartitionsResponseTopic:
+def _described(broker: Broker, topic: Topic, first: int, limit: int) -> DescribeTopicPartitionsResponseTopic:
     states = topic.partitions[first : first + limit]
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(first + place, state, metadata) for place, state in enumerate(states)],
+        partitions=[_partition(broker, topic.name, first + place, state) for place, state in enumerate(states)],
         topic_authorized_operations=ALL_ON_TOPIC,
     )
 
 
-def _partition(index: int, state: PartitionState, metadata: MetadataImage) -> DescribeTopicPartitionsResponsePartition:
+def _partition(broker: Broker, topic: str, index: int, state: PartitionState) -> DescribeTopicPartitionsResponsePartition:
+    alive = broker.metadata.brokers
+    is_offline = broker.partitions.is_offline(topic, index)
+    leader = NO_LEADER if is_offline else state.leader
+    offline = {replica for replica in state.replicas if replica not in alive}
+    if is_offline:
+        offline.add(broker.config.broker_id)
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if state.leader in metadata.brokers else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=ErrorCode.NONE if leader in alive else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=index,
-        leader_id=state.leader,
+        leader_id=leader,
         leader_epoch=state.leader_epoch,
         replica_nodes=state.replicas,
         isr_nodes=state.isr,
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=[replica for replica in state.replicas if replica not in metadata.brokers],
+        offline_replicas=[replica for replica in state.replicas if replica in offline],
     )
 
 

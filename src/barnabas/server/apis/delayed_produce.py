@@ -1,4 +1,4 @@
-"""A produce request with acks=all that waits until its batches are committed, and the refusal of a partition."""
+"""A produce request that waits until its batches are committed, and the refusal of a partition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refused(partition: int, error: KafkaError) -> PartitionAnswer:
 
 
 class DelayedProduce:
-    """An acks=all request that waits for the high watermark."""
+    """A request that waits for the high watermark."""
 
     def __init__(
         self,
@@ -68,4 +68,5 @@ class DelayedProduce:
 
     def _answer(self) -> None:
         self._timer.cancel()
-        self._connection.complete(self._place, [write_produce_answer(self._version, self._correlation_id, self._answers)])
+        answer = write_produce_answer(self._version, self._correlation_id, self._answers)
+        self._connection.complete(self._place, [answer], among_many=True)

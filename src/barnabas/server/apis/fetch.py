@@ -18,7 +18,7 @@ from barnabas.protocol.fetch import FetchedData, write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server import page_cache
-from barnabas.server.fetch_sessions import FetchContext, FetchedPartition
+from barnabas.server.fetch_session import FetchContext, FetchedPartition
 from barnabas.server.outbox import HeldRegion, Region
 
 if TYPE_CHECKING:
@@ -102,13 +102,16 @@ class _Fetch:
         found, size, must_answer = self._look()
         request = self._request
         min_bytes = min(request.min_bytes, request.max_bytes, self._broker.config.fetch_max_bytes)  # more can never come
-        if must_answer or size >= min_bytes or request.max_wait_ms <= 0 or not self._context.partitions:
+        if must_answer or size >= min_bytes or request.max_wait_ms <= 0 or self._context.covers_nothing:
             self._finish(found)
             return
         self._answer_place = self._connection.expect_answer()
         self._missing_bytes = min_bytes - size
-        for partition in self._partitions:
-            partition.add_fetch_waiter(self)
+        if self._context.session is not None:
+            self._context.session.waiters.add(self)  # whose partitions tell it what happens to them, also those not looked at now
+        else:
+            for partition in self._partitions:
+                partition.add_fetch_waiter(self)
         self._timer = self._broker.loop.call_later(request.max_wait_ms / 1000, self._wake)
         self._connection.on_close.append(self._stop_waiting)
 
@@ -118,6 +121,9 @@ class _Fetch:
         self._missing_bytes -= size
         if self._missing_bytes <= 0:
             self._wake_soon()
+
+    def log_start_moved(self) -> None:
+        """The next answer will say so."""
 
     def partition_closed(self) -> None:
         self._wake_soon()
@@ -141,8 +147,11 @@ class _Fetch:
 
     def _stop_waiting(self) -> None:
         self._timer.cancel()
-        for partition in self._partitions:
-            partition.remove_fetch_waiter(self)
+        if self._context.session is not None:
+            self._context.session.waiters.discard(self)
+        else:
+            for partition in self._partitions:
+                partition.remove_fetch_waiter(self)
 
     # --- reading
 
@@ -159,6 +168,7 @@ class _Fetch:
             if partition is None:
                 absent.append((wanted, _failed(wanted.index, self._absence(wanted), ())))
                 continue
+            wanted.follow(partition)
             data = self._look_at(partition, wanted, left, minimum_one=size == 0)
             if data.records is not None:
                 size += data.records.size
@@ -186,9 +196,10 @@ class _Fetch:
         except KafkaError as error:
             return _failed(wanted.index, error.code)
         except StorageError as error:
-            log.error(
-                "read failed topic=%s partition=%d offset=%d error=%s", wanted.topic, wanted.index, wanted.fetch_offset, error
-            )
+            self._broker.faults.report(error)
+            return _failed(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
+        except OSError as error:
+            self._broker.faults.report_read(str(partition.log.directory), wanted.fetch_offset, error)
             return _failed(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
         self._partitions.append(partition)
         return FetchedData(
@@ -215,15 +226,16 @@ class _Fetch:
     # --- answering
 
     def _finish(self, found: list[Found]) -> None:
-        if all(data.records is None or page_cache.is_resident(cast(Region, data.records)) for _, data in found):
+        files = self._broker.files
+        if all(data.records is None or page_cache.is_resident(files, cast(Region, data.records)) for _, data in found):
             self._answer(found)
             return
         if self._answer_place is None:
             self._answer_place = self._connection.expect_answer()
-        held = [HeldRegion(cast(Region, data.records)) if data.records is not None else None for _, data in found]
+        held = [HeldRegion(cast(Region, data.records), files) if data.records is not None else None for _, data in found]
         found = [(wanted, data._replace(records=region)) for (wanted, data), region in zip(found, held, strict=True)]
         regions = [region for region in held if region is not None]
-        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, regions)
+        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, files, regions)
         future.add_done_callback(lambda done: self._after_load(found, done.exception()))
 
     def _after_load(self, found: list[Found], error: BaseException | None) -> None:
@@ -249,6 +261,8 @@ class _Fetch:
                 kept.append((wanted.topic, data))
             if size and session is not None and self._context.is_incremental:
                 session.move_to_end(wanted)
+            elif not data.error_code and data.diverging is None:
+                wanted.maybe_rest()
         topics = [(topic, [data for _, data in group]) for topic, group in groupby(kept, key=lambda pair: pair[0])]
         parts = write_fetch_answer(self._version, self._correlation_id, topics, session_id=self._context.session_id)
         if self._answer_place is None:

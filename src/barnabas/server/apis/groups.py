@@ -11,7 +11,6 @@ transactional producer ask again for a minute before it gives up.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 from uuid import UUID
@@ -73,6 +72,7 @@ class GroupBroker(Protocol):
     def groups(self) -> GroupCoordinator: ...
     @property
     def metadata(self) -> GroupTopics: ...
+    def new_id(self) -> UUID: ...
     def endpoint(self, context: Any) -> tuple[int, str, int]:
         """Node id, host and port by which the client of `context` reaches this broker."""
         ...
@@ -127,7 +127,7 @@ async def join_group(broker: GroupBroker, context: Context, request: JoinGroupRe
     if context.api_version < REBALANCE_TIMEOUT_FROM_VERSION:
         request.rebalance_timeout_ms = request.session_timeout_ms
     host = context.client_host if context.client_host.startswith("/") else f"/{context.client_host}"  # as Java writes addresses
-    caller = Caller(context.api_version, context.client_id or "", host, str(uuid.uuid4()))
+    caller = Caller(context.api_version, context.client_id or "", host, str(broker.new_id()))
     try:
         response = await broker.groups.join(request, caller)
     except (KafkaError, InvariantViolated) as error:

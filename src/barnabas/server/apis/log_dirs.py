@@ -25,7 +25,9 @@ def handle_describe_log_dirs(broker: Broker, context: RequestContext, request: D
     """DescribeLogDirs (api 35); partitions that are not on this broker are left out, as in Kafka."""
     found = _sizes(broker, request)
     directories = dict.fromkeys(os.path.abspath(directory) for directory in broker.config.log_dirs)
-    return DescribeLogDirsResponse(results=[_directory(path, found.get(path, {})) for path in directories])
+    failed = {os.path.abspath(directory.path) for directory in broker.logs.failed_directories}
+    results = [_failed(path) if path in failed else _directory(path, found.get(path, {})) for path in directories]
+    return DescribeLogDirsResponse(results=results)
 
 
 def _sizes(broker: Broker, request: DescribeLogDirsRequest) -> dict[str, dict[str, list[DescribeLogDirsPartition]]]:
@@ -47,11 +49,15 @@ def _asked(broker: Broker, request: DescribeLogDirsRequest) -> Iterable[tuple[st
     return [(topic.name, range(len(topic.partitions))) for topic in broker.metadata.topics.values()]
 
 
+def _failed(path: str) -> DescribeLogDirsResult:
+    return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
+
+
 def _directory(path: str, topics: dict[str, list[DescribeLogDirsPartition]]) -> DescribeLogDirsResult:
     try:
         disk = os.statvfs(path)
     except OSError:
-        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
+        return _failed(path)
     return DescribeLogDirsResult(
         log_dir=path,
         topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],

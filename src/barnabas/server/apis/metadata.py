@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.cluster.metadata import NO_LEADER
 from barnabas.cluster.topics import is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
@@ -41,19 +42,21 @@ def handle_metadata(
         if refused is not None:
             return _refuse(topics, refused)
     if topics is None or (context.api_version == 0 and not topics):
-        return _respond(broker, context, request, [_describe(topic, request) for topic in broker.metadata.topics.values()])
+        return _respond(
+            broker, context, request, [_describe(broker, topic, request) for topic in broker.metadata.topics.values()]
+        )
     missing = _missing(broker.metadata, topics)
     may_create = context.api_version < FIRST_VERSION_WITH_AUTO_CREATE_FLAG or request.allow_auto_topic_creation
     if missing and may_create and broker.config.auto_create_topics_enable:
         return _create_and_respond(broker, context, request, topics, missing)
-    return _respond(broker, context, request, _look_up_all(broker.metadata, topics, request, {}))
+    return _respond(broker, context, request, _look_up_all(broker, topics, request, {}))
 
 
 async def _create_and_respond(
     broker: Broker, context: RequestContext, request: MetadataRequest, topics: Sequence[MetadataRequestTopic], missing: list[str]
 ) -> MetadataResponse:
     failed = await broker.controller.auto_create(missing)
-    return _respond(broker, context, request, _look_up_all(broker.metadata, topics, request, failed))
+    return _respond(broker, context, request, _look_up_all(broker, topics, request, failed))
 
 
 def _check_ids(version: int, topics: Sequence[MetadataRequestTopic]) -> ErrorCode | None:
@@ -76,12 +79,13 @@ def _missing(metadata: MetadataImage, topics: Sequence[MetadataRequestTopic]) ->
 
 
 def _look_up_all(
-    metadata: MetadataImage,
+    broker: Broker,
     topics: Sequence[MetadataRequestTopic],
     request: MetadataRequest,
     failed: dict[str, KafkaError | None],
 ) -> list[MetadataResponseTopic]:
     """Each topic once, ids that nobody has first. A name beside an id is not looked at."""
+    metadata = broker.metadata
     unknown = []
     found: dict[str, Topic | None] = {}
     for wanted in topics:
@@ -93,7 +97,9 @@ def _look_up_all(
             unknown.append(MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id))
         else:
             found[topic.name] = topic
-    return unknown + [_describe(topic, request) if topic is not None else _absent(name, failed) for name, topic in found.items()]
+    return unknown + [
+        _describe(broker, topic, request) if topic is not None else _absent(name, failed) for name, topic in found.items()
+    ]
 
 
 def _absent(name: str, failed: dict[str, KafkaError | None]) -> MetadataResponseTopic:
@@ -105,7 +111,7 @@ def _absent(name: str, failed: dict[str, KafkaError | None]) -> MetadataResponse
     return MetadataResponseTopic(error_code=code, name=name)
 
 
-def _describe(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
+def _describe(broker: Broker, topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
     partitions = [
         MetadataResponsePartition(
             error_code=ErrorCode.NONE if state.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
@@ -117,6 +123,12 @@ def _describe(topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
         )
         for index, state in enumerate(topic.partitions)
     ]
+    if broker.partitions.offline_count:
+        for partition in partitions:
+            if broker.partitions.is_offline(topic.name, partition.partition_index):
+                partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+                partition.leader_id = NO_LEADER
+                partition.offline_replicas = [broker.config.broker_id]
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,

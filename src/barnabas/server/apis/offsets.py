@@ -65,7 +65,10 @@ def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOf
             except KafkaError as error:
                 answer = ListOffsetsPartitionResponse(error_code=error.code)
             except StorageError as error:
-                log.error("list offsets failed topic=%s partition=%d error=%s", topic.name, wanted.partition_index, error)
+                broker.faults.report(error)
+                answer = ListOffsetsPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+            except OSError as error:
+                broker.faults.report_read(f"{topic.name}-{wanted.partition_index}", -1, error)
                 answer = ListOffsetsPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
             answer.partition_index = wanted.partition_index
             answers.append(answer)
@@ -114,8 +117,12 @@ def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> 
     return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
 
 
-def handle_delete_records(broker: Broker, _context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    topics = []
+async def handle_delete_records(broker: Broker, _context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    """DeleteRecords (api 21): answered when the new starts are on the disk, so that a crash does not bring records back.
+
+    Kafka writes the starts down once a minute, and what was deleted since the last time is there again after a crash.
+    """
+    topics, moved = [], []
     for topic in request.topics:
         answers = []
         for wanted in topic.partitions:
@@ -123,13 +130,21 @@ def handle_delete_records(broker: Broker, _context: RequestContext, request: Del
             try:
                 partition = broker.partitions.require(topic.name, wanted.partition_index)
                 answer.low_watermark = _delete_records(broker, partition, wanted.offset)
+                moved.append(answer)
             except KafkaError as error:
                 answer.error_code = error.code
             except StorageError as error:
-                log.error("delete records failed topic=%s partition=%d error=%s", topic.name, wanted.partition_index, error)
+                broker.faults.report(error)
                 answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             answers.append(answer)
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+    if moved:
+        try:
+            await broker.log_starts.done()
+        except StorageError as error:
+            broker.faults.report(error)
+            for answer in moved:
+                answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_OFFSET
     return DeleteRecordsResponse(topics=topics)
 
 
@@ -142,6 +157,7 @@ def _delete_records(broker: Broker, partition: Partition, offset: int) -> int:
     if target < 0 or target > partition.high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     partition.log.delete_records_before(target)
+    partition.tell_log_start()
     return partition.log.log_start_offset
 
 

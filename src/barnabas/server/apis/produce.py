@@ -1,6 +1,7 @@
 """Produce: batches to partitions, the answer when they are as safe as the client asked for.
 
-`acks` 0 is never answered, 1 is answered after the append, -1 once the batch is below the high watermark. A broken batch with
+`acks` 0 is never answered, 1 once the batch is as safe here as `flush.messages` asks for, -1 once it is so on all replicas in sync; the
+leader is the only one so far, so both mean "below the high watermark". A broken batch with
 acks=0 closes the connection: it is the only way to tell (as Kafka does).
 """
 
@@ -100,10 +101,10 @@ def _append(
     except KafkaError as error:
         return _refuse(partition, request, error)
     except StorageError as error:
-        log.error("append failed topic=%s partition=%d error=%s", partition.topic, partition.index, error)
+        broker.faults.report(error)
         return refused(request.partition, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     broker.metrics.bytes_in += len(records)
-    if head.acks == ACKS_ALL and not partition.is_committed(result.last_offset):
+    if result.last_offset >= partition.high_watermark and head.acks != ACKS_NONE:
         waiting.append((partition, result.last_offset))
     return PartitionAnswer(request.partition, 0, result.first_offset, result.log_append_time_ms, result.log_start_offset)
 

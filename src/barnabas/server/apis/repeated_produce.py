@@ -21,7 +21,7 @@ from struct import error as StructError  # the module's own name says nothing he
 from typing import TYPE_CHECKING
 
 from barnabas import limits
-from barnabas.errors import KafkaError, StorageError
+from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.codec import read_varint
 from barnabas.protocol.produce import (
     FIRST_FLEXIBLE_VERSION,
@@ -31,7 +31,7 @@ from barnabas.protocol.produce import (
     write_produce_answer,
 )
 from barnabas.protocol.records.header import HEADER_SIZE, MAGIC, MAGIC_POSITION, TRANSACTIONAL_BIT
-from barnabas.server.apis.delayed_produce import DelayedProduce
+from barnabas.server.apis.delayed_produce import refused
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -119,14 +119,42 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
     except (KafkaError, StorageError):
         return False  # an append that fails has changed nothing; the general way finds the same and words it
     broker.metrics.bytes_in += len(records)
-    if known.acks == ACKS_ALL and not partition.is_committed(result.last_offset):
-        answer = PartitionAnswer(partition.index, 0, result.first_offset, result.log_append_time_ms, result.log_start_offset)
-        waiting = [(partition, result.last_offset)]
-        answers = [(known.key, [answer])]
-        DelayedProduce(broker, connection, known.version, correlation_id, answers, waiting, known.timeout_ms)
-        return True
-    connection.send([known.answer(correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset)])
+    answer = known.answer(correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset)
+    if result.last_offset >= partition.high_watermark:
+        waiting = _Waiting(broker, connection, known, correlation_id, answer)
+        partition.wait_committed(result.last_offset, waiting.settle)
+    else:
+        connection.send([answer])
     return True
+
+
+class _Waiting:
+    """A request that waits until its batch is committed, its answer ready."""
+
+    __slots__ = ("_answer", "_connection", "_correlation_id", "_known", "_place", "_timer")
+
+    def __init__(self, broker: Broker, connection: Connection, known: _Known, correlation_id: int, answer: bytes) -> None:
+        self._connection = connection
+        self._known = known
+        self._correlation_id = correlation_id
+        self._answer: bytes | bytearray | None = answer
+        self._place = connection.expect_answer()
+        self._timer = broker.loop.call_later(max(known.timeout_ms, 0) / 1000, self._time_out)
+
+    def _time_out(self) -> None:
+        self.settle(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+
+    def settle(self, error: KafkaError | None) -> None:
+        answer, self._answer = self._answer, None
+        if answer is None:
+            return  # answered already
+        self._timer.cancel()
+        if error is not None:
+            known = self._known
+            answer = write_produce_answer(
+                known.version, self._correlation_id, [(known.key, [refused(known.partition.index, error)])]
+            )
+        self._connection.complete(self._place, [answer], among_many=True)
 
 
 def _records(frame: memoryview, end: int, version: int) -> memoryview | None:

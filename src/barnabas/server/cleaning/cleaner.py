@@ -105,11 +105,12 @@ class LogCleaner:
             self._tasks.append(self._spawn(self._keep_cleaning(len(self._tasks)), f"cleaner-{len(self._tasks)}"))
         self._spawn(self._process.update_rate(config.log_cleaner_io_max_bytes_per_second), "cleaner-rate")
 
-    async def forget(self, keys: Iterable[TopicPartition]) -> None:
+    def forget(self, keys: Iterable[TopicPartition]) -> None:
         """These partitions are deleted: topics of their names, if there ever are some, begin unclean."""
-        known = [key for key in keys if self._cleaned.pop(key, None) is not None or self.uncleanable.pop(key, None) is not None]
-        if known:
-            await self._write_down()
+        for key in keys:
+            self._cleaned.pop(key, None)
+            self.uncleanable.pop(key, None)
+            self._deaths.pop(key, None)
 
     async def close(self) -> None:
         """Stop; a swap under way comes to its end."""
@@ -243,8 +244,7 @@ class LogCleaner:
         return CleaningTask(
             directory=partition.log.directory,
             segments=tuple(
-                SegmentRef(s.base_offset, s.next_offset, s.size, max(s.index.size_bytes, s.time_index.size_bytes))
-                for s in found.segments
+                SegmentRef(segment.base_offset, segment.next_offset, segment.size) for segment in found.segments
             ),
             later=tuple(behind),
             first_dirty_offset=found.first_dirty_offset,
@@ -269,8 +269,7 @@ class LogCleaner:
         await asyncio.shield(swap)
 
     async def _write_down(self) -> None:
-        cleaned = dict(self._cleaned)
-        await self._in_thread(lambda: self._broker.logs.write_cleaned_offsets(cleaned))
+        await self._in_thread(lambda: self._broker.logs.write_cleaned_offsets(lambda: dict(self._cleaned)))
 
     def _count(self, read: int, written: int) -> None:
         self.statistics.bytes_read += read

@@ -40,7 +40,7 @@ from barnabas.storage.compaction.task import CleanedGroup, CleaningResult, Clean
 from barnabas.storage.compaction.verdicts import Judge, TransactionFilter, Verdict
 from barnabas.storage.files import Files
 from barnabas.storage.producer_state import CompletedTransaction
-from barnabas.storage.segment import ABORTED_SUFFIX, LOG_SUFFIX, file_name
+from barnabas.storage.segment import ABORTED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 Meter = Callable[[int, int], None]  # bytes read, bytes written
 
@@ -168,7 +168,7 @@ class _Cleaning:
         task = self._task
         return (
             output.size + pending + following.size <= task.segment_bytes
-            and output.index_bytes_with(pending) + following.index_bytes <= task.segment_index_bytes
+            and output.index_bytes_with(pending) + self._index_bytes(following) <= task.segment_index_bytes
             and following.next_offset - 1 - output.base_offset <= MAX_RELATIVE_OFFSET
             and bytes_before + following.size <= SEGMENTS_IN_ONE * task.segment_bytes
         )
@@ -200,6 +200,10 @@ class _Cleaning:
             self._bytes_written += len(placed.data)
             self._meter(0, len(placed.data))
         return changed
+
+    def _index_bytes(self, segment: SegmentRef) -> int:
+        paths = [self._task.directory / file_name(segment.base_offset, suffix) for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)]
+        return max(self._files.file_size(path) if self._files.exists(path) else 0 for path in paths)
 
     # Reading
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from barnabas.errors import SegmentsGone
+from barnabas.errors import Closed, SegmentsGone
 from barnabas.storage.compaction import swap
 from barnabas.storage.compaction.task import CleanedGroup
 from barnabas.storage.garbage import Garbage
@@ -48,6 +48,9 @@ async def replace_segments(log: Log, group: CleanedGroup, now_ms: int, in_thread
 
     try:
         log.check_open()
+    except Closed as error:
+        raise SegmentsGone(directory.name) from error
+    try:
         await in_thread(announce)
         old = log.begin_swap(group.replaced, prepared[0])
     except (SegmentsGone, FileNotFoundError):

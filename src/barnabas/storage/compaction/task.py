@@ -15,12 +15,11 @@ from barnabas.storage.producer_state import LastWrite
 
 
 class SegmentRef(NamedTuple):
-    """A sealed segment: offsets [base_offset, next_offset), bytes of its log, and of the larger one of its indexes."""
+    """A sealed segment: offsets [base_offset, next_offset), and the bytes of its log."""
 
     base_offset: int
     next_offset: int
     size: int
-    index_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

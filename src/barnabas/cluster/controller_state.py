@@ -1,0 +1,132 @@
+"""What a controller knows: the image and the versions of the store's entries.
+
+No store, clock or randomness. Whoever carries a plan out writes its operations to the store, and only when they are written calls
+`committed`, which makes the image and hands out the instructions.
+
+Rules
+  1. The image is never ahead of the store: it changes in `committed`, and in `observe_brokers` with what was read.
+  2. At most one plan is under way; the next command is planned on the image that the last one left.
+  3. In a cluster only the elected controller plans, and each of its plans carries the fence of its election.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from uuid import UUID
+
+from barnabas.cluster import records
+from barnabas.cluster.configs import ALL_BROKERS
+from barnabas.cluster.election import ClaimOutcome, Election
+from barnabas.cluster.instructions import Instruction, UpdateBrokerConfig
+from barnabas.cluster.metadata import MetadataDelta, MetadataImage, ResourceType
+from barnabas.cluster.plan import Plan, PlanBuilder, Versions
+from barnabas.cluster.store import Entry
+from barnabas.config.broker import BrokerConfig
+from barnabas.config.describe import Layers
+from barnabas.config.settings import topic_config
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import ErrorCode, KafkaError
+
+
+class ControllerState:
+    """See the module.
+
+    Args:
+        static: the broker's configuration as given at start.
+        entries: everything the store holds.
+        alone: no other broker can ever join (the store is embedded).
+        incarnation: names this process, among all that ever had the broker's id.
+    """
+
+    def __init__(self, static: BrokerConfig, entries: Iterable[Entry], *, alone: bool, incarnation: str) -> None:
+        self.static = static
+        self.broker_id = static.node_id
+        self.election = Election(self.broker_id, incarnation)
+        self._alone = alone
+        self.load(entries)
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        """Start from what the store holds, at first or after somebody else wrote."""
+        by_path = {entry.path: entry for entry in entries}
+        self.versions = Versions(by_path.values())
+        cluster = by_path.get(records.CLUSTER)
+        topics = records.decode_topics(_under(by_path, records.TOPICS), _under(by_path, records.PARTITIONS))
+        delta = MetadataDelta(
+            topics=tuple(topics),
+            configs=dict(records.decode_config(entry) for entry in _under(by_path, records.CONFIGS)),
+            brokers=tuple(records.decode_broker(entry) for entry in _under(by_path, records.BROKERS)),
+            deletions=dict(records.decode_deletion(entry) for entry in _under(by_path, records.DELETED_TOPICS)),
+        )
+        controller = by_path.get(records.CONTROLLER)
+        image = MetadataImage("" if cluster is None else records.decode(cluster.value)["id"])
+        self.image = replace(
+            image.apply(delta), controller_id=-1 if controller is None else records.decode_controller(controller.value).broker_id
+        )
+        self._controller_epoch = by_path.get(records.CONTROLLER_EPOCH)
+        self._last_broker_epoch = _number(by_path.get(records.BROKER_EPOCH))
+        self._next_block = _number(by_path.get(records.PRODUCER_IDS))
+        self._unsettled = list(self.image.topics)  # whose leaders the brokers that came or went may concern
+        self.config = self._config_now()
+
+    def committed(self, plan: Plan) -> tuple[Instruction, ...]:
+        """The plan's operations are in the store: the image follows, and these are the instructions to carry out."""
+        if not plan.operations:
+            return ()
+        self.versions.learn(plan.operations)
+        if plan.claims_office:
+            self.election.handle(ClaimOutcome.DONE)
+        for broker in plan.delta.brokers:
+            self._last_broker_epoch = max(self._last_broker_epoch, broker.epoch)
+        self.image = self.image.apply(plan.delta)
+        for instruction in plan.instructions:
+            if isinstance(instruction, UpdateBrokerConfig):
+                self.config = instruction.config
+        return plan.instructions
+
+    def observe_brokers(self, entries: Iterable[Entry]) -> MetadataDelta:
+        """The registrations as they are in the store now; what they mean for partitions is planned by `settle`."""
+        found = list(entries)
+        self.versions.reread(records.BROKERS, found)
+        brokers = {broker.broker_id: broker for broker in map(records.decode_broker, found)}
+        changed = tuple(broker for broker_id, broker in brokers.items() if self.image.brokers.get(broker_id) != broker)
+        delta = MetadataDelta(brokers=changed, gone_brokers=tuple(self.image.brokers.keys() - brokers.keys()))
+        if changed or delta.gone_brokers:
+            self.image = self.image.apply(delta)
+            self._unsettled = list(self.image.topics)
+        return delta
+
+    @property
+    def deleted_topics(self) -> set[UUID]:
+        """Topics whose deletion is written down and may not be carried out on this broker."""
+        mine = {self.broker_id, records.ANY_BROKER}
+        return {topic_id for topic_id, brokers in self.image.deletions.items() if not mine.isdisjoint(brokers)}
+
+    def topic_config(self, name: str) -> TopicConfig:
+        """What a topic's settings come to."""
+        return topic_config(self.image.topic_config(name), self.config.topic_defaults)
+
+    def layers(self) -> Layers:
+        of_broker = self.image.config(ResourceType.BROKER, str(self.broker_id))
+        return Layers(self.config, of_broker, self.image.config(ResourceType.BROKER, ALL_BROKERS))
+
+    def _new_plan(self) -> PlanBuilder:
+        """Raises KafkaError(NOT_CONTROLLER)."""
+        if not self._alone and not self.election.is_leading:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        return PlanBuilder(self.versions, self.election.fence)
+
+    def _config_now(self) -> BrokerConfig:
+        layers = {
+            **self.image.config(ResourceType.BROKER, ALL_BROKERS),
+            **self.image.config(ResourceType.BROKER, str(self.broker_id)),
+        }
+        return self.static.with_dynamic(layers) if layers else self.static
+
+
+def _under(entries: dict[str, Entry], prefix: str) -> list[Entry]:
+    return [entry for path, entry in sorted(entries.items()) if path.startswith(prefix)]
+
+
+def _number(entry: Entry | None) -> int:
+    return 0 if entry is None else int(records.decode(entry.value))

@@ -1,0 +1,154 @@
+"""One partition that this broker follows: where it fetches next, and what the leader's answer does to the log.
+
+Owns the log while another broker leads. No I/O of its own but the log's: a fetcher sends `position` to the leader and hands the answer to
+`receive`, which says what comes next.
+
+Rules
+  1. The log is cut only where the leader says that histories part, by leader epoch (KIP-101, KIP-595): never at the high watermark, below
+     which records may lie that only this replica still has.
+  2. A cut may have to be made in several steps: where the leader's epoch is not known here, the log is cut to the end of the epoch before,
+     and the next answer tells the rest.
+  3. `position` promises the leader that everything below its offset is here, and on the disk where the topic asks for that: what is not yet
+     flushed is not claimed.
+  4. The high watermark follows the leader's and never passes the log's end.
+  5. What the leader no longer has is given up; what it has begun later than this log ends is begun anew from there.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
+from barnabas.protocol.records.header import Buffer
+from barnabas.storage.log import Log
+
+NO_EPOCH = -1
+UNKNOWN_OFFSET = -1
+
+# The leader is not (yet) what the metadata here says: one of both learns better soon.
+STALE = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
+
+
+class Position(NamedTuple):
+    """What a follower asks for, and what it tells by asking."""
+
+    offset: int
+    last_fetched_epoch: int
+    log_start_offset: int
+    leader_epoch: int
+
+
+class DivergingEpoch(NamedTuple):
+    """The leader's largest epoch up to the one told, and where its records end there."""
+
+    epoch: int
+    end_offset: int
+
+
+class LeadersAnswer(NamedTuple):
+    """A partition's part of a fetch answer."""
+
+    error: ErrorCode
+    high_watermark: int
+    log_start_offset: int
+    records: Buffer
+    diverging: DivergingEpoch | None = None
+
+
+class Next(Enum):
+    """What the fetcher does about this partition."""
+
+    FETCH = "fetch"  # go on at `position`
+    WAIT = "wait"  # ask again after `replica.fetch.backoff.ms`
+    ASK_RANGE = "ask range"  # ask the leader where its log begins and ends, and hand it to `reset`
+    STOP = "stop"  # nothing more until the controller says who leads
+
+
+class Following:
+    """A follower's part in one epoch of leadership."""
+
+    __slots__ = ("high_watermark", "leader_epoch", "leader_id", "log")
+
+    def __init__(self, log: Log, *, leader_id: int, leader_epoch: int, high_watermark: int) -> None:
+        self.log = log
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.high_watermark = min(high_watermark, log.log_end_offset)
+
+    @property
+    def position(self) -> Position:
+        log = self.log
+        return Position(log.log_end_offset, log.latest_epoch, log.log_start_offset, self.leader_epoch)
+
+    def receive(self, asked: Position, answer: LeadersAnswer, now_ms: int) -> Next:
+        """Take in the leader's answer to a fetch at `asked`.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE where the records are not what the leader stored.
+            LogDirFailed: the disk does not work.
+        """
+        if asked != self.position:
+            return Next.FETCH  # of before a cut
+        error = answer.error
+        if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            return Next.ASK_RANGE
+        if error is ErrorCode.FENCED_LEADER_EPOCH:
+            return Next.STOP
+        if error is not ErrorCode.NONE:
+            return Next.WAIT
+        if answer.diverging is not None:
+            self._cut(answer.diverging)
+            return Next.FETCH
+        if len(answer.records):
+            self.log.append_as_follower(answer.records, now_ms=now_ms)
+        self.high_watermark = max(self.high_watermark, min(answer.high_watermark, self.log.log_end_offset))
+        start = min(answer.log_start_offset, self.log.log_end_offset)
+        if start > self.log.log_start_offset:
+            self.log.delete_records_before(start)
+        return Next.FETCH
+
+    def reset(self, leader_start: int, leader_end: int) -> Next:
+        """The position was outside the leader's log, which is [leader_start, leader_end).
+
+        A log that ends behind the leader's (which was elected uncleanly) is cut at its end; the epochs tell the rest. One that ends before
+        the leader's begins has nothing the leader can continue.
+        """
+        end = self.log.log_end_offset
+        if leader_end < end:
+            self._truncate(leader_end)
+        elif leader_start > end:
+            self.log.truncate_fully_and_start_at(leader_start)
+            self.high_watermark = leader_start
+        else:
+            return Next.WAIT  # the leader's log moved on meanwhile: the position is inside
+        return Next.FETCH
+
+    def _cut(self, diverging: DivergingEpoch) -> None:
+        before = self.position
+        epoch, epoch_end = self.log.end_offset_for_epoch(diverging.epoch)
+        if epoch == NO_EPOCH:
+            target = diverging.end_offset
+        elif epoch == diverging.epoch:
+            target = min(epoch_end, diverging.end_offset)
+        else:
+            target = epoch_end
+        self._truncate(target)
+        if self.position == before:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"The leader says that {self.log.topic}-{self.log.partition} parts at {diverging}, yet nothing here lies behind that.",
+            )
+
+    def _truncate(self, offset: int) -> None:
+        self.log.truncate_to(offset)
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)

@@ -1,0 +1,195 @@
+"""Who of a partition's replicas is in sync, as its leader sees it, and how far the log is committed for that.
+
+Owns the followers' progress, the set of in-sync replicas (ISR) as the controller wrote it last, and the change of it that was proposed and
+not answered yet. No I/O: the leader asks the controller for a change with what `propose_*` returns, and tells the answer to `settle`,
+`withdraw` or nobody, if the outcome is not known.
+
+Rules
+  1. A replica is in sync if it reached the leader's end within `replica.lag.time.max.ms`.
+  2. While a change is under way, both sets bind: what is committed is in every replica of either (`maximal`), since nobody knows which of
+     the two a new leader would be chosen from. A change whose outcome is unknown stays under way until the controller's next word.
+  3. Only one change is under way at a time.
+  4. The high watermark moves only while at least `min.insync.replicas` are in sync by the controller's word: what the last replica standing
+     alone would commit is not committed (KIP-966).
+  5. A follower joins once it has everything below the high watermark and everything up to where the leader's epoch began.
+
+Source: KIP-497 (AlterPartition), KIP-966 (rule 4), KIP-841 and KIP-903 (who may join; broker epochs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+UNKNOWN_OFFSET = -1
+UNKNOWN_BROKER_EPOCH = -1
+NEVER_MS = -(2**62)
+
+
+class Member(NamedTuple):
+    """A replica of a proposed ISR; the broker epoch lets the controller refuse one that started again meanwhile."""
+
+    replica_id: int
+    broker_epoch: int
+
+
+class IsrChange(NamedTuple):
+    """What the leader asks the controller for; holds for these epochs only."""
+
+    members: tuple[Member, ...]
+    leader_epoch: int
+    partition_epoch: int
+
+
+class Follower:
+    """What the leader knows of one follower."""
+
+    __slots__ = ("_last_fetch_leader_end", "_last_fetch_ms", "broker_epoch", "end_offset", "last_caught_up_ms", "start_offset")
+
+    def __init__(self, last_caught_up_ms: int) -> None:
+        self.end_offset = UNKNOWN_OFFSET
+        self.start_offset = UNKNOWN_OFFSET
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        self.last_caught_up_ms = last_caught_up_ms
+        self._last_fetch_ms = NEVER_MS
+        self._last_fetch_leader_end = UNKNOWN_OFFSET
+
+    def fetched(self, offset: int, start_offset: int, broker_epoch: int, leader_end: int, now_ms: int) -> None:
+        """It asked for `offset`, so it has all below. That was the leader's end now, or at its fetch before."""
+        if offset >= leader_end:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+        elif self._last_fetch_leader_end != UNKNOWN_OFFSET and offset >= self._last_fetch_leader_end:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self._last_fetch_ms)
+        self.end_offset, self.start_offset, self.broker_epoch = offset, start_offset, broker_epoch
+        self._last_fetch_ms, self._last_fetch_leader_end = now_ms, leader_end
+
+    def is_caught_up(self, leader_end: int, now_ms: int, lag_max_ms: int) -> bool:
+        return self.end_offset == leader_end or now_ms - self.last_caught_up_ms <= lag_max_ms
+
+
+class InSyncReplicas:
+    """The replicas of one partition while this broker leads it in one epoch.
+
+    Args:
+        replicas: broker ids, this leader's among them.
+        isr: as the controller wrote it, with `partition_epoch`.
+        epoch_start: the log's end when this epoch of leadership began.
+        lag_max_ms: `replica.lag.time.max.ms`.
+    """
+
+    __slots__ = ("_followers", "_lag_max_ms", "epoch_start", "isr", "leader_epoch", "leader_id", "partition_epoch", "proposed")
+
+    def __init__(
+        self,
+        *,
+        leader_id: int,
+        replicas: Iterable[int],
+        isr: Iterable[int],
+        leader_epoch: int,
+        partition_epoch: int,
+        epoch_start: int,
+        now_ms: int,
+        lag_max_ms: int,
+    ) -> None:
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.partition_epoch = partition_epoch
+        self.epoch_start = epoch_start
+        self.isr = frozenset(isr)
+        self.proposed: frozenset[int] | None = None
+        self._lag_max_ms = lag_max_ms
+        self._followers: dict[int, Follower] = {}
+        self.set_replicas(replicas, now_ms)
+
+    # What the controller says
+
+    def set_replicas(self, replicas: Iterable[int], now_ms: int) -> None:
+        """The assignment changed; those in sync get the time `replica.lag.time.max.ms` to be heard of."""
+        wanted = [replica for replica in replicas if replica != self.leader_id]
+        followers = self._followers
+        self._followers = {r: followers.get(r) or Follower(now_ms if r in self.isr else NEVER_MS) for r in wanted}
+
+    def settle(self, isr: Iterable[int], partition_epoch: int) -> bool:
+        """The controller's word; False if it is older than what is known."""
+        if partition_epoch < self.partition_epoch:
+            return False
+        self.isr, self.partition_epoch, self.proposed = frozenset(isr), partition_epoch, None
+        return True
+
+    def withdraw(self) -> None:
+        """The controller refused the change for certain, so only the set before binds."""
+        self.proposed = None
+
+    # What followers say
+
+    def fetched(
+        self, replica_id: int, offset: int, *, start_offset: int, broker_epoch: int, leader_end: int, now_ms: int
+    ) -> Follower | None:
+        """A follower asked for the records from `offset` on; None if it is no replica of this partition."""
+        follower = self._followers.get(replica_id)
+        if follower is not None:
+            follower.fetched(offset, start_offset, broker_epoch, leader_end, now_ms)
+        return follower
+
+    def followers(self) -> dict[int, Follower]:
+        return dict(self._followers)
+
+    # What follows
+
+    @property
+    def maximal(self) -> frozenset[int]:
+        """All that may be in sync by the controller's word, whatever becomes of the change under way."""
+        return self.isr if self.proposed is None else self.isr | self.proposed
+
+    def high_watermark(self, current: int, leader_end: int, *, min_insync_replicas: int, now_ms: int) -> int:
+        """How far the log is committed now: at least `current`, at most `leader_end`.
+
+        A follower that has caught up and is about to join is waited for too: it could join only with everything below the watermark,
+        and would run after it for ever.
+        """
+        if len(self.isr) < min(min_insync_replicas, len(self._followers) + 1):
+            return current
+        maximal, mark = self.maximal, leader_end
+        for replica_id, follower in self._followers.items():
+            if follower.end_offset >= mark:
+                continue
+            is_joining = follower.end_offset >= max(current, self.epoch_start) and follower.is_caught_up(
+                leader_end, now_ms, self._lag_max_ms
+            )
+            if replica_id in maximal or is_joining:
+                mark = follower.end_offset
+        return max(current, mark)
+
+    def lowest_start_offset(self) -> int:
+        """The lowest log start of all followers, UNKNOWN_OFFSET while one was not heard of; DeleteRecords waits for it."""
+        return min((follower.start_offset for follower in self._followers.values()), default=2**63 - 1)
+
+    def propose_expansion(self, replica_id: int, high_watermark: int, may_join: Callable[[int, int], bool]) -> IsrChange | None:
+        """The ISR with `replica_id`, if it has what it takes.
+
+        Args:
+            may_join: of replica id and broker epoch: registered, not fenced, not shutting down.
+        """
+        follower = self._followers.get(replica_id)
+        if follower is None or self.proposed is not None or replica_id in self.isr:
+            return None
+        if follower.end_offset < max(high_watermark, self.epoch_start) or not may_join(replica_id, follower.broker_epoch):
+            return None
+        return self._propose(self.isr | {replica_id})
+
+    def propose_shrinking(self, leader_end: int, now_ms: int) -> IsrChange | None:
+        """The ISR without those that have fallen behind."""
+        if self.proposed is not None:
+            return None
+        late = {
+            replica_id
+            for replica_id, follower in self._followers.items()
+            if replica_id in self.isr and not follower.is_caught_up(leader_end, now_ms, self._lag_max_ms)
+        }
+        return self._propose(self.isr - late) if late else None
+
+    def _propose(self, isr: frozenset[int]) -> IsrChange:
+        self.proposed = isr
+        epochs = {replica_id: follower.broker_epoch for replica_id, follower in self._followers.items()}
+        members = tuple(Member(replica_id, epochs.get(replica_id, UNKNOWN_BROKER_EPOCH)) for replica_id in sorted(isr))
+        return IsrChange(members, self.leader_epoch, self.partition_epoch)

@@ -1,0 +1,125 @@
+"""What the broker does about a disk that fails or is full.
+
+    no room          the request is refused (KAFKA_STORAGE_ERROR), reads go on, and writing goes on by itself when there is room again.
+                     One line says when it began, one when it ended; a metric counts what was refused
+    write, sync      the log directory goes out of use until the next start: its partitions answer KAFKA_STORAGE_ERROR, Metadata names
+                     no leader for them, groups kept there are not served. The other directories go on
+    nothing left     where the directory is the only one left, or the one with the metadata, the broker stops, as Kafka does
+
+Rules
+  1. Everything that meets a StorageError tells `report`, on the loop; nothing is logged elsewhere.
+  2. A directory fails once. What fails in it afterwards is a consequence and says nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.errors import CorruptLog, LogDirFailed, StorageError, StorageExhausted
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+
+log = logging.getLogger(__name__)
+RECOVERED_AFTER_MS = 5_000  # without a refusal: writing goes on
+
+
+class StorageFaults:
+    """The faults of one broker's disks.
+
+    Args:
+        groups_topic: its partitions' groups are not served any more once their disk failed.
+        stop: ends the broker.
+    """
+
+    def __init__(self, broker: Broker, groups_topic: str, stop: Callable[[LogDirFailed], None]) -> None:
+        self._broker = broker
+        self._groups_topic = groups_topic
+        self._stop = stop
+        self._exhausted: dict[str, float] = {}  # log directory -> when it last refused something, monotonic ms
+
+    def report(self, error: StorageError) -> None:
+        match error:
+            case StorageExhausted():
+                self._refused(error)
+            case LogDirFailed():
+                self._fail(error)
+            case CorruptLog():
+                self._broker.metrics.read_errors += 1
+                log.error("log cannot be read file=%s position=%d reason=%r", error.path, error.position, error.reason)
+            case _:
+                log.error("storage failed error=%s", error)
+
+    def report_read(self, directory: str, offset: int, error: OSError) -> None:
+        """A read of a log failed: only that read is refused, since the sectors around may be good."""
+        self._broker.metrics.read_errors += 1
+        log.error("read failed directory=%s offset=%d error=%s", directory, offset, error)
+
+    async def guard(self, job: Callable[[], object]) -> bool:
+        """Run a job that blocks in an I/O thread; what the disk refuses is reported. Whether it went well."""
+        try:
+            await self._broker.loop.run_in_executor(self._broker.io_threads, job)
+        except StorageError as error:
+            self.report(error)
+            return False
+        return True
+
+    # Out of room
+
+    def _refused(self, error: StorageExhausted) -> None:
+        self._broker.metrics.storage_refusals += 1
+        if error.path not in self._exhausted:
+            log.error("log directory refuses writes, reads go on path=%s reason=%r", error.path, error.reason)
+            self._broker.loop.call_later(RECOVERED_AFTER_MS / 1000, self._look_again, error.path)
+        self._exhausted[error.path] = self._broker.clock.monotonic_ms()
+
+    def _look_again(self, path: str) -> None:
+        quiet_ms = self._broker.clock.monotonic_ms() - self._exhausted[path]
+        if quiet_ms >= RECOVERED_AFTER_MS:
+            del self._exhausted[path]
+            log.warning("log directory refused nothing for %d ms path=%s", quiet_ms, path)
+        else:
+            self._broker.loop.call_later((RECOVERED_AFTER_MS - quiet_ms) / 1000, self._look_again, path)
+
+    # Failed
+
+    def _fail(self, error: LogDirFailed) -> None:
+        broker = self._broker
+        if all(str(directory.path) != error.path for directory in broker.logs.directories):
+            log.error("storage failed error=%s", error)
+            return
+        if any(str(directory.path) == error.path for directory in broker.logs.failed_directories):
+            return
+        lost = broker.logs.fail(error)
+        log.error(
+            "log directory failed and is out of use until the next start path=%s partitions=%d reason=%r",
+            error.path, len(lost), error.reason,
+        )  # fmt: skip
+        for each in lost:
+            partition = broker.partitions.get(each.topic, each.partition)
+            if partition is not None and partition.log is each:
+                broker.partitions.take_offline(partition)
+            if each.topic == self._groups_topic:
+                broker.unload_groups(each.partition)
+        directories = broker.logs.directories
+        if directories[0].failure is not None or all(directory.failure is not None for directory in directories):
+            log.critical(
+                "the broker stops: the log directory %s", "with the metadata failed" if len(directories) > 1 else "failed"
+            )
+            self._stop(error)
+
+
+def report_later(broker: Broker, future: asyncio.Future[object]) -> None:
+    """Report what a job in a thread, for which nobody waits, met."""
+
+    def done(finished: asyncio.Future[object]) -> None:
+        error = None if finished.cancelled() else finished.exception()
+        if isinstance(error, StorageError):
+            broker.faults.report(error)
+        elif error is not None:
+            log.error("background job failed", exc_info=error)
+
+    future.add_done_callback(done)

@@ -1,0 +1,182 @@
+"""One incremental fetch session (KIP-227): the partitions that a fetcher follows, what it was told of each, and which may have news.
+
+Rules
+  1. A partition without news is not looked at: a poll of 10,000 idle partitions costs what a poll of none does. So a partition is
+     `pending` from the first request that names it until an answer leaves nothing to tell, and again as soon as something happens to it.
+  2. What can happen is told by `Partition` to its waiters, of which each followed partition is one: records, another log start, its end.
+     Whoever lets something else change what a fetch answers (a leader epoch, a last stable offset) must tell the waiters as well.
+  3. A partition with an error, or that is not here, stays pending: it is asked about, and answered, each time.
+  4. What is pending, while no fetch of the session waits, is not followed: its partition would go on telling a fetcher that may be gone.
+  5. Partitions are looked at in the order of `place`; one that gave records goes to the end, so that a busy one starves nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.fetch import FetchPartition
+    from barnabas.replication.partition import FetchWaiter, Partition
+
+MAX_EPOCH = 2**31 - 1
+TopicKey = str | UUID  # the name below version 13, the id from there on
+PartitionKey = tuple[TopicKey, int]
+_by_place = attrgetter("place")
+
+
+@dataclass(slots=True, eq=False)
+class FetchedPartition:
+    """One partition of a fetch, and what its fetcher was last told. In a session it is a `FetchWaiter` of its partition."""
+
+    topic: TopicKey
+    index: int
+    fetch_offset: int
+    max_bytes: int
+    leader_epoch: int
+    last_fetched_epoch: int
+    told_high_watermark: int = -1
+    told_log_start_offset: int = -1
+    place: int = 0
+    session: FetchSession | None = None
+    partition: Partition | None = None  # whose waiter this is
+
+    def update(self, request: FetchPartition) -> None:
+        self.fetch_offset = request.fetch_offset
+        self.max_bytes = request.partition_max_bytes
+        self.leader_epoch = request.current_leader_epoch
+        self.last_fetched_epoch = request.last_fetched_epoch
+
+    def tell(self, *, error_code: int, high_watermark: int, log_start_offset: int, has_records: bool) -> bool:
+        """Note what an answer would say; whether an incremental answer must say it."""
+        if error_code:
+            self.told_high_watermark = -1  # so that the next good answer is given even if nothing changed
+            return True
+        changed = has_records or high_watermark != self.told_high_watermark or log_start_offset != self.told_log_start_offset
+        self.told_high_watermark = high_watermark
+        self.told_log_start_offset = log_start_offset
+        return changed
+
+    def follow(self, partition: Partition) -> None:
+        """Hear of what happens to `partition`, if this belongs to a session that goes on."""
+        if self.session is not None and not self.session.closed and self.partition is not partition:
+            self.unfollow()
+            partition.add_fetch_waiter(self)
+            self.partition = partition
+
+    def unfollow(self) -> None:
+        if self.partition is not None:
+            self.partition.remove_fetch_waiter(self)
+            self.partition = None
+
+    def maybe_rest(self) -> None:
+        """Leave it out of what is pending, if its fetcher has all that there is and was told so."""
+        partition = self.partition
+        if (
+            self.session is not None
+            and partition is not None
+            and self.fetch_offset == partition.high_watermark == partition.last_stable_offset == self.told_high_watermark
+            and self.told_log_start_offset == partition.log.log_start_offset
+        ):
+            self.session.pending.pop(self, None)
+
+    # --- FetchWaiter
+
+    def records_added(self, size: int) -> None:
+        session = self.session
+        if session is not None:
+            session.pending[self] = None
+            for waiter in session.waiters:
+                waiter.records_added(size)
+            if not session.waiters:
+                self.unfollow()
+
+    def log_start_moved(self) -> None:
+        if self.session is not None:
+            self.session.pending[self] = None
+
+    def partition_closed(self) -> None:
+        self.partition = None
+        if self.session is not None:
+            self.session.pending[self] = None
+            self.session.wake()
+
+
+@dataclass(slots=True, eq=False)
+class FetchSession:
+    session_id: int
+    uses_topic_ids: bool
+    created_ms: int
+    used_ms: int
+    epoch: int = 1  # the one that the next request must carry
+    partitions: dict[PartitionKey, FetchedPartition] = field(default_factory=dict)
+    pending: dict[FetchedPartition, None] = field(default_factory=dict)  # those that may have news
+    waiters: set[FetchWaiter] = field(default_factory=set)  # fetches of this session that wait
+    closed: bool = False
+    _places: int = 0
+
+    def add(self, partition: FetchedPartition) -> None:
+        partition.session = self
+        self.move_to_end(partition)
+        self.partitions[partition.topic, partition.index] = partition
+        self.pending[partition] = None
+
+    def forget(self, key: PartitionKey) -> None:
+        partition = self.partitions.pop(key, None)
+        if partition is not None:
+            self.pending.pop(partition, None)
+            partition.unfollow()
+            partition.session = None
+
+    def update(self, partition: FetchedPartition, request: FetchPartition) -> None:
+        partition.update(request)
+        self.pending[partition] = None
+
+    def advance(self) -> None:
+        self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
+
+    def move_to_end(self, partition: FetchedPartition) -> None:
+        self._places += 1
+        partition.place = self._places
+
+    def in_order(self) -> list[FetchedPartition]:
+        """The partitions to look at."""
+        return sorted(self.pending, key=_by_place)
+
+    def wake(self) -> None:
+        for waiter in list(self.waiters):
+            waiter.partition_closed()
+
+    def close(self) -> None:
+        """Nobody will ask again: stop following, and let fetches that wait come to their end."""
+        self.closed = True
+        for partition in self.partitions.values():
+            partition.unfollow()
+        self.wake()
+
+
+@dataclass(slots=True)
+class FetchContext:
+    """One fetch: which partitions it covers and how its answer is made."""
+
+    named: list[FetchedPartition]  # those of a fetch without session
+    session: FetchSession | None = None
+    is_incremental: bool = False
+    error: ErrorCode = ErrorCode.NONE
+
+    @property
+    def partitions(self) -> list[FetchedPartition]:
+        """Those to look at, in order; for a session they are fewer after each answer and more after each event."""
+        return self.named if self.session is None else self.session.in_order()
+
+    @property
+    def covers_nothing(self) -> bool:
+        return not self.named if self.session is None else not self.session.partitions
+
+    @property
+    def session_id(self) -> int:
+        return 0 if self.session is None else self.session.session_id

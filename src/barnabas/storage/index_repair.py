@@ -1,0 +1,68 @@
+"""What is wrong with the indexes of a sealed segment, and making them anew from its batches.
+
+Owns the checks that need no look at the batches, so that they can be made whenever an index is first used:
+
+    the files are whole entries; the last entry of the index lies within the segment; both go up from their first entry to their last
+
+Rules
+  1. An index is a shortcut, never a source: whatever it says wrong is put right by reading the headers of the batches.
+  2. What is made anew has an entry for every `DEFAULT_INTERVAL_BYTES` and is written to the files at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.errors import CorruptLog
+from barnabas.storage.index import SparseIndex
+
+if TYPE_CHECKING:
+    from barnabas.storage.segment import Segment
+
+log = logging.getLogger(__name__)
+
+DEFAULT_INTERVAL_BYTES = 4096  # what `index.interval.bytes` is unless somebody changed it
+
+
+def contradiction(index: SparseIndex, time_index: SparseIndex, segment_bytes: int) -> str | None:
+    """What cannot be about the indexes of a segment of that size; None where nothing is wrong."""
+    for each in (index, time_index):
+        if each.has_partial_entry:
+            return f"{each.path.name} ends within an entry"
+        first, last = each.first(), each.last()
+        if first is not None and last is not None and len(each) > 1 and (first[0] >= last[0] or first[1] >= last[1]):
+            return f"{each.path.name} goes down from {first} to {last}"
+    last = index.last()
+    if last is not None and not 0 <= last[1] < segment_bytes:
+        return f"{index.path.name} points to byte {last[1]} of {segment_bytes}"
+    return None
+
+
+def rebuild_indexes(segment: Segment, reason: str) -> None:
+    """Make both indexes of a sealed segment anew."""
+    log.warning("indexes made anew file=%s reason=%r", segment.path, reason)
+    index, time_index = segment.index, segment.time_index
+    for each in (index, time_index):
+        each.start_empty()
+    since_entry, newest, offset_of_newest, told = 0, -1, segment.base_offset, -1
+    try:
+        for position, header in segment.walk():
+            if header.max_timestamp > newest:
+                newest, offset_of_newest = header.max_timestamp, header.last_offset
+            if since_entry > DEFAULT_INTERVAL_BYTES:
+                index.append(header.last_offset - segment.base_offset, position)
+                if newest > told:
+                    time_index.append(newest, offset_of_newest - segment.base_offset)
+                    told = newest
+                since_entry = 0
+            since_entry += header.size
+    except CorruptLog as error:
+        log.warning(
+            "indexes end before their segment does file=%s position=%d reason=%r", error.path, error.position, error.reason
+        )
+    if newest > told:
+        time_index.append(newest, offset_of_newest - segment.base_offset)
+    for each in (index, time_index):
+        each.write(exact=True)
+        each.seal()

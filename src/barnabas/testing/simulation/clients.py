@@ -1,0 +1,203 @@
+"""The clients: they talk to the broker over the real protocol, and tell the history what they asked for and what they were told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+from barnabas.client.asynchronous import AsyncClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ClientError
+from barnabas.client.plans import Plan, call
+from barnabas.errors import BarnabasError, ErrorCode, KafkaError
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
+from barnabas.testing.simulation.history import GroupHistory, PartitionHistory, Sent, Violation
+
+if TYPE_CHECKING:
+    from barnabas.client.results import Fetched
+    from barnabas.testing.simulation.loop import World
+
+EARLIEST, LATEST = -2, -1
+LOST_ITS_PLACE = (
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+)
+
+
+def client_config(address: str, client_id: str, *, patience_ms: int = 60_000) -> ClientConfig:
+    options = {
+        "bootstrap.servers": address,
+        "client.id": client_id,
+        "request.timeout.ms": "2000",
+        "default.api.timeout.ms": str(patience_ms),
+        "socket.connection.setup.timeout.ms": "1000",
+        "max.partition.fetch.bytes": "20000",
+        "retry.backoff.ms": "50",
+        "retry.backoff.max.ms": "500",
+        "fetch.max.wait.ms": "100",
+    }
+    return ClientConfig.from_options(options)
+
+
+def records_of(fetched: Fetched, offset: int) -> list[tuple[int, bytes]]:
+    """Offsets and values from `offset` on; their batches' checksums are checked."""
+    return [
+        (record.offset, bytes(record.value or b""))
+        for position, _ in split_batches(fetched.records, allow_partial=True)
+        for record in iterate_records(fetched.records, position)
+        if record.offset >= offset
+    ]
+
+
+@dataclass(slots=True)
+class Producing:
+    """How one producer works."""
+
+    idempotent: bool
+    acks: int
+    batches: int
+    pause_s: float
+    value_bytes: int
+
+
+class Producer:
+    """Sends batches to one partition, one after the other, and repeats each until it knows what became of it."""
+
+    def __init__(
+        self, world: World, client: AsyncClient, name: str, topic: str, partition: int, history: PartitionHistory, how: Producing
+    ) -> None:
+        self._world = world
+        self._client = client
+        self._random = Random(world.random.getrandbits(64))
+        self.name = name
+        self._topic, self._partition = topic, partition
+        self._history = history
+        self._how = how
+        self._life = 0  # of the producer id; numbers start anew with it, as sequences do
+        self._number = 0
+
+    async def run(self) -> None:
+        how = self._how
+        producer_id, epoch = (await self._new_producer_id()) if how.idempotent else (-1, -1)
+        for _ in range(how.batches):
+            values, batch = self._make(producer_id, epoch)
+            cuts = self._history.power_cuts
+            try:
+                produced = await self._client.produce(self._topic, self._partition, batch, acks=how.acks)
+            except KafkaError as error:
+                if error.code not in LOST_ITS_PLACE or not how.idempotent:
+                    raise Violation(f"{self.name}: a batch was refused with {error.code.name}") from error
+                producer_id, epoch = await self._new_producer_id()  # what became of the batch is not known
+            except ClientError:
+                if how.idempotent:
+                    producer_id, epoch = await self._new_producer_id()
+            else:
+                if cuts == self._history.power_cuts:  # else the answer may be of before, and the tail gone since
+                    self._history.acknowledged(produced.base_offset, values)
+            await asyncio.sleep(how.pause_s * self._random.random())
+
+    def _make(self, producer_id: int, epoch: int) -> tuple[list[bytes], bytes]:
+        first, now_ms = self._number, self._world.now_ms()
+        values = []
+        writer = f"{self.name}.{self._life}"
+        for _ in range(self._random.randint(1, 4)):
+            head = f"{self._history.name}/{writer}/{self._number}/".encode()
+            value = head + b"." * self._random.randrange(self._how.value_bytes)
+            self._history.sending(value, Sent(writer, self._number, self._how.idempotent, now_ms, tries=1_000))
+            values.append(value)
+            self._number += 1
+        records = [Record(0, now_ms, None, value, ()) for value in values]
+        batch = build_batch(
+            records,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=first if self._how.idempotent else -1,
+        )
+        return values, batch
+
+    async def _new_producer_id(self) -> tuple[int, int]:
+        self._life += 1
+        self._number = 0
+
+        def ask() -> Plan[tuple[int, int]]:
+            answer = yield from call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
+            if answer.error_code:
+                raise KafkaError(ErrorCode(answer.error_code))
+            return answer.producer_id, answer.producer_epoch
+
+        return await patiently(lambda: self._client.run(ask()))
+
+
+class Consumer:
+    """Reads a partition from its start on, and commits how far it is."""
+
+    def __init__(
+        self,
+        world: World,
+        client: AsyncClient,
+        topic: str,
+        partition: int,
+        history: PartitionHistory,
+        group: GroupHistory,
+        is_over: Callable[[], bool],
+    ) -> None:
+        self._random = Random(world.random.getrandbits(64))
+        self._world = world
+        self._client = client
+        self._topic, self._partition = topic, partition
+        self._history = history
+        self._group = group
+        self._is_over = is_over
+
+    async def run(self) -> None:
+        key = self._topic, self._partition
+        position, cuts = 0, self._history.power_cuts
+        while not self._is_over():
+            life = self._world.epoch
+            try:
+                fetched = await self._client.fetch(self._topic, self._partition, position)
+            except KafkaError as error:
+                if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                    offset = EARLIEST if position < self._history.high_watermark else LATEST
+                    position = (await self._client.list_offsets({key: offset}))[key].offset
+                    continue
+                if self._history.rotten and error.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR):
+                    position += 1
+                    continue
+                raise Violation(f"{self._history.name}: a fetch at {position} was refused with {error.code.name}") from error
+            except ClientError:
+                continue
+            if life != self._world.epoch:
+                continue  # the broker was restarted meanwhile, the answer may be older than that
+            if cuts != self._history.power_cuts:
+                position, cuts = min(position, self._history.high_watermark), self._history.power_cuts
+                continue
+            records = records_of(fetched, position)
+            self._history.started_at(fetched.log_start_offset, self._world.now_ms())
+            self._history.read(position, records, high_watermark=fetched.high_watermark, log_start=fetched.log_start_offset)
+            position = records[-1][0] + 1 if records else position
+            if self._random.random() < 0.3:
+                await self._commit(position)
+            await asyncio.sleep(0.2 * self._random.random())
+
+    async def _commit(self, position: int) -> None:
+        number = self._group.committing(position)
+        try:
+            await self._client.commit_offsets(self._group.name, {(self._topic, self._partition): position})
+        except BarnabasError:
+            return
+        self._group.committed(number)
+
+
+async def patiently(ask: Callable[[], Awaitable[tuple[int, int]]]) -> tuple[int, int]:
+    """Ask until there is an answer."""
+    while True:
+        try:
+            return await ask()
+        except BarnabasError:
+            await asyncio.sleep(0.1)

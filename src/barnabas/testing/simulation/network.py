@@ -1,0 +1,326 @@
+"""A network in memory: servers, connections, delays, and what the death of a process does to its connections.
+
+Owns who listens where and every byte that is under way.
+
+Rules
+  1. Bytes of one direction of a connection arrive in order, in pieces of any size, each after a delay of its own.
+  2. A side that does not read lets the other fill a window of `WINDOW_BYTES`, and no more: its writes are refused until there is room.
+  3. `cut` breaks a connection for both sides; what was under way is lost.
+  4. A process that is killed has its connections reset; one whose machine lost power says nothing, and the other side learns it from its
+     next write, or from a timeout of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+from zlib import crc32
+
+from barnabas.server.outbox import Outbox, Region
+
+if TYPE_CHECKING:
+    from barnabas.testing.simulation.loop import VirtualLoop, World
+
+WINDOW_BYTES = 64 * 1024
+MAX_BUFFERS = 16  # taken by one write
+Address = tuple[str, int]
+
+
+class Network:
+    """All connections of the world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._servers: dict[Address, VirtualServer] = {}
+        self._open: dict[VirtualTransport, None] = {}
+        self._next_port = 40_000
+        self.admitted: str | None = None  # the only machine that may connect; None: all may
+
+    def listen(self, loop: VirtualLoop, factory: Callable[[], Any], host: str, port: int) -> VirtualServer:
+        address = host, port
+        if address in self._servers:
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        server = self._servers[address] = VirtualServer(self, loop, factory, address)
+        return server
+
+    def unlisten(self, server: VirtualServer) -> None:
+        if self._servers.get(server.address) is server:
+            del self._servers[server.address]
+
+    async def connect(self, loop: VirtualLoop, factory: Callable[[], Any], host: str, port: int) -> tuple[VirtualTransport, Any]:
+        await asyncio.sleep(self.delay_s())
+        server = self._servers.get((host, port))
+        is_admitted = self.admitted in (None, loop.host)
+        if server is None or not server.serving or server.loop.dead or not is_admitted:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+        self._next_port += 1
+        near, far = (loop.host, self._next_port), (host, port)
+        client = VirtualTransport(self, loop, near, far)
+        accepted = VirtualTransport(self, server.loop, far, near)
+        client.peer, accepted.peer = accepted, client
+        self._open[client] = self._open[accepted] = None
+        server.accepted[accepted] = None
+        accepted.server = server
+        accepted.start(server.factory())
+        protocol = factory()
+        client.start(protocol)
+        await asyncio.sleep(0)  # the protocol is told before whoever connects goes on
+        return client, protocol
+
+    def delay_s(self) -> float:
+        """Mostly short; now and then a packet is late."""
+        random = self.world.random
+        return random.choice((0.0001, 0.0001, 0.0005, 0.003)) * (0.5 + random.random())
+
+    def connections(self, host: str) -> list[VirtualTransport]:
+        """The open ones of a machine, its own ends."""
+        return [transport for transport in self._open if transport.near[0] == host]
+
+    def cut(self, transport: VirtualTransport) -> None:
+        """Break a connection in the middle of whatever goes on."""
+        self.world.note(f"cut {transport.near[1]}-{transport.far[1]}")
+        for end in (transport, transport.peer):
+            end.reset_soon()
+
+    def process_died(self, loop: VirtualLoop, *, silently: bool) -> None:
+        """A process is gone, with its servers and its ends of connections."""
+        for server in [server for server in self._servers.values() if server.loop is loop]:
+            self.unlisten(server)
+        for transport in [transport for transport in self._open if transport.loop is loop]:
+            self.forget(transport)
+            transport.closed = True
+            if not silently:
+                transport.peer.reset_soon()
+
+    def forget(self, transport: VirtualTransport) -> None:
+        self._open.pop(transport, None)
+        if transport.server is not None:
+            transport.server.left(transport)
+
+
+class _ListeningSocket:
+    """As much of a socket as is asked of one."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    def getsockname(self) -> Address:
+        return self._address
+
+    def setsockopt(self, *_: object) -> None:
+        return
+
+    def fileno(self) -> int:
+        return -1
+
+
+class VirtualServer:
+    """What `create_server` gives."""
+
+    def __init__(self, network: Network, loop: VirtualLoop, factory: Callable[[], Any], address: Address) -> None:
+        self.loop = loop
+        self.factory = factory
+        self.address = address
+        self.serving = False
+        self.accepted: dict[VirtualTransport, None] = {}
+        self.sockets = [_ListeningSocket(address)]
+        self._network = network
+        self._gone: asyncio.Future[None] | None = None
+
+    async def start_serving(self) -> None:
+        self.serving = True
+
+    def close(self) -> None:
+        self.serving = False
+        self._network.unlisten(self)
+
+    async def wait_closed(self) -> None:
+        while self.accepted:
+            self._gone = self.loop.create_future()
+            await self._gone
+
+    def left(self, transport: VirtualTransport) -> None:
+        self.accepted.pop(transport, None)
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+
+
+class VirtualTransport(asyncio.Transport):
+    """One end of a connection."""
+
+    peer: VirtualTransport
+
+    def __init__(self, network: Network, loop: VirtualLoop, near: Address, far: Address) -> None:
+        super().__init__()
+        self.near = near
+        self.far = far
+        self.loop = loop
+        self.server: VirtualServer | None = None
+        self.closed = False
+        self.under_way = 0  # bytes sent that the other side's protocol has not taken yet
+        self._network = network
+        self._protocol: asyncio.BufferedProtocol | None = None
+        self._received = bytearray()
+        self._paused = False
+        self._arrival_s = 0.0  # of the last piece sent; the next comes no earlier
+        self._on_room: Callable[[], None] | None = None
+
+    def start(self, protocol: Any) -> None:
+        self._protocol = protocol
+        self.loop.call_soon(self._made)
+
+    def _made(self) -> None:
+        if not self.closed and self._protocol is not None:
+            self._protocol.connection_made(self)
+            self._deliver()
+
+    # --- asyncio's side
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        match name:
+            case "peername":
+                return self.far
+            case "sockname":
+                return self.near
+            case "socket":
+                return _ListeningSocket(self.near)
+            case "outbox":
+                return lambda *args: VirtualOutbox(self, *args)
+        return default
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self.closed:
+            self.send(bytes(data))
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self._lose(None)
+        self.peer.reset_soon(at_s=self._arrival_s)
+
+    def abort(self) -> None:
+        if not self.closed:
+            self._lose(None)
+            self.peer.reset_soon()
+
+    def pause_reading(self) -> None:
+        self._paused = True
+
+    def resume_reading(self) -> None:
+        if self._paused:
+            self._paused = False
+            self.loop.call_soon(self._deliver)
+
+    def is_reading(self) -> bool:
+        return not self._paused
+
+    # --- bytes under way
+
+    @property
+    def room(self) -> int:
+        return max(0, WINDOW_BYTES - self.under_way)
+
+    def send(self, data: bytes) -> None:
+        """Bytes on their way to the other side; in one piece or in two."""
+        random = self._network.world.random
+        self.under_way += len(data)
+        cut = random.randrange(1, len(data)) if len(data) > 1 and random.random() < 0.1 else len(data)
+        for piece in (data[:cut], data[cut:]):
+            if piece:
+                self._arrival_s = max(self._arrival_s, self.loop.world.now_s + self._network.delay_s())
+                self.peer.loop.call_at(self._arrival_s, self.peer._arrived, piece)
+
+    def when_room(self, callback: Callable[[], None] | None) -> None:
+        self._on_room = callback
+
+    def _arrived(self, piece: bytes) -> None:
+        if self.closed:
+            return
+        self._network.world.trace.note(self.loop.world.now_s, f"{self.near[1]}<{self.far[1]} {len(piece)} {crc32(piece):08x}")
+        self._received += piece
+        self._deliver()
+
+    def _deliver(self) -> None:
+        protocol = self._protocol
+        while self._received and not self._paused and not self.closed and protocol is not None:
+            buffer = memoryview(cast(bytearray, protocol.get_buffer(len(self._received))))
+            size = min(len(buffer), len(self._received))
+            buffer[:size] = self._received[:size]
+            del self._received[:size]
+            self.peer._taken(size)
+            protocol.buffer_updated(size)
+
+    def _taken(self, size: int) -> None:
+        self.under_way -= size
+        if self._on_room is not None and not self.closed:
+            self.loop.call_later(self._network.delay_s(), self._tell_room)
+
+    def _tell_room(self) -> None:
+        callback, self._on_room = self._on_room, None
+        if callback is not None and not self.closed:
+            callback()
+
+    # --- the end
+
+    def reset_soon(self, at_s: float | None = None) -> None:
+        """The other side is gone; this one learns it in a while, after what had been sent before."""
+        when_s = max(at_s or 0.0, self.loop.world.now_s + self._network.delay_s())
+        self.loop.call_at(when_s, self._lose, ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
+
+    def _lose(self, error: Exception | None) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._network.forget(self)
+        self._received.clear()
+        if self._protocol is not None:
+            self.loop.call_soon(self._protocol.connection_lost, error)
+
+
+class VirtualOutbox(Outbox):
+    """The real outbox over a connection that has no socket."""
+
+    __slots__ = ("_transport",)
+
+    def __init__(self, transport: VirtualTransport, *args: Any) -> None:
+        super().__init__(*args)
+        self._transport = transport
+
+    def close(self) -> None:
+        self._transport.when_room(None)
+        super().close()
+
+    def _watch(self) -> None:
+        self._transport.when_room(self._resume)
+
+    def _unwatch(self) -> None:
+        self._transport.when_room(None)
+
+    def _send_buffers(self) -> None:
+        room = self._room()
+        buffers = []
+        for item in self._items:
+            if isinstance(item, Region) or len(buffers) == MAX_BUFFERS:
+                break
+            buffers.append(item)
+        data = b"".join(buffers)[:room]
+        self._transport.send(data)
+        self._buffers_sent(buffers, len(data))
+
+    def _send_file(self, region: Region) -> None:
+        data = self._files.pread(region.fileno, min(region.size, self._room()), region.position)
+        if data:
+            self._transport.send(data)
+        self._region_sent(region, len(data))
+
+    def _room(self) -> int:
+        if self._transport.closed:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        room = self._transport.room
+        if not room:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return room

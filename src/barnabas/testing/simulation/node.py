@@ -1,0 +1,125 @@
+"""A machine with a broker on it: started, stopped, killed, without power; its disk and its metadata stay.
+
+Owns the process that runs on it now, if one does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+from barnabas.cluster.memory_store import MemoryStore, MemoryTree
+from barnabas.config.broker import BrokerConfig
+from barnabas.server.broker import Broker
+from barnabas.server.surroundings import Surroundings
+from barnabas.storage.files import Files
+from barnabas.testing.simulation.disk import Disk
+from barnabas.testing.simulation.faults import Faults
+from barnabas.testing.simulation.files import FaultyFiles
+from barnabas.testing.simulation.loop import VirtualExecutor, VirtualLoop, World
+
+DATA = Path("/data")
+PORT = 9092
+UUID_BITS = 128
+
+
+@dataclass(slots=True)
+class Process:
+    loop: VirtualLoop
+    files: FaultyFiles
+    store: MemoryStore
+    broker: Broker
+
+
+class Node:
+    """One machine.
+
+    Args:
+        properties: of the broker, but for its address and folder.
+        report: told of what must not happen.
+        wrap_files: puts something between the broker and its disk; canaries do.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        properties: Mapping[str, str],
+        report: Callable[[str], None],
+        wrap_files: Callable[[FaultyFiles], Files] = lambda files: files,
+    ) -> None:
+        self.world = world
+        self.host = "broker-1"
+        self.disk = Disk(Random(world.random.getrandbits(64)))
+        self.disk.make_durable(DATA)
+        self.faults = Faults()
+        self.process: Process | None = None
+        self.starts = 0
+        self._tree = MemoryTree()
+        self._report = report
+        self._wrap_files = wrap_files
+        listener = {"listeners": f"PLAINTEXT://{self.host}:{PORT}", "log.dirs": str(DATA), "node.id": "1"}
+        self.config, _ = BrokerConfig.from_properties({**properties, **listener})
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{PORT}"
+
+    def start(self) -> asyncio.Task[None]:
+        """Begin a process; the task is done once it serves."""
+        assert self.process is None, "one process at a time"
+        self.starts += 1
+        self.world.epoch += 1
+        world = self.world
+        loop = VirtualLoop(world, f"broker#{self.starts}", self.host, self._report)
+        files = FaultyFiles(self.disk, self.faults, lambda event: world.note(f"disk {event}"))
+        store = MemoryStore(self._tree)
+        surroundings = Surroundings(
+            clock=world,
+            files=self._wrap_files(files),
+            open_store=lambda _: store,
+            make_executor=VirtualExecutor,
+            new_id=lambda: UUID(int=world.random.getrandbits(UUID_BITS)),
+            new_session_id=lambda: world.random.randint(1, 2**31 - 1),
+        )
+        world.note(f"start {loop.name}")
+        self.process = Process(loop, files, store, Broker(self.config, loop, surroundings))
+        return loop.create_task(self.process.broker.start(), name="start")
+
+    def stop(self) -> asyncio.Task[None]:
+        """Stop the process as SIGTERM does; the task is done once it has, `gone` is to be called then."""
+        assert self.process is not None, "there is a process"
+        self.world.note(f"stop {self.process.loop.name}")
+        return self.process.loop.create_task(self.process.broker.stop(), name="stop")
+
+    def gone(self) -> int:
+        """The process ended by itself; the descriptors it left open."""
+        process, self.process = self.process, None
+        assert process is not None, "there was a process"
+        left = process.files.open_count
+        self._bury(process, silently=False)
+        return left
+
+    def kill(self, *, power: bool = False) -> None:
+        """End the process in this moment; with `power`, the machine too."""
+        process, self.process = self.process, None
+        if process is not None:
+            self.world.note(f"{'power cut' if power else 'kill'} {process.loop.name}")
+            self._bury(process, silently=power)
+        if power:
+            self.disk.lose_power()
+
+    @property
+    def has_died(self) -> bool:
+        """Whether the process died in the middle of an operation, and `kill` is still to be called."""
+        return self.process is not None and self.process.files.dead
+
+    def _bury(self, process: Process, *, silently: bool) -> None:
+        self.world.epoch += 1
+        process.files.die()
+        process.loop.die()
+        process.store.expire()
+        self.world.network.process_died(process.loop, silently=silently)

@@ -1,0 +1,200 @@
+"""ZooKeeper servers as child processes, from the jars of Debian's package `zookeeper`.
+
+Owns the processes it starts and their folder.
+
+Rules
+  1. Servers listen on loopback only, on ports that were free, with their files in a temporary folder (or the one given).
+  2. They are stopped by their process id; after `close` no process is left, and no folder that was made here.
+
+Ugly: ZooKeeper cannot say which port it was given, so free ones are picked first. Should another process take one in between,
+the server ends at once and the whole set is started again on other ports.
+
+    with ZooKeeper() as zookeeper:
+        store = ZooKeeperStore(zookeeper.address)
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+
+JAR = Path("/usr/share/java/zookeeper.jar")  # its manifest names the jars it needs
+LOGGER = Path("/usr/share/java/slf4j-simple.jar")  # so that a server which does not start says why; it comes with the package
+START_TIMEOUT_S = 60.0  # about 1 s on an idle machine
+START_ATTEMPTS = 3
+POLL_S = 0.02
+TICK_MS = 100  # a session may not be shorter than two of them
+JVM = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true")
+PROPERTIES = {
+    "zookeeper.admin.enableServer": "false",
+    "org.slf4j.simpleLogger.defaultLogLevel": "warn",
+    "zookeeper.4lw.commands.whitelist": "srvr",
+    "znode.container.checkIntervalMs": "1000",
+}
+MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+
+class ZooKeeperUnavailable(RuntimeError):
+    """ZooKeeper cannot be started here; the text says what is missing."""
+
+
+def java() -> str:
+    """The Java to run it with; raises ZooKeeperUnavailable naming what is missing."""
+    path = shutil.which("java")
+    if path is None:
+        raise ZooKeeperUnavailable("ZooKeeper needs `java`, which is not on the path (Debian package: openjdk-17-jre-headless)")
+    if not JAR.is_file():
+        raise ZooKeeperUnavailable(f"{JAR} is missing: install ZooKeeper (Debian: apt-get install zookeeper)")
+    return path
+
+
+class ZooKeeper:
+    """One server, or an ensemble of several.
+
+    Args:
+        servers: how many.
+        folder: where their files go; kept by `close`. Without it a temporary folder that `close` removes.
+    """
+
+    def __init__(self, servers: int = 1, folder: Path | None = None, tick_ms: int = TICK_MS) -> None:
+        self._java = java()
+        self._tick_ms = tick_ms
+        self._kept = folder is not None
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="barnabas-zookeeper-"))
+        self.ports: list[int] = []
+        self._processes: list[subprocess.Popen[bytes] | None] = [None] * servers
+        try:
+            self._start_all()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def hosts(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    @property
+    def address(self) -> str:
+        """As `--metadata` takes it, without a root of one's own."""
+        return f"zookeeper://{self.hosts}"
+
+    def _start_all(self) -> None:
+        for attempt in range(START_ATTEMPTS):
+            self._configure()
+            try:
+                for index in range(len(self._processes)):
+                    self._launch(index)
+                self.wait_ready()
+                break
+            except ZooKeeperUnavailable:
+                for index in range(len(self._processes)):
+                    self.kill(index)
+                if attempt == START_ATTEMPTS - 1:
+                    raise
+
+    def _configure(self) -> None:
+        count = len(self._processes)
+        self.ports, peers, votes = (free_ports(count) for _ in range(3))
+        lines = [f"tickTime={self._tick_ms}", "initLimit=100", "syncLimit=20", "clientPortAddress=127.0.0.1", "maxClientCnxns=0"]
+        if count > 1:
+            lines += [f"server.{i + 1}=127.0.0.1:{peers[i]}:{votes[i]}" for i in range(count)]
+        for index in range(count):
+            data = self._data(index)
+            data.mkdir(parents=True, exist_ok=True)
+            (data / "myid").write_text(str(index + 1))
+            own = [f"dataDir={data}", f"clientPort={self.ports[index]}"]
+            (self.folder / f"{index + 1}.cfg").write_text("\n".join([*lines, *own, ""]))
+
+    def _data(self, index: int) -> Path:
+        return self.folder / f"data-{index + 1}"
+
+    def _launch(self, index: int) -> None:
+        properties = [f"-D{name}={value}" for name, value in PROPERTIES.items()]
+        command = [self._java, *JVM, *properties, "-cp", f"{JAR}:{LOGGER}", MAIN, str(self.folder / f"{index + 1}.cfg")]
+        with (self.folder / f"{index + 1}.log").open("ab") as log:
+            self._processes[index] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
+
+    def start(self, index: int = 0) -> None:
+        """Start a server that was killed, with the files it left."""
+        self._launch(index)
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Until every server that runs serves clients; raises ZooKeeperUnavailable."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        for index, process in enumerate(self._processes):
+            while process is not None and not self._serves(index):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise ZooKeeperUnavailable(f"ZooKeeper did not start: {self._last_words(index)}")
+                time.sleep(POLL_S)
+
+    def _serves(self, index: int) -> bool:
+        return "Mode:" in self.ask(index, b"srvr")
+
+    def ask(self, index: int, word: bytes) -> str:
+        """The answer to a four-letter word, empty while there is none."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.ports[index]), timeout=1) as connection:
+                connection.sendall(word)
+                return connection.makefile("rb").read().decode()
+        except OSError:
+            return ""
+
+    def leader(self) -> int | None:
+        """The index of the server that leads the ensemble."""
+        live = (index for index, process in enumerate(self._processes) if process is not None)
+        return next((index for index in live if "Mode: leader" in self.ask(index, b"srvr")), None)
+
+    def _last_words(self, index: int) -> str:
+        lines = (self.folder / f"{index + 1}.log").read_text(errors="replace").splitlines()
+        return "\n".join(lines[-10:]) or "it said nothing"
+
+    def kill(self, index: int = 0) -> None:
+        """As a power cut would."""
+        process = self._processes[index]
+        self._processes[index] = None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def pause(self, index: int = 0) -> None:
+        """It keeps its connections and answers nothing."""
+        self._signal(index, signal.SIGSTOP)
+
+    def resume(self, index: int = 0) -> None:
+        self._signal(index, signal.SIGCONT)
+
+    def _signal(self, index: int, number: signal.Signals) -> None:
+        process = self._processes[index]
+        if process is not None:
+            process.send_signal(number)
+
+    def close(self) -> None:
+        for index in range(len(self._processes)):
+            self.kill(index)
+        if not self._kept:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> ZooKeeper:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listened on a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()

@@ -1,0 +1,359 @@
+"""Elections, in-sync replicas and moves of one partition: a random history against a model that knows who has which records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from barnabas.cluster import reassignment
+from barnabas.cluster.alter_partition import ANY_EPOCH, InSyncChange, alter, check_broker_epoch
+from barnabas.cluster.leadership import Electorate, Policy, elect_preferred, elect_unclean, is_settled, settle
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, PartitionState
+from barnabas.cluster.placement import place_replicas
+from barnabas.errors import ErrorCode, KafkaError
+
+STABLE = PartitionState(1, 5, (1, 2, 3), (1, 2, 3), 8)
+
+
+def brokers(*active: int, leaving: tuple[int, ...] = ()) -> dict[int, BrokerRegistration]:
+    return {
+        n: BrokerRegistration(n, (), epoch=100 + n, state=BrokerState.SHUTTING_DOWN if n in leaving else BrokerState.ACTIVE)
+        for n in (*active, *leaving)
+    }
+
+
+def electorate(*active: int, leaving: tuple[int, ...] = ()) -> Electorate:
+    return Electorate.of(brokers(*active, leaving=leaving).values())
+
+
+def test_nothing_changes_without_a_reason() -> None:
+    assert settle(STABLE, electorate(1, 2, 3), Policy()) is STABLE
+
+
+def test_the_next_replica_in_sync_leads_when_the_leader_dies() -> None:
+    after = settle(STABLE, electorate(2, 3), Policy())
+    assert after == PartitionState(2, 6, (1, 2, 3), (2, 3), 9)
+
+
+def test_a_dead_follower_leaves_without_a_leader_epoch() -> None:
+    assert settle(STABLE, electorate(1, 2), Policy()) == PartitionState(1, 5, (1, 2, 3), (1, 2), 9)
+
+
+def test_the_last_in_sync_stay_so_when_all_die_and_lead_when_one_is_back() -> None:
+    dead = settle(STABLE, electorate(), Policy())
+    assert dead == PartitionState(NO_LEADER, 6, (1, 2, 3), (1, 2, 3), 9)
+    back = settle(dead, electorate(3), Policy())
+    assert (back.leader, back.leader_epoch, back.isr) == (3, 7, (3,))
+
+
+def test_who_is_not_in_sync_leads_only_where_that_is_allowed() -> None:
+    state = replace(STABLE, isr=(1,))
+    assert settle(state, electorate(2, 3), Policy()).leader == NO_LEADER
+    unclean = settle(state, electorate(2, 3), Policy(unclean=True))
+    assert (unclean.leader, unclean.isr, unclean.leader_epoch) == (2, (2,), 6)
+
+
+def test_an_eligible_replica_leads_when_nobody_in_sync_can() -> None:
+    policy = Policy(min_in_sync=2)
+    one = settle(STABLE, electorate(1, 2), policy)
+    assert one.eligible == ()  # two are enough: what they acknowledge, the third does not have
+    two = settle(one, electorate(1), policy)
+    assert (two.isr, two.eligible) == ((1,), (2,))
+    three = settle(two, electorate(2, 3), policy)
+    assert (three.leader, three.isr, three.eligible) == (2, (2,), (1,))
+
+
+def test_a_leader_that_shuts_down_hands_over_unless_it_is_the_last() -> None:
+    assert settle(STABLE, electorate(2, 3, leaving=(1,)), Policy()).leader == 2
+    last = replace(STABLE, isr=(1,))
+    assert settle(last, electorate(2, 3, leaving=(1,)), Policy()) is last
+    handed = settle(replace(last, eligible=(3,)), electorate(2, 3, leaving=(1,)), Policy(min_in_sync=2))
+    assert (handed.leader, handed.isr) == (3, (3,))
+
+
+def test_preferred_leaders_lead_only_when_in_sync() -> None:
+    state = replace(STABLE, leader=2)
+    elected = elect_preferred(state, electorate(1, 2, 3), Policy())
+    assert elected is not None
+    assert (elected.leader, elected.leader_epoch) == (1, 6)
+    assert elect_preferred(replace(state, isr=(2, 3)), electorate(1, 2, 3), Policy()) is None
+    assert elect_preferred(state, electorate(2, 3), Policy()) is None
+
+
+def test_an_unclean_election_is_clean_where_it_can_be() -> None:
+    state = replace(STABLE, leader=NO_LEADER, isr=(2,))
+    elected = elect_unclean(state, electorate(1, 2), Policy())
+    assert elected is not None
+    assert (elected.leader, elected.isr) == (2, (2,))
+    assert elect_unclean(state, electorate(), Policy()) is None
+
+
+# AlterPartition
+
+
+def ask(*in_sync: int, leader_epoch: int = 5, partition_epoch: int = 8, **epochs: int) -> InSyncChange:
+    return InSyncChange(leader_epoch, partition_epoch, tuple((n, epochs.get(f"e{n}", 100 + n)) for n in in_sync))
+
+
+@pytest.mark.parametrize(
+    ("asked", "leader", "code"),
+    [
+        (ask(1, leader_epoch=6), 1, ErrorCode.NOT_CONTROLLER),
+        (ask(1, partition_epoch=9), 1, ErrorCode.NOT_CONTROLLER),
+        (ask(1, leader_epoch=4, partition_epoch=7), 1, ErrorCode.FENCED_LEADER_EPOCH),
+        (ask(1, 2), 2, ErrorCode.INVALID_REQUEST),
+        (ask(1, partition_epoch=7), 1, ErrorCode.INVALID_UPDATE_VERSION),
+        (ask(1, 7), 1, ErrorCode.INVALID_REQUEST),
+        (ask(1, 2, 2), 1, ErrorCode.INVALID_REQUEST),
+        (ask(2, 3), 1, ErrorCode.INVALID_REQUEST),
+        (ask(), 1, ErrorCode.INVALID_REQUEST),
+        (ask(1, 4), 1, ErrorCode.INELIGIBLE_REPLICA),
+        (ask(1, 2, e2=99), 1, ErrorCode.INELIGIBLE_REPLICA),
+        (ask(1, 3), 1, ErrorCode.INELIGIBLE_REPLICA),
+    ],
+)
+def test_what_a_leader_may_not_say_is_refused(asked: InSyncChange, leader: int, code: ErrorCode) -> None:
+    state = replace(STABLE, replicas=(1, 2, 3, 4), isr=(1, 2))
+    with pytest.raises(KafkaError) as caught:
+        alter(state, asked, leader=leader, brokers=brokers(1, 2, leaving=(3,)), policy=Policy())
+    assert caught.value.code is code
+
+
+def test_a_leader_says_who_is_in_sync() -> None:
+    shrunk = alter(STABLE, ask(1, 3), leader=1, brokers=brokers(1, 2, 3), policy=Policy(min_in_sync=3))
+    assert shrunk == PartitionState(1, 5, (1, 2, 3), (1, 3), 9, eligible=(2,))
+    grown = alter(shrunk, ask(1, 3, 2, partition_epoch=9, e2=ANY_EPOCH), leader=1, brokers=brokers(1, 2, 3), policy=Policy())
+    assert grown == PartitionState(1, 5, (1, 2, 3), (1, 3, 2), 10)
+    assert alter(grown, ask(2, 1, 3, partition_epoch=10), leader=1, brokers=brokers(1, 2, 3), policy=Policy()) is grown
+
+
+def test_a_broker_from_an_earlier_life_is_not_heard() -> None:
+    check_broker_epoch(brokers(1), 1, 101)
+    for epoch, broker_id in ((100, 1), (102, 2)):
+        with pytest.raises(KafkaError) as caught:
+            check_broker_epoch(brokers(1), broker_id, epoch)
+        assert caught.value.code is ErrorCode.STALE_BROKER_EPOCH
+
+
+# Moves
+
+
+def test_a_move_adds_catches_up_and_removes() -> None:
+    everyone = brokers(1, 2, 3, 4, 5)
+    moving = reassignment.begin(STABLE, (4, 5, 1), Electorate.of(everyone.values()), Policy())
+    assert moving == PartitionState(1, 5, (4, 5, 1, 2, 3), (1, 2, 3), 9, (4, 5), (2, 3))
+    half = alter(moving, ask(1, 2, 3, 4, partition_epoch=9), leader=1, brokers=everyone, policy=Policy())
+    assert half.is_moving
+    done = alter(half, ask(1, 2, 3, 4, 5, partition_epoch=10), leader=1, brokers=everyone, policy=Policy())
+    assert done == PartitionState(1, 5, (4, 5, 1), (1, 4, 5), 11)
+
+
+def test_a_move_away_from_the_leader_elects_another() -> None:
+    everyone = brokers(1, 2, 3, 4)
+    moving = reassignment.begin(STABLE, (4, 3), Electorate.of(everyone.values()), Policy())
+    done = alter(moving, ask(1, 2, 3, 4, partition_epoch=9), leader=1, brokers=everyone, policy=Policy())
+    assert done == PartitionState(4, 6, (4, 3), (3, 4), 10)
+
+
+def test_a_cancelled_move_leaves_nothing() -> None:
+    voters = electorate(1, 2, 3, 4, 5)
+    moving = reassignment.begin(STABLE, (4, 5), voters, Policy())
+    assert reassignment.cancel(moving, voters, Policy()) == replace(STABLE, partition_epoch=10)
+
+
+def test_a_move_that_is_cancelled_when_only_the_added_one_lives_ends_when_an_old_one_is_back() -> None:
+    moving = PartitionState(4, 7, (4, 1, 2), (4,), 9, (4,), (1, 2))
+    back = reassignment.cancel(moving, electorate(4), Policy())
+    assert (back.leader, back.replicas, back.adding, back.removing) == (4, (1, 2, 4), (), (4,))
+    done = alter(back, ask(4, 1, leader_epoch=7, partition_epoch=10), leader=4, brokers=brokers(1, 4), policy=Policy())
+    assert done == PartitionState(1, 8, (1, 2), (1,), 11)
+
+
+def test_fewer_replicas_or_another_order_need_no_catching_up() -> None:
+    voters = electorate(1, 2, 3)
+    assert reassignment.begin(STABLE, (3, 2), voters, Policy()) == PartitionState(3, 6, (3, 2), (2, 3), 9)
+    assert reassignment.begin(STABLE, (3, 2, 1), voters, Policy()) == replace(STABLE, replicas=(3, 2, 1), partition_epoch=9)
+    assert reassignment.begin(STABLE, (1, 2, 3), voters, Policy()) is STABLE
+
+
+EVERYONE = (1, 2, 3, 4, 5)
+BROKER = st.sampled_from(EVERYONE)
+TARGETS = st.lists(BROKER, min_size=1, max_size=4, unique=True).map(tuple)
+
+
+class PartitionHistory(RuleBasedStateMachine):
+    """`records[b]` is how many of the acknowledged records broker b has; a record is acknowledged when all in sync have it."""
+
+    @initialize(minimum=st.integers(1, 3), unclean=st.booleans())
+    def start(self, minimum: int, unclean: bool) -> None:
+        self.policy = Policy(minimum, unclean)
+        self.live = dict.fromkeys(EVERYONE, BrokerState.ACTIVE)
+        self.state = PartitionState(1, 0, (1, 2, 3), (1, 2, 3))
+        self.records = dict.fromkeys(EVERYONE, 0)
+        self.acknowledged = 0
+        self.lossy = False
+        self.leaders = {0: 1}
+        self.target: tuple[int, ...] = (1, 2, 3)
+
+    @property
+    def brokers(self) -> dict[int, BrokerRegistration]:
+        return {n: BrokerRegistration(n, (), epoch=100 + n, state=state) for n, state in self.live.items()}
+
+    @property
+    def electorate(self) -> Electorate:
+        return Electorate.of(self.brokers.values())
+
+    def become(self, state: PartitionState, *, unclean: bool = False, caught_up: tuple[int, ...] = ()) -> None:
+        before, self.state = self.state, state
+        if state is before:
+            return
+        assert state.partition_epoch == before.partition_epoch + 1
+        assert state.leader_epoch - before.leader_epoch in {0, 1}
+        if state.leader != before.leader:
+            assert state.leader_epoch == before.leader_epoch + 1
+        if state.leader != NO_LEADER:
+            assert self.leaders.setdefault(state.leader_epoch, state.leader) == state.leader
+            if state.leader not in {*before.isr, *before.eligible, *caught_up}:
+                assert unclean
+                self.lossy = True
+        if not self.lossy:
+            assert set(state.isr) & {*before.isr, *before.eligible, *caught_up}, "whoever had everything was forgotten"
+
+    def settle(self) -> None:
+        after = settle(self.state, self.electorate, self.policy)
+        assert not is_settled(self.state, self.electorate) or after is self.state
+        self.become(after, unclean=self.policy.unclean)
+        assert settle(self.state, self.electorate, self.policy) is self.state
+
+    @rule(n=BROKER)
+    def dies(self, n: int) -> None:
+        self.live.pop(n, None)
+        self.settle()
+
+    @rule(n=BROKER, state=st.sampled_from(BrokerState))
+    def comes(self, n: int, state: BrokerState) -> None:
+        self.live[n] = state
+        self.settle()
+
+    @rule(lost=st.sets(BROKER))
+    def many_die(self, lost: set[int]) -> None:
+        for n in lost:
+            self.live.pop(n, None)
+        self.settle()
+
+    @precondition(lambda self: self.state.leader in self.live)
+    @rule()
+    def produce(self) -> None:
+        in_sync = self.state.isr
+        if len(in_sync) >= min(self.policy.min_in_sync, len(self.state.replicas)) and all(n in self.live for n in in_sync):
+            self.acknowledged += 1
+            for n in in_sync:
+                self.records[n] = self.acknowledged
+
+    @precondition(lambda self: self.state.leader in self.live)
+    @rule(others=st.sets(BROKER))
+    def alter(self, others: set[int]) -> None:
+        state = self.state
+        able = {n for n in others if n in state.replicas and self.live.get(n) is BrokerState.ACTIVE}
+        asked = ((state.leader, 100 + state.leader), *((n, 100 + n) for n in sorted(able - {state.leader})))
+        change = InSyncChange(state.leader_epoch, state.partition_epoch, asked)
+        for n in able:
+            self.records[n] = self.records[state.leader]
+        after = alter(state, change, leader=state.leader, brokers=self.brokers, policy=self.policy)
+        self.become(after, caught_up=tuple(able))
+
+    @rule()
+    def prefer(self) -> None:
+        self.become(elect_preferred(self.state, self.electorate, self.policy) or self.state)
+
+    @precondition(lambda self: self.state.leader == NO_LEADER)
+    @rule()
+    def elect_unclean(self) -> None:
+        self.become(elect_unclean(self.state, self.electorate, self.policy) or self.state, unclean=True)
+
+    @rule(replicas=TARGETS)
+    def move(self, replicas: tuple[int, ...]) -> None:
+        self.target = replicas
+        led = self.state.leader != NO_LEADER
+        self.become(reassignment.begin(self.state, replicas, self.electorate, self.policy))
+        assert not led or self.state.leader != NO_LEADER
+
+    @rule()
+    def cancel(self) -> None:
+        self.target = reassignment.original(self.state)
+        self.become(reassignment.cancel(self.state, self.electorate, self.policy))
+
+    @rule(minimum=st.integers(1, 3))
+    def change_minimum(self, minimum: int) -> None:
+        if minimum != self.policy.min_in_sync:
+            self.policy = replace(self.policy, min_in_sync=minimum)
+            if self.state.eligible:
+                self.become(replace(self.state, eligible=(), partition_epoch=self.state.partition_epoch + 1))
+
+    @invariant()
+    def state_is_sound(self) -> None:
+        state = self.state
+        assert state.isr
+        assert len(set(state.replicas)) == len(state.replicas)
+        assert set(state.isr) <= set(state.replicas)
+        assert set(state.eligible) <= set(state.replicas) - set(state.isr)
+        assert state.leader == NO_LEADER or state.leader in state.isr
+        assert set(state.adding) <= set(state.replicas)
+        assert set(state.removing) <= set(state.replicas)
+        assert not set(state.adding) & set(state.removing)
+
+    @invariant()
+    def a_leader_has_all_that_was_acknowledged(self) -> None:
+        if self.state.leader != NO_LEADER and not self.lossy:
+            assert self.records[self.state.leader] == self.acknowledged
+
+    def teardown(self) -> None:
+        """Everyone comes back, followers catch up: the partition is led, and where it was asked to be."""
+        if not hasattr(self, "state"):
+            return
+        self.live = dict.fromkeys(EVERYONE, BrokerState.ACTIVE)
+        self.settle()
+        for _ in range(2):
+            self.alter(set(EVERYONE))
+        self.state_is_sound()
+        self.a_leader_has_all_that_was_acknowledged()
+        assert self.state.leader != NO_LEADER
+        assert not self.state.is_moving
+        assert self.state.replicas == self.target
+        assert set(self.state.isr) == set(self.target)
+
+
+PartitionHistory.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestPartitionHistory = PartitionHistory.TestCase
+
+
+# Placement
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    racks=st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=9),
+    partitions=st.integers(1, 40),
+    factor=st.integers(1, 5),
+    start=st.integers(0, 100),
+)
+def test_placement_spreads_leaders_and_racks(racks: list[str | None], partitions: int, factor: int, start: int) -> None:
+    live = {n: BrokerRegistration(n, (), rack) for n, rack in enumerate(racks)}
+    factor = min(factor, len(live))
+    placed = place_replicas(live, partitions=partitions, replication_factor=factor, start=start)
+    led = [sum(replicas[0] == n for replicas in placed) for n in live]
+    assert max(led) - min(led) <= 1
+    for replicas in placed:
+        assert len(set(replicas)) == factor
+        assert len({racks[n] for n in replicas}) == min(factor, len(set(racks)))
+
+
+def test_with_equal_racks_replicas_are_even_too() -> None:
+    live = {n: BrokerRegistration(n, (), f"rack-{n % 3}") for n in range(6)}
+    placed = place_replicas(live, partitions=60, replication_factor=3, start=0)
+    held = [sum(n in replicas for replicas in placed) for n in live]
+    assert max(held) - min(held) <= 1

@@ -1,0 +1,186 @@
+"""`flush.messages` and `flush.ms`: what is held back until it is on the disk, as a core with the scheduler played by the test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import ErrorCode, KafkaError, LogDirFailed
+from barnabas.protocol.records.batch import build_batch
+from barnabas.replication.partition import Partition
+from barnabas.replication.partitions import Partitions
+from barnabas.storage.files import Files, OsFiles
+from barnabas.storage.log import Log
+from tests.replication.test_partition import NOW_MS, Waiter, batch
+
+
+class Scheduler:
+    """Notes what is asked for; `run` does it."""
+
+    def __init__(self) -> None:
+        self.wanted: list[Partition] = []
+        self.delays: list[int] = []
+
+    def flush_soon(self, partition: Partition) -> None:
+        if partition not in self.wanted:
+            self.wanted.append(partition)
+
+    def flush_later(self, partition: Partition, delay_ms: int) -> None:
+        self.delays.append(delay_ms)
+
+    def run(self, partition: Partition) -> None:
+        self.wanted.clear()
+        plan = partition.plan_flush()
+        assert plan is not None
+        plan.run()
+        partition.finish_flush(plan)
+
+
+class NoSync(OsFiles):
+    def sync(self, fileno: int, /) -> None:
+        raise OSError(5, "Input/output error")
+
+
+def open_log(folder: Path, config: TopicConfig, files: Files | None = None, *, recovery_point: int = 0) -> Log:
+    return Log.open(
+        folder / "topic-0",
+        config=config,
+        files=files or OsFiles(),
+        now_ms=NOW_MS,
+        clean_shutdown=False,
+        recovery_point=recovery_point,
+        topic_id=UUID(int=1),
+    )
+
+
+def opened(folder: Path, config: TopicConfig, files: Files | None = None) -> tuple[Partition, Scheduler]:
+    scheduler = Scheduler()
+    return Partition(open_log(folder, config, files), leader_id=1, leader_epoch=3, flushes=scheduler), scheduler
+
+
+def test_with_flush_messages_1_nothing_is_committed_or_seen_before_it_is_on_the_disk(tmp_path: Path) -> None:
+    partition, scheduler = opened(tmp_path, TopicConfig(flush_messages=1))
+    waiter = Waiter()
+    heard: list[KafkaError | None] = []
+    partition.add_fetch_waiter(waiter)
+    data = batch(b"a", b"b")
+    result = partition.append_as_leader(data, NOW_MS)
+    partition.wait_committed(result.last_offset, heard.append)
+    assert (partition.high_watermark, scheduler.wanted, heard, waiter.heard) == (0, [partition], [], [])
+    assert partition.read(0, 10_000, minimum_one=True) is None
+    plan = partition.plan_flush()
+    assert plan is not None
+    later = partition.append_as_leader(batch(b"c"), NOW_MS)  # comes while the flush runs: not covered by it
+    plan.run()
+    partition.finish_flush(plan)
+    assert (partition.high_watermark, heard, waiter.heard) == (2, [None], [len(data)])
+    assert not partition.is_committed(later.last_offset)
+    assert scheduler.wanted == [partition]
+    scheduler.run(partition)
+    assert (partition.high_watermark, scheduler.wanted) == (3, [])
+    assert waiter.heard == [len(data), len(batch(b"c"))]
+    partition.log.close()
+
+
+def test_with_flush_messages_3_fewer_than_three_committed_records_are_not_on_the_disk(tmp_path: Path) -> None:
+    partition, scheduler = opened(tmp_path, TopicConfig(flush_messages=3))
+    partition.append_as_leader(batch(b"a"), NOW_MS)
+    partition.append_as_leader(batch(b"b"), NOW_MS)
+    assert (partition.high_watermark, scheduler.wanted) == (2, [])
+    partition.append_as_leader(batch(b"c"), NOW_MS)
+    assert (partition.high_watermark, scheduler.wanted) == (2, [partition])
+    partition.append_as_leader(batch(b"d"), NOW_MS)
+    assert partition.high_watermark == 2
+    scheduler.run(partition)
+    assert (partition.high_watermark, partition.log.durable_end) == (4, 4)
+    partition.append_as_leader(batch(b"e"), NOW_MS)
+    assert (partition.high_watermark, scheduler.wanted) == (5, [])
+    partition.log.close()
+
+
+def test_flush_ms_counts_from_the_first_record_that_is_not_on_the_disk_and_holds_nothing_back(tmp_path: Path) -> None:
+    partition, scheduler = opened(tmp_path, TopicConfig(flush_ms=50))
+    for value in (b"a", b"b", b"c"):
+        partition.append_as_leader(batch(value), NOW_MS)
+    assert (partition.high_watermark, scheduler.delays, scheduler.wanted) == (3, [50], [])
+    scheduler.run(partition)
+    assert partition.log.durable_end == 3
+    assert scheduler.delays == [50]
+    partition.append_as_leader(batch(b"d"), NOW_MS)
+    assert (partition.high_watermark, scheduler.delays) == (4, [50, 50])
+    partition.log.close()
+
+
+def test_settings_take_effect_on_what_is_held_back(tmp_path: Path) -> None:
+    partition, scheduler = opened(tmp_path, TopicConfig(flush_messages=1))
+    partition.append_as_leader(batch(b"a"), NOW_MS)
+    partition.update_config(TopicConfig())
+    assert (partition.high_watermark, partition.log.durable_end) == (1, 0)
+    partition.append_as_leader(batch(b"b"), NOW_MS)
+    scheduler.wanted.clear()
+    partition.update_config(TopicConfig(flush_messages=1))
+    assert (partition.high_watermark, scheduler.wanted) == (2, [partition])
+    partition.append_as_leader(batch(b"c"), NOW_MS)
+    assert partition.high_watermark == 2
+    scheduler.run(partition)
+    assert partition.high_watermark == 3
+    partition.log.close()
+
+
+def test_what_a_crash_left_is_shown_after_it_is_on_the_disk(tmp_path: Path) -> None:
+    log = open_log(tmp_path, TopicConfig(flush_messages=1))
+    log.append_as_leader(batch(b"a"), leader_epoch=3, now_ms=NOW_MS)
+    log.append_as_leader(batch(b"b"), leader_epoch=3, now_ms=NOW_MS)
+    log.abandon()
+    scheduler = Scheduler()
+    log = open_log(tmp_path, TopicConfig(flush_messages=1), recovery_point=1)
+    partition = Partition(log, leader_id=1, leader_epoch=4, flushes=scheduler)
+    assert (partition.high_watermark, partition.needs_flush) == (1, True)
+    scheduler.run(partition)
+    assert (partition.high_watermark, partition.needs_flush) == (2, False)
+    log.close()
+
+
+def test_after_a_failed_sync_nothing_is_committed_any_more(tmp_path: Path) -> None:
+    files = NoSync()
+    partition, scheduler = opened(tmp_path, TopicConfig(flush_messages=1), files)
+    heard: list[KafkaError | None] = []
+    partition.append_as_leader(batch(b"a"), NOW_MS)
+    partition.wait_committed(0, heard.append)
+    with pytest.raises(LogDirFailed):
+        scheduler.run(partition)
+    assert (partition.high_watermark, heard) == (0, [])
+    files.sync = OsFiles().sync  # type: ignore[method-assign]  # a second sync would succeed, and mean nothing
+    with pytest.raises(LogDirFailed):
+        partition.plan_flush()
+    partitions = Partitions()
+    partitions.add(partition)
+    partitions.take_offline(partition)
+    assert [error.code for error in heard if error is not None] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert (list(partitions), len(partitions), partitions.is_offline("topic", 0)) == ([], 0, True)
+    stand_in = partitions.by_name_bytes(b"topic")[0]  # type: ignore[index]
+    for action in (
+        lambda: stand_in.append_as_leader(batch(b"b"), NOW_MS, acks_all=True),
+        lambda: stand_in.read(0, 1, minimum_one=True),
+        lambda: stand_in.check_leader_epoch(-1),
+        lambda: partitions.require("topic", 0),
+    ):
+        with pytest.raises(KafkaError) as refused:
+            action()
+        assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    partition.log.close()
+
+
+def test_a_retry_of_a_batch_that_is_not_on_the_disk_is_not_acknowledged_either(tmp_path: Path) -> None:
+    partition, scheduler = opened(tmp_path, TopicConfig(flush_messages=1))
+    sent = bytearray(build_batch([(None, b"a")], timestamp_ms=NOW_MS, producer_id=7, producer_epoch=0, base_sequence=0))
+    partition.append_as_leader(memoryview(bytearray(sent)), NOW_MS)
+    again = partition.append_as_leader(memoryview(bytearray(sent)), NOW_MS)
+    assert (again.duplicate, again.last_offset) == (True, 0)
+    assert not partition.is_committed(again.last_offset)
+    scheduler.run(partition)
+    assert partition.is_committed(again.last_offset)
+    partition.log.close()

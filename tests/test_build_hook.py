@@ -1,0 +1,54 @@
+"""The build makes machine code of the check of records where it can, and goes on without where it cannot."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools import build_hook
+
+from barnabas.protocol.records import walk
+
+QUESTION = """
+from importlib.machinery import EXTENSION_SUFFIXES
+from barnabas.protocol.records import _walk
+good = bytes([12, 0, 0, 0, 0, 0, 0])
+print(_walk.__file__.endswith(tuple(EXTENSION_SUFFIXES)), _walk.SOURCE_CHECKSUM, _walk.walk_records(good, 1), _walk.walk_records(good, 0))
+"""
+
+
+def test_a_build_without_compiler_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BARNABAS_PURE", "1")
+    assert "BARNABAS_PURE" in build_hook.why_not()
+    monkeypatch.delenv("BARNABAS_PURE")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "no C compiler" in build_hook.why_not()
+
+
+def test_a_source_that_cannot_be_compiled_fails_nothing(tmp_path: Path) -> None:
+    (tmp_path / build_hook.SOURCE).write_text("def broken(:\n")
+    (tmp_path / "_walk.old.so").touch()
+    assert "mypyc failed" in build_hook.compile_into(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [build_hook.SOURCE]
+
+
+@pytest.mark.skipif(bool(build_hook.why_not()), reason=build_hook.why_not())
+def test_the_compiled_copy_works_and_knows_its_source(tmp_path: Path) -> None:
+    folder = tmp_path / build_hook.FOLDER
+    folder.mkdir(parents=True)
+    for package in (folder, *folder.parents[:2]):
+        (package / "__init__.py").touch()
+    shutil.copy(walk.__file__, folder)
+    assert build_hook.compile_into(folder) == ""
+    answer = subprocess.run(
+        [sys.executable, "-c", QUESTION],
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    checksum = build_hook.with_checksum(Path(walk.__file__).read_bytes()).rpartition("= ")[2].strip()
+    assert answer.stdout.strip() == f"True {checksum} (0, 0, False) None", answer.stderr

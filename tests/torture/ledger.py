@@ -1,0 +1,56 @@
+"""What was sent and what was acknowledged: the plain list that the broker is held to.
+
+Kept by the load's threads, each of which writes only what is its own, and read by the checker while the load is paused.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import Enum
+from threading import Lock
+
+
+@dataclass
+class Lane:
+    """One producer's way to one partition."""
+
+    sent: int = 0  # sequences [0, sent) were handed to the client
+    acknowledged: dict[int, int] = field(default_factory=dict)  # sequence -> the offset that was answered, -1 if none was
+    failed: list[tuple[int, str]] = field(default_factory=list)  # sequences that the client gave up
+
+
+class TopicState(Enum):
+    """What the client was told last about a topic that comes and goes."""
+
+    CREATED = "created"
+    DELETED = "deleted"
+    UNKNOWN = "unknown"  # asked for, and never answered
+
+
+@dataclass(frozen=True, slots=True)
+class Fleeting:
+    """A topic that comes and goes under one name; its one partition holds the records [start, records) of this `life`."""
+
+    state: TopicState
+    life: int = 0
+    start: int = 0
+    records: int = 0
+
+
+@dataclass
+class Ledger:
+    """All that the checker knows."""
+
+    lanes: dict[tuple[str, str, int], Lane] = field(default_factory=lambda: defaultdict(Lane))  # by topic, producer, partition
+    commits: dict[str, tuple[int, int]] = field(default_factory=dict)  # group -> (acknowledged, last tried)
+    trims: dict[int, tuple[int, int]] = field(default_factory=dict)  # partition -> (acknowledged start, last tried)
+    fleeting: dict[str, Fleeting] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def of_topic(self, topic: str) -> dict[tuple[str, int], Lane]:
+        return {(producer, partition): lane for (name, producer, partition), lane in self.lanes.items() if name == topic}
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(len(lane.acknowledged) for lane in self.lanes.values())

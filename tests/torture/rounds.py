@@ -1,0 +1,163 @@
+"""The loop: load, a kill, a start, a check, again.
+
+One seed decides the moments, the pauses and what the load sends; when things meet in the broker is the machine's doing, so a seed
+repeats the plan of a run and not its every interleaving.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Thread
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from barnabas.testing import Broker
+from barnabas.testing.broker import BrokerFailed
+from tests.torture.check import Broken, Checker
+from tests.torture.ledger import Ledger
+from tests.torture.load import FAST_RETRIES, Load
+from tests.torture.moments import Moment, wait_for
+from tests.torture.topics import BROKER_SETTINGS, TOPICS, TortureTopic
+
+CREATION_S = 30.0
+START_KILL_SHARE = 0.4  # of rounds: the start is killed too, once or twice
+START_S = (0.03, 0.6)  # a start takes about this long, so a kill at a time between them lands in it
+STOP_KILL_S = (0.0, 0.3)
+CLEAN_MARKER = ".kafka_cleanshutdown"
+TRACES = ("Traceback (most recent call last)", "request failed")  # in the broker's log: something was not foreseen
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do to a broker."""
+
+    rounds: int = 30
+    seed: int = 1
+    seconds: float = 2.0  # of load in a round, before the kill
+    patience_s: float = 3.0  # to wait for a moment; then the kill comes without it
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What was done, and what it came to."""
+
+    number: int
+    moment: Moment
+    hit: bool  # whether the moment was seen
+    start_kills: int
+    acknowledged: int  # records, in this round
+    read: int  # records, by the check
+    start_ms: float
+
+
+def torture(plan: Plan, topics: tuple[TortureTopic, ...] = TOPICS) -> Iterator[Round]:
+    """Run the plan; one item after each round.
+
+    Raises:
+        Broken: a promise was not kept.
+    """
+    rng = random.Random(plan.seed)
+    ledger = Ledger()
+    with Broker(BROKER_SETTINGS) as broker:
+        create_topics(broker, topics)
+        checker = Checker(broker.bootstrap_servers, topics, ledger, broker.data_dir)
+        with Load(broker.bootstrap_servers, topics, ledger, plan.seed) as load:
+            for number, moment in enumerate(_moments(plan, rng), 1):
+                yield _round(number, moment, plan, rng, broker, load, ledger, checker)
+            with load.paused():
+                checker.all_records_again()
+        checker.close()
+        broker.stop()
+
+
+def create_topics(broker: Broker, topics: tuple[TortureTopic, ...]) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, **FAST_RETRIES})
+    made = admin.create_topics([NewTopic(t.name, t.partitions, 1, config=t.settings) for t in topics])
+    for future in made.values():
+        future.result(CREATION_S)
+
+
+def _moments(plan: Plan, rng: random.Random) -> Iterator[Moment]:
+    """Every kind as often as the others, in an order that the seed decides."""
+    kinds: list[Moment] = []
+    for _ in range(plan.rounds):
+        if not kinds:
+            kinds = list(Moment)
+            rng.shuffle(kinds)
+        yield kinds.pop()
+
+
+def _round(
+    number: int, moment: Moment, plan: Plan, rng: random.Random, broker: Broker, load: Load, ledger: Ledger, checker: Checker
+) -> Round:
+    before, read = ledger.acknowledged, checker.records_read
+    time.sleep(rng.uniform(0.2, 1.0) * plan.seconds)
+    hit = wait_for(moment, broker.data_dir, plan.patience_s)
+    _end(moment, rng, broker)
+    load.freeze()
+    start_kills = rng.choice((1, 2)) if moment is not Moment.STOPPED and rng.random() < START_KILL_SHARE else 0
+    for _ in range(start_kills):
+        _start_and_kill(broker, rng)
+    began = time.monotonic()
+    broker.start()
+    start_ms = (time.monotonic() - began) * 1000
+    checker.after_start()
+    if moment is Moment.STOPPED:
+        _demand_clean(broker)
+    load.thaw()
+    with load.paused():
+        checker.settle_topics()
+        checker.records()
+    _demand_quiet(broker)
+    return Round(number, moment, hit, start_kills, ledger.acknowledged - before, checker.records_read - read, start_ms)
+
+
+def _end(moment: Moment, rng: random.Random, broker: Broker) -> None:
+    if moment is Moment.STOPPED:
+        broker.stop()
+        if not (broker.data_dir / CLEAN_MARKER).exists():
+            raise Broken("a clean stop left no marker")
+        return
+    if moment is Moment.STOP and broker.pid is not None:
+        os.kill(broker.pid, signal.SIGTERM)
+        time.sleep(rng.uniform(*STOP_KILL_S))
+    broker.kill()
+
+
+def _start_and_kill(broker: Broker, rng: random.Random) -> None:
+    """Start, and kill after a while, whether the start was through or not."""
+    delay_s = rng.uniform(*START_S)
+    thread = Thread(target=_kill_soon, args=(broker, delay_s))
+    thread.start()
+    with suppress(BrokerFailed):
+        broker.start()
+    thread.join()
+    broker.kill()
+
+
+def _kill_soon(broker: Broker, delay_s: float) -> None:
+    time.sleep(delay_s)
+    pid = broker.pid
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _demand_clean(broker: Broker) -> None:
+    """The last start trusted the files as they were."""
+    opened = [line for line in broker.log.splitlines() if "log directory opened" in line]
+    if not opened or "clean_shutdown=True" not in opened[-1]:
+        raise Broken(f"the start after a clean stop did not take it for one: {opened[-1:]}")
+
+
+def _demand_quiet(broker: Broker) -> None:
+    text = broker.log
+    for trace in TRACES:
+        if trace in text:
+            raise Broken(f"the broker's log has {text[text.index(trace) :][:2000]}")

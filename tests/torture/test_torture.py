@@ -1,0 +1,109 @@
+"""A short form of `make torture`, and that its checker sees what it is there to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from barnabas.testing import Broker
+from tests.torture.check import Broken, Checker
+from tests.torture.ledger import Fleeting, Ledger, TopicState
+from tests.torture.load import GROUP, Load
+from tests.torture.rounds import Plan, create_topics, torture
+from tests.torture.topics import BROKER_SETTINGS, TOPICS, TRIMMED
+from tests.torture.values import Origin, origin_of, value_of
+
+
+@pytest.mark.timeout(300)  # kills and starts, on a machine that may be busy
+def test_kills_lose_nothing() -> None:
+    rounds = list(torture(Plan(rounds=2, seed=7, seconds=0.3, patience_s=0.3)))
+    assert [each.number for each in rounds] == [1, 2]
+    assert len({each.moment for each in rounds}) == 2
+    assert all(each.acknowledged and each.read for each in rounds)
+
+
+def test_a_value_with_a_wrong_byte_is_nobodys() -> None:
+    origin = Origin("producer/1", 2, 345)
+    value = value_of(origin)
+    assert origin_of(value) == origin
+    for at in range(len(value)):
+        assert origin_of(value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :]) is None
+    assert origin_of(value[:-1]) is None
+
+
+@contextmanager
+def loaded() -> Iterator[tuple[Checker, Ledger]]:
+    """A broker that took some load, all of it answered, and a checker that is content."""
+    ledger = Ledger()
+    with Broker(BROKER_SETTINGS) as broker:
+        create_topics(broker, TOPICS)
+        checker = Checker(broker.bootstrap_servers, TOPICS, ledger, broker.data_dir)
+        with Load(broker.bootstrap_servers, TOPICS, ledger, seed=3) as load:
+            while ledger.acknowledged < 2_000 or not ledger.trims or not ledger.commits[GROUP][0]:
+                load.check()
+            with load.paused():
+                checker.settle_topics()
+                checker.all_records_again()
+                yield checker, ledger
+        checker.close()
+
+
+def _lose_a_record(ledger: Ledger, topic: str) -> None:
+    """As if one more had been acknowledged than there is."""
+    (producer, partition), lane = next(iter(ledger.of_topic(topic).items()))
+    assert ledger.lanes[topic, producer, partition] is lane
+    lane.acknowledged[lane.sent] = -1
+    lane.sent += 1
+
+
+def _move_a_record(ledger: Ledger, topic: str) -> None:
+    lane = next(iter(ledger.of_topic(topic).values()))
+    lane.acknowledged[lane.sent - 1] += 1_000_000
+
+
+def _never_send_a_record(ledger: Ledger, topic: str) -> None:
+    """As if the last record in the log were nobody's."""
+    lane = next(iter(ledger.of_topic(topic).values()))
+    lane.sent -= 1
+    del lane.acknowledged[lane.sent]
+
+
+@pytest.mark.timeout(300)
+def test_the_checker_sees_what_is_wrong() -> None:
+    with loaded() as (checker, ledger):
+        for topic in TOPICS:
+            for harm in (_lose_a_record, _move_a_record, _never_send_a_record):
+                lanes = {key: (lane.sent, dict(lane.acknowledged)) for key, lane in ledger.lanes.items()}
+                harm(ledger, topic.name)
+                with pytest.raises(Broken, match=topic.name):
+                    checker.all_records_again(topic.name)
+                for key, (sent, acknowledged) in lanes.items():
+                    ledger.lanes[key].sent, ledger.lanes[key].acknowledged = sent, acknowledged
+        checker.all_records_again()
+        checker.after_start()
+
+        def commit_more() -> None:
+            acknowledged, tried = ledger.commits[GROUP]
+            ledger.commits[GROUP] = acknowledged + 1, tried + 1
+
+        def trim_more() -> None:
+            partition, (start, tried) = next(iter(ledger.trims.items()))
+            ledger.trims[partition] = start + 1, tried + 1
+            assert partition < next(topic.partitions for topic in TOPICS if topic.name == TRIMMED)
+
+        def create_more() -> None:
+            ledger.fleeting["fleeting-never"] = Fleeting(TopicState.CREATED, 1, 0, 1)
+
+        def delete_more() -> None:
+            ledger.fleeting["synced"] = Fleeting(TopicState.DELETED)
+
+        harms: list[Callable[[], None]] = [commit_more, trim_more, create_more, delete_more]
+        for each in harms:
+            commits, trims, fleeting = dict(ledger.commits), dict(ledger.trims), dict(ledger.fleeting)
+            each()
+            with pytest.raises(Broken):
+                checker.after_start()
+            ledger.commits, ledger.trims, ledger.fleeting = commits, trims, fleeting
+        checker.after_start()
