@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -20,7 +20,12 @@ from typing import Protocol, Self
 from tools.kafka import VERSION, KafkaNode, free_ports
 
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -141,9 +146,10 @@ def _wait_ready(server: Server, process: subprocess.Popen[bytes], began: float) 
     raise RuntimeError(f"{server.name} did not start")
 
 
-def create_topic(server: Server, name: str, partitions: int) -> None:
+def create_topic(server: Server, name: str, partitions: int, settings: Mapping[str, str] | None = None) -> None:
     """Create it and wait until every partition is led: a broker of Kafka's learns of its leadership after the topic is there."""
-    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    configs = [CreatableTopicConfig(name=key, value=value) for key, value in (settings or {}).items()]
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
     answer = wire.call(server.address, wire.CREATE_TOPICS, 5, request, CreateTopicsResponse)
     _expect_no_error(answer.topics[0].error_code, f"create topic {name}")

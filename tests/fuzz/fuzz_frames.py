@@ -22,8 +22,9 @@ from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.produce import read_produce
-from barnabas.server.connection import Connection, Receiver
+from barnabas.server.connection import Connection
 from barnabas.server.dispatch import PRODUCE, SERVED, request_class
+from barnabas.server.receiver import Receiver
 from barnabas.storage.files import Files, OsFiles
 from tests.fuzz.requests import damaged, frames
 

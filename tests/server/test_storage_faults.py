@@ -2,126 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
-from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, LogDirFailed
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from barnabas.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
-from barnabas.server.broker import Broker
-from barnabas.server.surroundings import Surroundings
+from barnabas.server import maintenance
 from barnabas.testing.failing_files import READS, SYNCS, WRITES, FailingFiles
-from tests.server.wire import NOW_MS, Line
-
-TOPIC = "t"
-STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
-
-
-class Client:
-    """What a client asks, each in a thread, for the broker has the loop."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self._line = Line(cast(Any, SimpleNamespace(port=broker.endpoints[0].port)))
-
-    async def ask(self, api: tuple[int, int], request: Any, answer: Any) -> Any:
-        return await asyncio.to_thread(self._line.ask, api, request, answer)
-
-    async def create(self, partitions: int = 1, name: str = TOPIC, **configs: str) -> int:
-        settings = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
-        answer = await self.ask((19, 7), CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
-        return int(answer.topics[0].error_code)
-
-    async def produce(self, value: bytes, partition: int = 0, *, acks: int = -1, name: str = TOPIC) -> int:
-        """The error code."""
-        data = PartitionProduceData(index=partition, records=bytes(build_batch([(None, value)], timestamp_ms=NOW_MS)))
-        request = ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=name, partition_data=[data])])
-        answer = await self.ask((0, 8), request, ProduceResponse)
-        return int(answer.responses[0].partition_responses[0].error_code)
-
-    async def fetch(self, partition: int = 0, offset: int = 0, name: str = TOPIC) -> tuple[int, list[bytes | None]]:
-        wanted = FetchTopic(
-            topic=name, partitions=[FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=2**20)]
-        )
-        request = FetchRequest(replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=2**20, topics=[wanted])
-        answer = await self.ask((1, 11), request, FetchResponse)
-        found = answer.responses[0].partitions[0]
-        data = bytes(found.records or b"")
-        return int(found.error_code), [r.value for at, _ in split_batches(data) for r in iterate_records(data, at)]
-
-    async def leaders(self, name: str = TOPIC) -> list[tuple[int, int, list[int]]]:
-        """Error code, leader and offline replicas of each partition."""
-        topics = [MetadataRequestTopic(name=name)]
-        answer = await self.ask((3, 9), MetadataRequest(topics=topics, allow_auto_topic_creation=False), MetadataResponse)
-        return [(p.error_code, p.leader_id, list(p.offline_replicas)) for p in answer.topics[0].partitions]
-
-    async def directories(self) -> dict[str, int]:
-        answer = await self.ask((35, 3), DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
-        return {Path(result.log_dir).name: result.error_code for result in answer.results}
-
-    async def offset_at(self, timestamp: int) -> int:
-        """The error code of looking a time up."""
-        wanted = ListOffsetsTopic(name=TOPIC, partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)])
-        answer = await self.ask((2, 4), ListOffsetsRequest(replica_id=-1, topics=[wanted]), ListOffsetsResponse)
-        return int(answer.topics[0].partitions[0].error_code)
-
-    def close(self) -> None:
-        self._line.socket.close()
-
-
-@asynccontextmanager
-async def running(folders: Sequence[Path], files: FailingFiles | None = None, **settings: str) -> AsyncIterator[Client]:
-    properties = {
-        "listeners": "PLAINTEXT://127.0.0.1:0",
-        "log.dirs": ",".join(map(str, folders)),
-        "offsets.topic.num.partitions": "1",
-        **{name.replace("_", "."): value for name, value in settings.items()},
-    }
-    files = files or FailingFiles()
-    config, _ = BrokerConfig.from_properties(properties)
-    broker = Broker(config, asyncio.get_running_loop(), Surroundings(files=files))
-    client = None
-    try:
-        await broker.start()
-        client = Client(broker)
-        yield client
-    except BaseException:
-        files.heal()  # the test has failed already; the stop need not too
-        raise
-    finally:
-        if client is not None:
-            client.close()
-        await broker.stop()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 (nothing tells when a retry was made)
-            await asyncio.sleep(0.01)
+from tests.server.in_process import STORAGE_ERROR, TOPIC, running, until
+from tests.server.wire import NOW_MS
 
 
 async def test_a_full_disk_refuses_produce_only_and_takes_it_again_when_there_is_room(
@@ -166,6 +56,21 @@ async def test_a_full_disk_survives_rolls_checkpoints_and_retention(tmp_path: Pa
         for offset in range(6):
             found += (await client.fetch(offset=offset))[1][:1]
         assert [value[:1] for value in found if value] == [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+
+async def test_retention_makes_room_on_a_full_disk(tmp_path: Path) -> None:
+    files = FailingFiles()
+    async with running([tmp_path], files, log_retention_check_interval_ms="3600000") as client:
+        await client.create(segment_bytes="1048576", retention_bytes="1")
+        for index in range(9):
+            assert await client.produce(b"%d" % index * 400_000) == 0
+        log = client.broker.partitions.require(TOPIC, 0).log
+        files.fill(tmp_path, until_removal=True)
+        assert await client.produce(b"never") == STORAGE_ERROR
+        await maintenance.apply_retention(client.broker)
+        assert (log.first_offset, log.log_start_offset, log.log_end_offset) == (8, 8, 9)
+        assert await client.produce(b"b") == 0
+        assert (await client.fetch(offset=9)) == (0, [b"b"])
 
 
 async def test_a_topic_made_while_the_disk_is_full_serves_once_there_is_room(

@@ -334,3 +334,17 @@ def test_a_full_disk_lets_topics_go_and_their_namesakes_wait_for_room(tmp_path: 
     logs.create("t", 0, OTHER_ID, TopicConfig())
     assert logs.read_high_watermarks() == {}
     logs.abandon()
+
+
+def test_what_is_none_of_the_brokers_is_left_alone_with_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "notes-2024").write_text("mine")
+    (tmp_path / "photos").mkdir()
+    for _ in range(2):
+        logs = opened(tmp_path)
+        assert logs.logs() == []
+        logs.close()
+    assert [Path(line.rpartition("=")[2]).name for line in caplog.messages if "left alone" in line] == [
+        "notes-2024",
+        "photos",
+    ] * 2
+    assert (tmp_path / "notes-2024").read_text() == "mine"

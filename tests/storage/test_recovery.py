@@ -13,7 +13,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage.files import OsFiles
 from barnabas.storage.loader import scan_batches
-from tests.storage.support import NOW, append, batch, open_log, read_all
+from tests.storage.support import NOW, TOPIC_ID, append, batch, open_log, read_all
 
 SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
 
@@ -277,4 +277,32 @@ def test_records_past_a_smaller_limit_stay_readable(tmp_path: Path) -> None:
     with pytest.raises(KafkaError):
         append(log, b"x" * 5000)
     assert len(read_all(log)) == 1
+    log.close()
+
+
+def test_foreign_files_are_left_alone_with_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a")
+    log.close()
+    folder = tmp_path / "topic-0"
+    for name in ("notes.txt", "backup.log", "old.snapshot"):
+        (folder / name).write_text("mine")
+    log = open_log(tmp_path)
+    assert log.log_end_offset == 1
+    append(log, b"b")
+    log.close()
+    assert [(folder / name).read_text() for name in ("notes.txt", "backup.log", "old.snapshot")] == ["mine"] * 3
+    assert [line for line in caplog.messages if "notes.txt" in line and "backup.log" in line] == caplog.messages
+
+
+def test_a_topic_id_that_a_loss_of_power_emptied_is_given_anew(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a")
+    log.abandon()
+    (tmp_path / "topic-0" / "partition.metadata").write_bytes(b"")
+    log = open_log(tmp_path, clean=False)
+    assert (log.topic_id, log.log_end_offset) == (TOPIC_ID, 1)
+    log.close()
+    log = open_log(tmp_path)
+    assert log.topic_id == TOPIC_ID
     log.close()

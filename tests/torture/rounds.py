@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Thread
 
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -64,7 +67,7 @@ def torture(plan: Plan, topics: tuple[TortureTopic, ...] = TOPICS) -> Iterator[R
     """
     rng = random.Random(plan.seed)
     ledger = Ledger()
-    with Broker(BROKER_SETTINGS) as broker:
+    with Broker(BROKER_SETTINGS) as broker, _evidence_kept(broker):
         create_topics(broker, topics)
         checker = Checker(broker.bootstrap_servers, topics, ledger, broker.data_dir)
         with Load(broker.bootstrap_servers, topics, ledger, plan.seed) as load:
@@ -74,6 +77,19 @@ def torture(plan: Plan, topics: tuple[TortureTopic, ...] = TOPICS) -> Iterator[R
                 checker.all_records_again()
         checker.close()
         broker.stop()
+
+
+@contextmanager
+def _evidence_kept(broker: Broker) -> Iterator[None]:
+    """Where a promise was broken, the data folder and the log of the broker are kept, and the error says where."""
+    try:
+        yield
+    except Broken as broken:
+        folder = Path(tempfile.mkdtemp(prefix="barnabas-torture-"))
+        broker.kill()
+        shutil.copytree(broker.data_dir, folder / "data")
+        (folder / "broker.log").write_text(broker.log)
+        raise Broken(f"{broken}; the broker's data and log are in {folder}") from broken
 
 
 def create_topics(broker: Broker, topics: tuple[TortureTopic, ...]) -> None:

@@ -23,7 +23,7 @@ from barnabas.errors import LogDirFailed
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.cleaning.cleaner import LogCleaner
-from barnabas.server.connection import Connection, Receiver
+from barnabas.server.connection import Connection
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.faults import StorageFaults
 from barnabas.server.fetch_sessions import FetchSessions
@@ -33,6 +33,7 @@ from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.metrics import Metrics, render
+from barnabas.server.receiver import Receiver
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers

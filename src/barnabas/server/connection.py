@@ -7,9 +7,9 @@ Rules
      while frames in memory exceed `queued.max.request.bytes`.
   3. A broken frame closes the connection with one log line. Nothing a peer sends may raise past `buffer_updated`.
 
-How it receives: all connections of a loop share one buffer (`Receiver`), since the loop fills it and hands it over before it turns to
-another socket. Whole frames are worked on in place; the start of a frame that is not complete moves to a buffer of its own, so an
-idle connection holds no memory. A handler must not keep a view of a frame after it returns.
+How it receives: all connections of a loop share one buffer (`Receiver`). Whole frames are worked on in place; the start of a frame that is
+not complete moves to a buffer of its own, so an idle connection holds no memory; large frames mostly stay where they were received.
+A handler must not keep a view of a frame after it returns.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
 from barnabas.server.apis.repeated_produce import RepeatedProduce
 from barnabas.server.outbox import Outbox, Part
+from barnabas.server.receiver import Receiver
 from barnabas.storage.files import Files
 
 log = logging.getLogger(__name__)
 _SIZE = Struct(">i")
+LARGE = limits.LARGE_FRAME_BYTES // 2  # a frame beyond gets a buffer of the receiver's, which it fills by half at least
 
 
 class Answer:
@@ -38,47 +40,6 @@ class Answer:
 
     def __init__(self) -> None:
         self.parts: list[Part] | None = None
-
-
-class Receiver:
-    """The receive buffer that the connections of one loop share, and the bytes of unfinished frames they hold.
-
-    Over the limit, a connection with an unfinished frame is not read, apart from the one that has waited longest for the end of its
-    frame: so there is always one that gets on, also with a frame larger than the limit (Kafka's memory pool gives that much too).
-    """
-
-    def __init__(self, max_frame_bytes: int, max_queued_bytes: int) -> None:
-        self.buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
-        self.max_frame_bytes = max_frame_bytes
-        self.max_queued_bytes = max_queued_bytes if max_queued_bytes > 0 else None
-        self.queued_bytes = 0
-        self._holders: dict[Connection, None] = {}  # who holds an unfinished frame, the longest waiting first
-        self._paused: dict[Connection, None] = {}
-
-    def take(self, connection: Connection, size: int) -> None:
-        """`connection` holds `size` more bytes."""
-        self.queued_bytes += size
-        self._holders.setdefault(connection)
-        if self._is_full() and connection is not next(iter(self._holders)):
-            self._paused[connection] = None
-            connection.pause("queue")
-
-    def give_back(self, connection: Connection, size: int) -> None:
-        """Its frame, of which it held `size` bytes, is worked on or lost."""
-        self.queued_bytes -= size
-        self._holders.pop(connection, None)
-        self._paused.pop(connection, None)
-        if self._paused:
-            self._resume()
-
-    def _resume(self) -> None:
-        going_on = [next(iter(self._holders))] if self._is_full() else list(self._paused)
-        for connection in going_on:
-            self._paused.pop(connection, None)
-            connection.resume("queue")
-
-    def _is_full(self) -> bool:
-        return self.max_queued_bytes is not None and self.queued_bytes > self.max_queued_bytes
 
 
 class Dispatcher(Protocol):
@@ -117,6 +78,8 @@ class Connection(asyncio.BufferedProtocol):
         self._answers: deque[Answer] = deque()
         self._partial: memoryview | None = None  # one unfinished frame with its size in front
         self._filled = 0
+        self._lent: memoryview | None = None  # the receiver's buffer that `_partial` is a part of
+        self._expected = 0  # bytes of the next frame, if it is as large as the last and that was large
         self._paused_for: set[str] = set()
         self._backlog: bytes = b""  # frames received while reading was paused
         self._working = False
@@ -152,7 +115,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._partial is None:
-            return self._receiver.buffer
+            return self._receiver.large[: self._expected] if self._expected else self._receiver.buffer
         return self._partial[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -160,7 +123,10 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.last_active = self._loop.time()
         if self._partial is None:
-            self._take_frames(self._receiver.buffer[:nbytes])
+            if self._expected:
+                self._take_frames(self._receiver.large[:nbytes], in_large=True)
+            else:
+                self._take_frames(self._receiver.buffer[:nbytes])
         else:
             self._filled += nbytes
             if self._filled == len(self._partial):
@@ -254,8 +220,8 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- inside
 
-    def _take_frames(self, data: memoryview) -> None:
-        position, end = 0, len(data)
+    def _take_frames(self, data: memoryview, *, in_large: bool = False) -> None:
+        position, end, size = 0, len(data), 0
         self._working = True
         try:
             while end - position >= 4:
@@ -281,14 +247,21 @@ class Connection(asyncio.BufferedProtocol):
             return
         finally:
             self._working = False
+        self._expected = size + 4 if LARGE < size + 4 <= limits.LARGE_FRAME_BYTES else 0
         if position < end:
-            self._keep(data[position:])
+            self._keep(data[position:], stays=in_large and not position)
 
-    def _keep(self, start: memoryview) -> None:
-        """Move the start of an unfinished frame to a buffer of its own."""
+    def _keep(self, start: memoryview, *, stays: bool) -> None:
+        """Keep the start of an unfinished frame, in the receiver's large buffer if it `stays` at the beginning of that."""
         wanted = 4 + _SIZE.unpack_from(start)[0] if len(start) >= 4 else 4
-        self._partial = memoryview(bytearray(min(wanted, len(start) + limits.FRAME_GROWTH_BYTES)))
-        self._partial[: len(start)] = start
+        if LARGE < wanted <= limits.LARGE_FRAME_BYTES:
+            self._lent = self._receiver.take_large() if stays else self._receiver.lend()
+            self._partial = self._lent[:wanted]
+        else:
+            stays = False
+            self._partial = memoryview(bytearray(min(wanted, len(start) + limits.FRAME_GROWTH_BYTES)))
+        if not stays:
+            self._partial[: len(start)] = start
         self._filled = len(start)
         self._receiver.take(self, len(self._partial))
 
@@ -308,7 +281,10 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(FrameTooLarge(size, self._receiver.max_frame_bytes))
         elif len(partial) == 4 + size:
             self._partial = None
+            lent, self._lent = self._lent, None
             self._take_frames(partial)
+            if lent is not None:
+                self._receiver.hand_in(lent)
             self._receiver.give_back(self, len(partial))
         else:
             self._grow()
@@ -340,6 +316,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._partial is not None:
             self._receiver.give_back(self, len(self._partial))
             self._partial = None
+            if self._lent is not None:
+                self._receiver.hand_in(self._lent)
+                self._lent = None
         if self._outbox is not None:
             self._outbox.close()
             self._outbox = None

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import ConfigError
-from barnabas.server.connection import Connection, Dispatcher, Receiver
+from barnabas.server.connection import Connection, Dispatcher
+from barnabas.server.receiver import Receiver
 
 if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig

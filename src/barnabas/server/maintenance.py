@@ -9,9 +9,11 @@ from barnabas.errors import StorageError
 from barnabas.server.faults import report_later
 from barnabas.server.listeners import close_idle
 from barnabas.server.timers import Timers
+from barnabas.storage.garbage import remove_all
+from barnabas.storage.log import MAX_SEGMENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
@@ -36,7 +38,7 @@ def schedule(broker: Broker, timers: Timers) -> None:
         "starts",
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
-    timers.every(config.log_retention_check_interval_ms, lambda: _apply_retention(broker), "retention")
+    timers.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention")
     timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
 
@@ -68,7 +70,7 @@ async def _flush(broker: Broker) -> None:
     await _checkpoint(broker, broker.logs.checkpoint_recovery_points)
 
 
-async def _apply_retention(broker: Broker) -> None:
+async def apply_retention(broker: Broker) -> None:
     """Let go of the segments that `retention.ms` and `retention.bytes` no longer keep, a few logs in each turn of the loop."""
     shortened = []
     for count, partition in enumerate(list(broker.partitions)):
@@ -76,13 +78,30 @@ async def _apply_retention(broker: Broker) -> None:
             shortened.append(partition)
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)
-    if not shortened or not await broker.faults.guard(
-        lambda: broker.logs.prepare_removal([partition.log for partition in shortened])
-    ):
-        return
+    if shortened and (await _prepare_removal(broker, shortened) or await _make_room(broker, shortened)):
+        for partition in shortened:
+            if not partition.closed:
+                _detach(broker, partition)
+
+
+async def _prepare_removal(broker: Broker, shortened: Sequence[Partition]) -> bool:
+    return await broker.faults.guard(lambda: broker.logs.prepare_removal([partition.log for partition in shortened]))
+
+
+async def _make_room(broker: Broker, shortened: Sequence[Partition]) -> bool:
+    """A full disk has no room even to write down where logs begin: remove single segments until it has.
+
+    The oldest segment alone may go without that: a crash finds it or does not, and nothing is missing behind it either way.
+    """
     for partition in shortened:
-        if not partition.closed:
-            _detach(broker, partition)
+        if partition.closed:
+            continue
+        _detach(broker, partition, most=1)
+        garbage = partition.log.take_garbage()
+        await broker.faults.guard(lambda garbage=garbage: remove_all(garbage))  # type: ignore[misc]
+        if await _prepare_removal(broker, shortened):
+            return True
+    return False
 
 
 def _retain(broker: Broker, partition: Partition) -> bool:
@@ -103,9 +122,9 @@ def _retain(broker: Broker, partition: Partition) -> bool:
     return count > 0
 
 
-def _detach(broker: Broker, partition: Partition) -> None:
+def _detach(broker: Broker, partition: Partition, most: int = MAX_SEGMENTS) -> None:
     try:
-        partition.log.detach_below_start()
+        partition.log.detach_below_start(most)
     except StorageError as error:
         broker.faults.report(error)
 

@@ -67,6 +67,10 @@ class Files(Protocol):
         """Block until what was written to the file is on the disk."""
         ...
 
+    def forget_cached(self, fileno: int, /) -> None:
+        """Have what is read next come from the disk, apart from what still waits to be written there."""
+        ...
+
     def sync_directory(self, path: Path, /) -> None:
         """Block until names created, renamed and removed in the folder are on the disk."""
         ...
@@ -137,6 +141,10 @@ class OsFiles:
 
     def sync(self, fileno: int, /) -> None:
         os.fdatasync(fileno)
+
+    def forget_cached(self, fileno: int, /) -> None:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(fileno, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def sync_directory(self, path: Path, /) -> None:
         fileno = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -20,6 +20,7 @@ Rules
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -59,6 +60,8 @@ from barnabas.storage.snapshot import decode_snapshot
 log = logging.getLogger(__name__)
 
 SCAN_BYTES = 1024 * 1024  # read at once when checking batches
+FOREIGN_NAMED = 5  # in the line that says so
+OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata")
 LEFTOVERS = (DELETED_SUFFIX, ".tmp")
 
 
@@ -121,13 +124,17 @@ def load_log(
 
 
 def _without_leftovers(files: Files, directory: Path) -> list[str]:
-    """Names of the folder, rid of what a crash left behind."""
-    names = []
+    """Names of the folder, rid of what a crash left behind; what is none of a log's stays and is passed over."""
+    names, foreign = [], []
     for name in finish_swaps(files, directory, files.list_directory(directory)):
         if name.endswith(LEFTOVERS):
             files.unlink(directory / name)
-        else:
+        elif OWN_NAME.fullmatch(name):
             names.append(name)
+        else:
+            foreign.append(name)
+    if foreign:
+        log.warning("files that are none of a log's are left alone directory=%s names=%s", directory, foreign[:FOREIGN_NAMED])
     return names
 
 
@@ -193,6 +200,7 @@ def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig,
         How many bytes were dropped.
     """
     size = segment.size
+    segment.files.forget_cached(segment.fileno)  # what a failed sync left in memory only must not pass for stored
     start = _trusted_position(segment, trusted_offset)
     segment.recount_from(start)
     for position, header in scan_batches(segment, start, size):

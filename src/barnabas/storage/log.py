@@ -77,6 +77,7 @@ __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "Prod
 log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
+MAX_SEGMENTS = 2**31
 NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
@@ -561,12 +562,10 @@ class Log:
             self._epochs.epochs.truncate_from_start(self.log_start_offset)
         return self._segments.count_below(self.log_start_offset)
 
-    def detach_below_start(self) -> None:
-        """Give up the segments that lie wholly below the log's start: their files are renamed now and removed later.
-
-        A swap under way is not disturbed; they go the next time then.
-        """
-        count = self._segments.count_below(self.log_start_offset)
+    def detach_below_start(self, most: int = MAX_SEGMENTS) -> None:
+        """Give up the segments that lie wholly below the log's start, the oldest `most` of them: their files are renamed now and removed
+        later. A swap under way is not disturbed: they go the next time then."""
+        count = min(most, self._segments.count_below(self.log_start_offset))
         if not count or self._swapping:
             return
         gone = self._segments.detach_first(count)

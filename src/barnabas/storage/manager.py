@@ -43,6 +43,9 @@ log = logging.getLogger(__name__)
 
 LOG_FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
+OWN_NAME = re.compile(
+    r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-checkpoint|metadata\.db.*|lost\+found|.*\.tmp|.*-(future|stray)"
+)
 STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-(future|stray)")
 MAX_NAME_LENGTH = 255
 
@@ -130,14 +133,20 @@ class LogManager:
                 continue
             if key in self._logs:
                 raise LogDirFailed(str(directory.path), f"{name} lies in {self._homes[key].path} too")
-            self._open(
-                key,
-                directory,
-                config=config_of(key[0]),
-                clean_shutdown=directory.was_clean,
-                recovery_point=recovery_points.get(key, 0),
-                log_start_offset=start_offsets.get(key, 0),
-            )
+            try:
+                self._open(
+                    key,
+                    directory,
+                    config=config_of(key[0]),
+                    clean_shutdown=directory.was_clean,
+                    recovery_point=recovery_points.get(key, 0),
+                    log_start_offset=start_offsets.get(key, 0),
+                )
+            except LogDirFailed as error:
+                if not isinstance(error.__cause__, FileExistsError):
+                    raise
+                log.warning("a file with the name of a partition is left alone path=%s", directory.path / name)
+                continue
             opened += 1
         self._forget(directory, directory.partitions_named() - self._logs.keys())
         log.info("log directory opened path=%s logs=%d clean_shutdown=%s", directory.path, opened, directory.was_clean)
@@ -162,6 +171,8 @@ class LogManager:
             return None
         match = LOG_FOLDER.fullmatch(name)
         if match is None or STRAY_FOLDER.fullmatch(name):
+            if not OWN_NAME.fullmatch(name):
+                log.warning("what is none of the broker's is left alone path=%s", path)
             return None
         return match["topic"], int(match["partition"])
 

@@ -27,15 +27,21 @@ class FailingFiles(OsFiles):
         self._paths: dict[int, Path] = {}
         self._faults: list[tuple[frozenset[str], Path, int]] = []
         self._lock = Lock()
+        self._freed_by_removal = False
         self.counts: dict[str, int] = {}  # of operations, failed ones too
 
     def fail(self, operations: frozenset[str], folder: Path, number: int = errno.EIO) -> None:
         """`operations` on what lies in `folder` fail with `number` from now on; a write may have put half of its bytes down."""
         self._faults.append((operations, folder, number))
 
-    def fill(self, folder: Path) -> None:
-        """There is no room in `folder` any more; removing and truncating work."""
+    def fill(self, folder: Path, *, until_removal: bool = False) -> None:
+        """There is no room in `folder` any more; removing and truncating work.
+
+        Args:
+            until_removal: the next segment that is removed makes room.
+        """
         self.fail(TAKING_ROOM, folder, errno.ENOSPC)
+        self._freed_by_removal = until_removal
 
     def heal(self) -> None:
         self._faults.clear()
@@ -106,6 +112,8 @@ class FailingFiles(OsFiles):
     def unlink(self, path: Path, /) -> None:
         if path.exists():
             self._check("unlink", path)
+            if self._freed_by_removal and path.name.endswith(".log.deleted"):
+                self.heal()
         super().unlink(path)
 
     def read_file(self, path: Path, /) -> bytes:

@@ -19,12 +19,14 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from barnabas.errors import CorruptLog, LogDirFailed, SegmentsGone
+from barnabas.errors import CorruptLog, LogDirFailed, SegmentsGone, StorageError
 from barnabas.server.cleaning.process import CleanerDied, CleanerProcess
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.compaction.choose import Dirtiness, dirtiness
 from barnabas.storage.compaction.replacing import replace_segments
 from barnabas.storage.compaction.task import CleanedGroup, CleaningTask, SegmentRef
+
+from barnabas.storage.faults import storage_error
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -149,7 +151,7 @@ class LogCleaner:
             highest, looked_at = 0.0, 0
             for partition in list(self._broker.partitions):
                 key = partition.topic, partition.index
-                if "compact" not in partition.log.config.cleanup_policy or key in self._in_progress or key in self.uncleanable:
+                if partition.is_offline or "compact" not in partition.log.config.cleanup_policy or key in self._in_progress or key in self.uncleanable:
                     continue
                 looked_at += len(partition.log.segments)
                 if looked_at > SEGMENTS_PER_TURN:
@@ -183,7 +185,10 @@ class LogCleaner:
         partition = chosen.partition
         key = partition.topic, partition.index
         try:
-            await self._in_thread(lambda: partition.log.flush(chosen.dirtiness.end_offset))
+            plan = partition.log.plan_flush(chosen.dirtiness.end_offset)
+            if plan is not None:
+                await self._in_thread(plan.run)
+                partition.log.finish_flush(plan)
             if partition.closed:
                 return True
             limit = min(partition.last_stable_offset, partition.log.recovery_point)
@@ -202,8 +207,12 @@ class LogCleaner:
             if self._deaths[key] >= DEATHS:
                 self._leave_alone(key, f"the cleaner process ended {DEATHS} times while at it")
             return False
-        except (LogDirFailed, OSError) as error:
+        except (StorageError, OSError) as error:
             self._failed(key, error)
+            if isinstance(error, OSError) and error.errno is not None:
+                error = storage_error(partition.log.directory.parent, error)
+            if isinstance(error, LogDirFailed):
+                self._broker.faults.report(error)
             return False
         finally:
             self._in_progress.discard(key)

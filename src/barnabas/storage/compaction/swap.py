@@ -19,6 +19,7 @@ Rules
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -40,6 +41,8 @@ log = logging.getLogger(__name__)
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 LOG_LAST = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX, LOG_SUFFIX)
+OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex)\.(cleaned|swap)")
+OWN_LOG = re.compile(r"\d{20}\.log")
 READ_BYTES = 1024 * 1024
 
 
@@ -88,8 +91,8 @@ def finish_swaps(files: Files, directory: Path, names: list[str]) -> list[str]:
     Raises:
         OSError: the disk does not work.
     """
-    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
-    swaps = [name for name in names if name.endswith(SWAP_SUFFIX)]
+    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX) and OWN_NAME.fullmatch(name)]
+    swaps = [name for name in names if name.endswith(SWAP_SUFFIX) and OWN_NAME.fullmatch(name)]
     if not cleaned and not swaps:
         return names
     first_cleaned = min(map(_base, cleaned), default=None)
@@ -97,7 +100,7 @@ def finish_swaps(files: Files, directory: Path, names: list[str]) -> list[str]:
     for name in unwanted:
         files.unlink(directory / name)
     complete = sorted(set(map(_base, swaps)) - set(map(_base, unwanted)))
-    bases = {int(name.removesuffix(LOG_SUFFIX)) for name in names if name.endswith(LOG_SUFFIX)}
+    bases = {_base(name) for name in names if OWN_LOG.fullmatch(name)}
     for base in complete:
         end = _end_offset(files, directory / (file_name(base, LOG_SUFFIX) + SWAP_SUFFIX))
         if end is not None:

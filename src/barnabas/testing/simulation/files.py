@@ -100,6 +100,10 @@ class FaultyFiles:
         file, path = self._file(fileno)
         return self._write(file, path, b"".join(buffers), position)
 
+    def reserve(self, fileno: int, position: int, size: int, /) -> None:
+        self._file(fileno)
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
     def pread(self, fileno: int, size: int, position: int, /) -> bytes:
         file, path = self._file(fileno)
         self.faults.check(Operation.READ, path)
@@ -130,6 +134,12 @@ class FaultyFiles:
     def sync(self, fileno: int, /) -> None:
         file, path = self._file(fileno)
         self._sync(file, path)
+
+    def reserve(self, fileno: int, position: int, size: int, /) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    def forget_cached(self, fileno: int, /) -> None:
+        self._file(fileno)  # what is read comes from the disk's one copy anyway
 
     # --- names
 

@@ -1,0 +1,1 @@
+"""Measures what storage costs while it works: compaction, cold reads, many partitions, syncs; `python -m bench.storage`."""

@@ -1,0 +1,80 @@
+"""What a case measured, and how it becomes a line of a terminal and a part of `docs/performance.md`."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+TITLE = "\n## Storage at work\n"
+NOTES = """
+Measured by `python -m bench.storage`, with pairs taken in turns where two things are compared. *While compacting* means that the cleaner was seen
+to be at work from the beginning to the end of the measurement. *Cold* files are written back and dropped from the page cache before they are read. The
+plain baseline of syncing is a loop that writes the same batch to one of eight files and syncs it, again and again: what a server comes
+to that syncs for every request.
+"""
+
+
+@dataclass
+class Result:
+    """Figures under their labels, one for each repetition, and what is asked of them."""
+
+    case: str
+    title: str
+    unit: str
+    figures: dict[str, list[float]]
+    target: str = ""
+    met: bool | None = None
+    remark: str = ""
+    ratio: float | None = field(default=None)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def ratio(result: Result, label: str, base: str) -> float:
+    """The median of the ratios of the pairs."""
+    pairs = zip(result.figures[label], result.figures[base], strict=True)
+    return statistics.median(mine / other for mine, other in pairs)
+
+
+def spread(values: list[float]) -> str:
+    low, middle, high = (_number(value) for value in (min(values), statistics.median(values), max(values)))
+    return f"{middle} ({low} to {high})" if len(values) > 1 else middle
+
+
+def _number(value: float) -> str:
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def lines_of(result: Result) -> list[str]:
+    """A result for a terminal."""
+    lines = [f"{result.title} ({result.unit})"]
+    lines += [f"    {label:<44} {spread(values)}" for label, values in result.figures.items()]
+    if result.ratio is not None:
+        lines.append(f"    ratio {result.ratio:.2f}x{_judged(result, '')}")
+    if result.remark:
+        lines.append(f"    {result.remark}")
+    return lines
+
+
+def render(results: list[dict[str, Any]]) -> str:
+    """The part of the page."""
+    text = TITLE + "\n| | | | ratio | target |\n| --- | --- | ---: | ---: | --- |\n"
+    for result in (Result(**each) for each in results):
+        for row, (label, values) in enumerate(result.figures.items()):
+            title = f"{result.title} ({result.unit})" if not row else ""
+            last = row == len(result.figures) - 1
+            shown = f"{result.ratio:.2f}x" if last and result.ratio is not None else ""
+            text += f"| {title} | {label} | {spread(values)} | {shown} | {_judged(result, '**').removeprefix(', ') if last else ''} |\n"
+    remarks = [f"- {result['title']}: {result['remark']}" for result in results if result["remark"]]
+    return text + NOTES + ("\n" + "\n".join(remarks) + "\n" if remarks else "")
+
+
+def _judged(result: Result, mark: str) -> str:
+    if not result.target:
+        return ""
+    word = "" if result.met is None else (": yes" if result.met else f": {mark}no{mark}")
+    return f", {result.target}{word}"

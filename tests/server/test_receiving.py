@@ -1,0 +1,92 @@
+"""However bytes arrive, frames come out whole, in order and as they were sent; buffers are used again and never by two at once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import struct
+from typing import cast
+
+import pytest
+
+from barnabas import limits
+from barnabas.server import connection as connection_module
+from barnabas.server.connection import Connection, Dispatcher
+from barnabas.server.receiver import Receiver
+from barnabas.storage.files import Files, OsFiles
+from tests.fuzz.fuzz_frames import FakeTransport
+
+LARGE_FRAME_BYTES, RECEIVE_BUFFER_BYTES = 2_000, 700
+PEERS = 3
+
+
+class Recorder:
+    """A dispatcher that keeps copies of the frames by connection."""
+
+    files: Files = OsFiles()
+
+    def __init__(self) -> None:
+        self.frames: dict[Connection, list[bytes]] = {}
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+        self.frames[connection].append(bytes(frame))
+
+    def connection_opened(self, connection: Connection) -> str | None:
+        self.frames[connection] = []
+        return None
+
+    def connection_closed(self, connection: Connection) -> None:
+        del self.frames[connection]
+
+
+@pytest.fixture
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LARGE_FRAME_BYTES", LARGE_FRAME_BYTES)
+    monkeypatch.setattr(connection_module, "LARGE", LARGE_FRAME_BYTES // 2)
+    monkeypatch.setattr(limits, "RECEIVE_BUFFER_BYTES", RECEIVE_BUFFER_BYTES)
+    monkeypatch.setattr(limits, "FRAME_GROWTH_BYTES", 300)
+
+
+@pytest.mark.usefixtures("small_limits")
+@pytest.mark.parametrize("seed", range(30))
+async def test_frames_come_out_as_they_were_sent(seed: int) -> None:
+    choose = random.Random(seed)
+    recorder, receiver = Recorder(), Receiver(10_000, -1)
+    sizes = choose.choice([(1500, 1500), (1200, 1999), (0, 3000), (1, 40)])
+    sent: dict[Connection, list[bytes]] = {}
+    stream: dict[Connection, bytes] = {}
+    for _ in range(PEERS):
+        line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
+        line.connection_made(FakeTransport(-1))  # type: ignore[arg-type]  # has what is used of one
+        sent[line] = [choose.randbytes(choose.randint(*sizes)) for _ in range(choose.randint(1, 25))]
+        stream[line] = b"".join(struct.pack(">i", len(frame)) + frame for frame in sent[line])
+    while any(stream.values()):
+        line = choose.choice([line for line, left in stream.items() if left])
+        buffer = line.get_buffer(-1)
+        size = min(len(buffer), len(stream[line]), choose.choice([1, 3, 500, 10_000, 10_000]))
+        buffer[:size] = stream[line][:size]
+        stream[line] = stream[line][size:]
+        line.buffer_updated(size)
+    assert recorder.frames == sent
+    assert receiver.queued_bytes == 0
+    for line in sent:
+        line.close()
+
+
+@pytest.mark.usefixtures("small_limits")
+async def test_large_buffers_are_used_again_and_a_lost_connection_gives_its_own_back() -> None:
+    recorder, receiver = Recorder(), Receiver(10_000, -1)
+    frame = struct.pack(">i", 1496) + b"x" * 1496
+    used = set()
+    for _ in range(10):
+        line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
+        line.connection_made(FakeTransport(-1))  # type: ignore[arg-type]  # has what is used of one
+        for part in (frame[:600], frame[600:], frame[:1100]):
+            buffer = line.get_buffer(-1)
+            used.add(id(buffer.obj))
+            buffer[: len(part)] = part
+            line.buffer_updated(len(part))
+        assert receiver.queued_bytes == 1500
+        line.close()
+        assert receiver.queued_bytes == 0
+    assert len(used) <= 1 + 2  # the shared one, the large one, one that was taken
