@@ -186,12 +186,13 @@ def test_a_corrupt_log_is_left_alone_and_others_are_not(broker: Broker) -> None:
 
 
 def test_committed_offsets_survive_compaction_and_a_restart() -> None:
-    config = {**CONFIG, "offsets.topic.segment.bytes": 4096, "log.cleaner.min.cleanable.ratio": "0.01"}
-    with Broker(config=config) as broker:
+    with Broker(config={**CONFIG, "log.cleaner.min.cleanable.ratio": "0.01"}) as broker:
         client = Client(broker, "read", {})
         client.write(100)
         consumer = Consumer({**client.servers, "group.id": "committer", "enable.auto.commit": False})
         consumer.committed([TopicPartition("read", 0)], timeout=10)  # which waits for the coordinator
+        client.topic = "__consumer_offsets"
+        client.set(internal_segment_bytes="4096")
         for number in range(1, 101):
             consumer.commit(offsets=[TopicPartition("read", 0, number)], asynchronous=False)
         consumer.close()

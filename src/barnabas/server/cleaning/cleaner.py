@@ -65,7 +65,7 @@ class LogCleaner:
         self._broker = broker
         self._process = CleanerProcess(broker.loop, broker.io_threads)
         self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
-        self._in_progress: set[TopicPartition] = set()
+        self._in_progress: dict[TopicPartition, Partition] = {}
         self._deaths: Counter[TopicPartition] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
         self._swaps: set[asyncio.Task[None]] = set()
@@ -113,6 +113,9 @@ class LogCleaner:
             self._cleaned.pop(key, None)
             self.uncleanable.pop(key, None)
             self._deaths.pop(key, None)
+            partition = self._in_progress.get(key)
+            if partition is not None:
+                self._process.cancel(partition.log.directory)
 
     async def close(self) -> None:
         """Stop; a swap under way comes to its end."""
@@ -165,7 +168,7 @@ class LogCleaner:
                     best = Candidate(partition, found)
             self.statistics.max_dirty_ratio = highest
             if best is not None:
-                self._in_progress.add((best.partition.topic, best.partition.index))
+                self._in_progress[best.partition.topic, best.partition.index] = best.partition
             return best
 
     def _dirtiness(self, partition: Partition, limit_offset: int) -> Dirtiness:
@@ -197,26 +200,36 @@ class LogCleaner:
                 return False
             await self._run(partition, found)
         except (SegmentsGone, FileNotFoundError):
-            log.info("cleaning given up, the log has changed topic=%s partition=%d", *key)
-            return partition.closed
-        except CorruptLog as error:
-            self._leave_alone(key, str(error))
+            return self._given_up(partition)
+        except (StorageError, OSError) as error:
+            if partition.closed:  # files of another topic of that name, perhaps
+                return self._given_up(partition)
+            return self._storage_failed(partition, error)
         except CleanerDied as error:
             self._failed(key, error)
             self._deaths[key] += 1
             if self._deaths[key] >= DEATHS:
                 self._leave_alone(key, f"the cleaner process ended {DEATHS} times while at it")
             return False
-        except (StorageError, OSError) as error:
-            self._failed(key, error)
-            if isinstance(error, OSError) and error.errno is not None:
-                error = storage_error(partition.log.directory.parent, error)
-            if isinstance(error, LogDirFailed):
-                self._broker.faults.report(error)
-            return False
         finally:
-            self._in_progress.discard(key)
+            del self._in_progress[key]
         return True
+
+    def _given_up(self, partition: Partition) -> bool:
+        log.info("cleaning given up, the log has changed topic=%s partition=%d", partition.topic, partition.index)
+        return partition.closed
+
+    def _storage_failed(self, partition: Partition, error: StorageError | OSError) -> bool:
+        key = partition.topic, partition.index
+        if isinstance(error, CorruptLog):
+            self._leave_alone(key, str(error))
+            return True
+        self._failed(key, error)
+        if isinstance(error, OSError) and error.errno is not None:
+            error = storage_error(partition.log.directory.parent, error)
+        if isinstance(error, LogDirFailed):
+            self._broker.faults.report(error)
+        return False
 
     async def _run(self, partition: Partition, found: Dirtiness) -> None:
         key = partition.topic, partition.index

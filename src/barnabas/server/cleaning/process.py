@@ -16,9 +16,10 @@ import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from barnabas.errors import BarnabasError, CorruptLog
+from barnabas.errors import BarnabasError, CorruptLog, SegmentsGone
 from barnabas.storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,8 @@ class _Running:
     """A cleaning that the process works on: its reports as they come, None at the end of the process."""
 
     number: int
+    directory: Path
+    stopped: bool = False  # the process said so
     reports: asyncio.Queue[dict[str, Any] | None] = field(default_factory=asyncio.Queue)
 
 
@@ -72,33 +75,49 @@ class CleanerProcess:
 
         Raises:
             CleanerDied: the process ended; another try may do better.
+            SegmentsGone: from `on_group`, or after `cancel`.
             CorruptLog: the log has a batch that cannot be what was written.
             OSError: a file could not be read or written.
         """
         await self._ensure_started(rate)
         self._next_number += 1
-        running = self._running[self._next_number] = _Running(self._next_number)
+        running = self._running[self._next_number] = _Running(self._next_number, task.directory)
         try:
             await self._send({"clean": running.number, "task": json.loads(task.to_json())})
             while True:
                 report = await running.reports.get()
-                result = await self._on_report(report, on_group, on_progress)
+                running.stopped = _is_last(report)
+                result = await self._on_report(report, task.directory, on_group, on_progress)
                 if result is not None:
                     return result
-        except BaseException:
-            if self._process is not None:
-                await self._send_quietly({"cancel": running.number})
+        except (BarnabasError, OSError):
+            await self._wait_until_stopped(running)
             raise
         finally:
             del self._running[running.number]
             if not self._running:
                 self._idle = self._loop.call_later(IDLE_S, self._end_idle)
 
+    def cancel(self, directory: Path) -> None:
+        """Stop the cleaning of a log that is deleted; its `clean` raises SegmentsGone."""
+        for running in self._running.values():
+            if running.directory == directory:
+                running.reports.put_nowait({"cancelled": True})
+
+    async def _wait_until_stopped(self, running: _Running) -> None:
+        """Have the process stop a cleaning: until then it might write files of names that the next cleaning uses."""
+        if not running.stopped:
+            await self._send_quietly({"cancel": running.number})
+        while not running.stopped and self._process is not None:
+            running.stopped = _is_last(await running.reports.get())
+
     async def _on_report(
-        self, report: dict[str, Any] | None, on_group: OnGroup, on_progress: Progress
+        self, report: dict[str, Any] | None, directory: Path, on_group: OnGroup, on_progress: Progress
     ) -> CleaningResult | None:
         if report is None:
             raise CleanerDied("the cleaner process ended")
+        if "cancelled" in report:
+            raise SegmentsGone(directory.name)
         if "progress" in report:
             on_progress(*report["progress"])
         elif "group" in report:
@@ -186,6 +205,11 @@ class CleanerProcess:
         if self._reading is not None and self._reading is not asyncio.current_task():
             await asyncio.wait([self._reading], timeout=STOP_TIMEOUT_S)
         log.info("cleaner process ended pid=%d code=%d", process.pid, code)
+
+
+def _is_last(report: dict[str, Any] | None) -> bool:
+    """Whether the process is done with a cleaning; what `cancel` puts among the reports has no number and says nothing of that."""
+    return report is None or ("clean" in report and "progress" not in report and "group" not in report)
 
 
 def _start() -> subprocess.Popen[bytes]:
