@@ -86,9 +86,7 @@ def _reading(server: AnyServer, records: int, batch_bytes: int) -> Iterator[None
         reader.join()
 
 
-def _read_cold(
-    address: tuple[str, int], records: int, batch_bytes: int, folders: list[str], begun: Event, stop: Event
-) -> None:
+def _read_cold(address: tuple[str, int], records: int, batch_bytes: int, folders: list[str], begun: Event, stop: Event) -> None:
     while not stop.is_set():
         for folder in folders:
             _drop_from_cache(Path(folder))

@@ -105,7 +105,13 @@ def _produce(bootstrap: str) -> None:
     """All codecs, with and without idempotence, transactions that commit and abort, tombstones; some 6 MB."""
     chance = random.Random(4)
     for number, codec in enumerate(("none", "gzip", "snappy", "lz4", "zstd")):
-        common = {"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 50, "batch.num.messages": 40, "log_level": 0}
+        common = {
+            "bootstrap.servers": bootstrap,
+            "compression.type": codec,
+            "linger.ms": 50,
+            "batch.num.messages": 40,
+            "log_level": 0,
+        }
         plain = Producer({**common, "enable.idempotence": number % 2 == 0})
         _send(plain, chance, 3000)
         plain.flush()

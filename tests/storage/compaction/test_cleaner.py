@@ -158,7 +158,15 @@ def test_aborted_records_go_at_once_and_markers_after_their_horizon(tmp_path: Pa
 
     compact(log, engine)  # the batches of the first and the second transaction go, their markers stay
     data = [(h.base_offset, h.is_control, h.delete_horizon_ms) for h, _ in batches(log)]
-    assert data == [(0, False, None), (2, True, None), (4, True, None), (5, False, None), (6, False, None), (7, True, None), (8, False, None)]
+    assert data == [
+        (0, False, None),
+        (2, True, None),
+        (4, True, None),
+        (5, False, None),
+        (6, False, None),
+        (7, True, None),
+        (8, False, None),
+    ]
     assert [each.first_offset for each in log.aborted_transactions(0, 100)] == [1]
 
     compact(log, engine, first_dirty_offset=8)  # nothing of them is left, so their markers get a horizon

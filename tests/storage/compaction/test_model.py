@@ -137,7 +137,9 @@ class Run:
         aborted = self.log.aborted_transactions(0, self.log.log_end_offset)
         left = {}
         for header, data in batches(self.log):
-            hidden = any(a.producer_id == header.producer_id and a.first_offset <= header.base_offset <= a.last_offset for a in aborted)
+            hidden = any(
+                a.producer_id == header.producer_id and a.first_offset <= header.base_offset <= a.last_offset for a in aborted
+            )
             if header.is_control or (header.is_transactional and hidden):
                 continue
             left.update({record.offset: record for record in iterate_records(data)})

@@ -154,7 +154,12 @@ class LogCleaner:
             highest, looked_at = 0.0, 0
             for partition in list(self._broker.partitions):
                 key = partition.topic, partition.index
-                if partition.is_offline or "compact" not in partition.log.config.cleanup_policy or key in self._in_progress or key in self.uncleanable:
+                if (
+                    partition.is_offline
+                    or "compact" not in partition.log.config.cleanup_policy
+                    or key in self._in_progress
+                    or key in self.uncleanable
+                ):
                     continue
                 looked_at += len(partition.log.segments)
                 if looked_at > SEGMENTS_PER_TURN:
@@ -265,9 +270,7 @@ class LogCleaner:
         behind = [segment.base_offset for segment in partition.log.segments if segment.base_offset >= found.end_offset]
         return CleaningTask(
             directory=partition.log.directory,
-            segments=tuple(
-                SegmentRef(segment.base_offset, segment.next_offset, segment.size) for segment in found.segments
-            ),
+            segments=tuple(SegmentRef(segment.base_offset, segment.next_offset, segment.size) for segment in found.segments),
             later=tuple(behind),
             first_dirty_offset=found.first_dirty_offset,
             producers=partition.log.last_writes(),
@@ -283,9 +286,7 @@ class LogCleaner:
 
     async def _take(self, partition: Partition, group: CleanedGroup) -> None:
         """Let a cleaned segment take its place; once begun this goes to its end, whoever waits for it."""
-        swap = self._spawn(
-            replace_segments(partition.log, group, self._broker.clock.now_ms(), self._in_thread), "cleaner-swap"
-        )
+        swap = self._spawn(replace_segments(partition.log, group, self._broker.clock.now_ms(), self._in_thread), "cleaner-swap")
         self._swaps.add(swap)
         swap.add_done_callback(self._swaps.discard)
         await asyncio.shield(swap)

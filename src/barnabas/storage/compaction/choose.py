@@ -45,7 +45,13 @@ class Dirtiness(NamedTuple):
 
 
 def dirtiness(
-    segments: Sequence[Segment], config: TopicConfig, *, log_start_offset: int, limit_offset: int, cleaned_offset: int, now_ms: int
+    segments: Sequence[Segment],
+    config: TopicConfig,
+    *,
+    log_start_offset: int,
+    limit_offset: int,
+    cleaned_offset: int,
+    now_ms: int,
 ) -> Dirtiness:
     """How dirty a log is.
 

@@ -45,14 +45,14 @@ from barnabas.storage.segment import ABORTED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, T
 Meter = Callable[[int, int], None]  # bytes read, bytes written
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
-SEGMENTS_IN_ONE = 8  # full segments that may become one, though all but nothing is left of them: until it is done both are on the disk
+SEGMENTS_IN_ONE = (
+    8  # full segments that may become one, though all but nothing is left of them: until it is done both are on the disk
+)
 SMALLEST_READ = 64 * 1024
 KEPT_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT  # of a batch that has no records any more
 
 
-def clean(
-    task: CleaningTask, files: Files, engine: Engine, meter: Meter
-) -> Generator[CleanedGroup, None, CleaningResult]:
+def clean(task: CleaningTask, files: Files, engine: Engine, meter: Meter) -> Generator[CleanedGroup, None, CleaningResult]:
     """Clean a log; yields every group when its files are on the disk.
 
     Raises:
@@ -173,9 +173,7 @@ class _Cleaning:
             and bytes_before + following.size <= SEGMENTS_IN_ONE * task.segment_bytes
         )
 
-    def _clean_chunk(
-        self, batches: Batches, keys: KeyMap, judge: Judge, output: CleanedSegment, *, is_last: bool
-    ) -> bool:
+    def _clean_chunk(self, batches: Batches, keys: KeyMap, judge: Judge, output: CleanedSegment, *, is_last: bool) -> bool:
         """Write what stays of a chunk; whether that is less than there is, or other bytes."""
         verdicts = bytearray(len(batches))
         last = len(batches) - 1 if is_last else -1
@@ -337,7 +335,5 @@ class _Rewriter:
 
 def _without_records(header: BatchHeader) -> bytes:
     """The header of a batch that keeps its place, its producer and its sequence."""
-    emptied = header._replace(
-        attributes=header.attributes & KEPT_ATTRIBUTES, base_timestamp=NO_TIMESTAMP, records_count=0
-    )
+    emptied = header._replace(attributes=header.attributes & KEPT_ATTRIBUTES, base_timestamp=NO_TIMESTAMP, records_count=0)
     return assemble(emptied, b"")

@@ -84,7 +84,9 @@ class CompiledBatches:
         wrong = np.flatnonzero(wanted & ((rows[:, k.COUNT] < 0) | (rows[:, k.COUNT] > rows[:, k.END] - rows[:, k.BEGIN])))
         if len(wrong):
             row = int(wrong[0])
-            raise CorruptBatch(self.positions[row], f"{rows[row, k.COUNT]} records in {rows[row, k.END] - rows[row, k.BEGIN]} bytes")
+            raise CorruptBatch(
+                self.positions[row], f"{rows[row, k.COUNT]} records in {rows[row, k.END] - rows[row, k.BEGIN]} bytes"
+            )
         return rows, np.frombuffer(b"".join(parts), np.uint8) if parts else NOTHING
 
 

@@ -140,9 +140,7 @@ class PlainEngine:
     def new_map(self, memory_bytes: int, load_factor: float, most_keys: int) -> PlainKeys:  # noqa: ARG002 - a dict knows its fill
         return PlainKeys(memory_bytes)
 
-    def judge(
-        self, batches: PlainBatches, verdicts: bytearray, keys: PlainKeys, latest_offset: int, now_ms: int
-    ) -> PlainJudged:
+    def judge(self, batches: PlainBatches, verdicts: bytearray, keys: PlainKeys, latest_offset: int, now_ms: int) -> PlainJudged:
         judged = PlainJudged(len(batches))
         last_of = keys.offsets.get
         for row, header in enumerate(batches.headers):

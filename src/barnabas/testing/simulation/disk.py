@@ -124,7 +124,9 @@ class File:
 class Folder:
     names: dict[str, Node] = field(default_factory=dict)
     durable: dict[str, Node] = field(default_factory=dict)
-    pending: list[tuple[tuple[str, Node | None], ...]] = field(default_factory=list)  # what each change sets names to, None removes
+    pending: list[tuple[tuple[str, Node | None], ...]] = field(
+        default_factory=list
+    )  # what each change sets names to, None removes
 
     def change(self, *names: tuple[str, Node | None]) -> None:
         apply(self.names, names)

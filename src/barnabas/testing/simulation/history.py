@@ -133,7 +133,9 @@ class PartitionHistory:
                 continue
             before = last.get(sent.producer)
             if before is not None and sent.number != before + 1:
-                raise Violation(f"{self.name}: record {sent.number} of {sent.producer} follows its record {before} (offset {offset})")
+                raise Violation(
+                    f"{self.name}: record {sent.number} of {sent.producer} follows its record {before} (offset {offset})"
+                )
             last[sent.producer] = sent.number
 
     def _lies(self, offset: int, value: bytes, how: str) -> None:

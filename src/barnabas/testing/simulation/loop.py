@@ -218,7 +218,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     ) -> events.TimerHandle:
         return self.call_at(self.world.now_s + delay, callback, *args, context=context)
 
-    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> events.TimerHandle:
+    def call_at(
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> events.TimerHandle:
         handle = events.TimerHandle(when, callback, args, self, context)
         self.world.at(when, handle)
         return handle
