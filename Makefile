@@ -2,11 +2,12 @@
 PYTHON := .venv/bin/python
 SHELL := /bin/bash
 SECONDS_OF_FUZZING ?= 60
+SEEDS ?= 2000
 ROUNDS ?= 30
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench sparkbench interop differential fuzz torture docs check requirements clean
+.PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz torture docs check requirements clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -32,6 +33,7 @@ check: lint types ## lint and types
 
 bench: setup ## measured beside Apache Kafka
 	@$(PYTHON) -m bench
+	@$(PYTHON) -m bench.storage
 
 sparkbench: setup ## the Spark source beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py
@@ -47,6 +49,9 @@ differential: ## ask Apache Kafka and record its answers, then compare ours
 
 fuzz: setup ## random and mutated bytes at the decoders and at a live broker
 	@$(PYTHON) -m tests.fuzz --seconds $(SECONDS_OF_FUZZING)
+
+sim: setup ## SEEDS=n runs of the simulator: kills, power cuts and disk faults in virtual time
+	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS)
 
 torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1, and check that nothing acknowledged is lost
 	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED)

@@ -15,7 +15,9 @@ from typing import Any
 from bench import report
 from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_ready
 from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, resident_mb
+from bench.storage.result import render as render_storage
 
+STORAGE_RESULTS = Path(__file__).resolve().parent / "results" / "storage.json"  # of `python -m bench.storage`
 READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"
 PROCESS_CASES = {
     READY: ("time to ready", "s", 0.5),
@@ -29,9 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what was asked for; the exit code says nothing about targets, only whether everything could be measured."""
     options = _parse(arguments)
     if options.render:
-        results = json.loads(Path(options.render).read_text())
+        results, storage = (json.loads(path.read_text()) for path in (Path(options.render), STORAGE_RESULTS))
         report.PAGE.parent.mkdir(parents=True, exist_ok=True)
-        report.PAGE.write_text(report.render(results))
+        report.PAGE.write_text(report.render(results) + render_storage(storage))
         return 0
     wanted = options.case or [case.name for case in CASES] + list(PROCESS_CASES)
     results = {

@@ -94,13 +94,22 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
 
 
 def consume(
-    address: tuple[str, int], topic: str, *, partitions: int, records: int, records_per_batch: int, batch_bytes: int
+    address: tuple[str, int],
+    topic: str,
+    *,
+    partitions: int,
+    records: int,
+    records_per_batch: int,
+    batch_bytes: int,
+    bytes_per_s: float = float("inf"),
 ) -> Load:
-    """Read `records` records, all there are, from the start."""
+    """Read `records` records, all there are, from the start, no faster than `bytes_per_s`."""
     with socket.create_connection(address) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = _Reader(line, topic, partitions, records_per_batch, batch_bytes)
         began = time.perf_counter()
         while sum(reader.offsets.values()) < records:
             reader.fetch()
+            read = sum(reader.offsets.values()) // records_per_batch * batch_bytes
+            time.sleep(max(0.0, began + read / bytes_per_s - time.perf_counter()))
         return Load(reader.requests, sum(reader.offsets.values()), time.perf_counter() - began)

@@ -60,9 +60,12 @@ def lines_of(result: Result) -> list[str]:
     return lines
 
 
-def render(results: list[dict[str, Any]]) -> str:
-    """The part of the page."""
-    text = TITLE + "\n| | | | ratio | target |\n| --- | --- | ---: | ---: | --- |\n"
+def render(page: dict[str, Any]) -> str:
+    """The part of `docs/performance.md`, from what `python -m bench.storage` has written."""
+    results = page["results"]
+    short = ", in short measurements" if page["quick"] else ""
+    text = f"{TITLE}\nMeasured on {page['date']}{short}.\n"
+    text += "\n| | | | ratio | target |\n| --- | --- | ---: | ---: | --- |\n"
     for result in (Result(**each) for each in results):
         for row, (label, values) in enumerate(result.figures.items()):
             title = f"{result.title} ({result.unit})" if not row else ""

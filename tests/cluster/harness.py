@@ -19,6 +19,7 @@ from barnabas.config.listeners import Endpoint
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
+from barnabas.replication.partitions import Partitions
 from barnabas.server.apis import cluster, configs, log_dirs, metadata, topics
 
 HANDLERS = {**topics.HANDLERS, **configs.HANDLERS, **cluster.HANDLERS, **log_dirs.HANDLERS, **metadata.HANDLERS}
@@ -43,6 +44,7 @@ class FakeLogs:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.logs: dict[tuple[str, int], FakeLog] = {}
+        self.failed_directories: list[Path] = []
 
     def get(self, topic: str, partition: int) -> FakeLog | None:
         return self.logs.get((topic, partition))
@@ -69,6 +71,7 @@ class FakeBroker:
         self.config = config
         self.controller = Administration(store or MemoryStore(), config, new_id=counting_ids(), cluster_id="test-cluster")
         self.logs = FakeLogs(directory)
+        self.partitions = Partitions()
         self.instructions: list[Instruction] = []
         for broker_id in brokers:
             endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 29091 + broker_id, "PLAINTEXT")

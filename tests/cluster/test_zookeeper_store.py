@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import random
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from itertools import count
@@ -23,10 +27,12 @@ from barnabas.cluster.store import (
     SessionState,
     StoreUnavailable,
 )
+from barnabas.cluster.topics import NewTopic
 from barnabas.cluster.zookeeper_address import parse_address
 from barnabas.cluster.zookeeper_store import ZooKeeperStore
 from barnabas.testing.conformance_store import Ear, OpenStore, SessionConformance
 from barnabas.testing.zookeeper import ZooKeeper
+from tests.cluster.harness import FakeBroker
 from tests.cluster.test_stores import OPERATIONS, done
 
 WAIT_MS = 1_000
@@ -227,3 +233,42 @@ def test_the_fake_agrees_with_the_real_one(zookeeper: ZooKeeper, commits: list[l
         for operations in commits:
             assert done(fake, operations) == done(real, operations)
             assert list(fake.list("/")) == list(real.list("/"))
+
+
+async def test_a_brokers_administration_works_on_it(zookeeper: ZooKeeper, root: str) -> None:
+    for restart in (False, True):
+        async with FakeBroker(store=open_at(zookeeper, root)) as broker:
+            if not restart:
+                await broker.controller.create_topics([NewTopic("orders", 300, 1)])
+            assert await broker.controller.next_producer_id() == 1000 * restart
+            assert len(broker.metadata.topics["orders"].partitions) == 300
+            assert broker.metadata.controller_id == 1
+            assert broker.metadata.brokers[1].epoch == 1 + restart
+
+
+def test_a_broker_without_a_cluster_does_not_load_kazoo() -> None:
+    program = "import sys, barnabas.server.main; sys.exit('kazoo' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode == 0
+
+
+def test_what_a_read_says_of_commits_without_an_answer_is_final() -> None:
+    """Servers of an ensemble stand still, one or two at a time, with commits in their sockets and queues."""
+    chance = random.Random(7)
+    with ZooKeeper(3) as ensemble, open_at(ensemble, "/x", connection_timeout_ms=150, session_timeout_ms=3_000) as store:
+        judged: dict[str, bool] = {}
+        for number in range(12):
+            still = chance.sample(range(3), chance.choice([1, 2]))
+            for index in still:
+                ensemble.pause(index)
+            path = f"/w/{number:02d}"
+            try:
+                store.commit([Put(path, b"", ABSENT)])
+                judged[path] = True
+            except StoreUnavailable:
+                pass
+            for index in still:
+                ensemble.resume(index)
+            judged.setdefault(path, retry_read(store, path) is not None)
+        with open_at(ensemble, "/x", connection_timeout_ms=20_000) as auditor:
+            assert {entry.path for entry in auditor.list("/w/")} == {path for path, done in judged.items() if done}

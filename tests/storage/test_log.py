@@ -373,3 +373,20 @@ def test_a_file_system_that_reserves_nothing_is_asked_once(tmp_path: Path) -> No
     assert len(files.reserved) == 1
     assert len(read_all(log)) == 3
     log.close()
+
+
+@pytest.mark.parametrize("jump_ms", [-6 * 3_600_000, 6 * 3_600_000])
+def test_a_jump_of_the_clock_by_hours_deletes_and_forgets_nothing(tmp_path: Path, jump_ms: int) -> None:
+    config = replace(SMALL, retention_ms=7 * 86_400_000, segment_ms=7 * 86_400_000, message_timestamp_after_max_ms=2**50)
+    log = open_log(tmp_path, config)
+    for index in range(20):
+        append(log, b"x" * 90, producer_id=3, producer_epoch=0, base_sequence=index, time_ms=NOW + index)
+    segments = len(list((tmp_path / "topic-0").glob("*.log")))
+    after = NOW + jump_ms
+    assert (log.maybe_roll(after), log.apply_retention(after), log.expire_producers(after)) == (False, 0, 0)
+    append(log, b"later", producer_id=3, producer_epoch=0, base_sequence=20, time_ms=after)
+    for now in (after, NOW):
+        assert (log.apply_retention(now), log.expire_producers(now), log.log_start_offset) == (0, 0, 0)
+    assert len(list((tmp_path / "topic-0").glob("*.log"))) in (segments, segments + 1)
+    assert len(read_all(log)) == 21
+    log.close()

@@ -144,10 +144,12 @@ class Broker:
         self.controller.start(registration, self._hosting.apply, bump_leader_epochs=not clean)
         self._registered = True
         self._hosting.host_all()
+        await (
+            self.flushing.wait_idle()
+        )  # what a crash left in memory is on the disk before it is shown, and before groups are read
         offsets_log = PartitionedLog(self, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
         self.groups = GroupCoordinator(offsets_log, self.config, self.clock, self._prepare_groups)
         await self._load_groups()
-        await self.flushing.wait_idle()  # what a crash left in memory is on the disk before it is shown
         maintenance.schedule(self, self._timers)
         self.cleaner.start()
         await self._listeners.serve()

@@ -55,7 +55,7 @@ class Outbox:
         on_error: called once when the other side is gone.
     """
 
-    __slots__ = ("_blocked", "_descriptor", "_files", "_items", "_loop", "_on_error", "_on_room", "_socket", "waiting_bytes")
+    __slots__ = ("_blocked", "_descriptor", "_files", "_items", "_loop", "_on_error", "_on_room", "_socket", "_watching", "waiting_bytes")
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class Outbox:
         self._items: deque[Part] = deque()
         self._socket: socket.socket | None = None
         self._blocked = False
+        self._watching = False  # from the first time that the socket is full until all is sent
         self.waiting_bytes = 0  # handed in, not yet taken by the kernel
 
     def hold(self, parts: Iterable[Part]) -> list[Part]:
@@ -96,8 +97,10 @@ class Outbox:
                     self._send_buffers()
         except BlockingIOError:
             self._blocked = True
-            self._items = deque(self.hold(self._items))
-            self._watch()
+            if not self._watching:
+                self._items = deque(self.hold(self._items))
+                self._watching = True
+                self._watch()
         except OSError as error:
             self._items.clear()
             self.waiting_bytes = 0
@@ -108,21 +111,24 @@ class Outbox:
         self._items.clear()
         self.waiting_bytes = 0
         if self._socket is not None:
-            if self._blocked:
+            if self._watching:
                 self._unwatch()
+                self._watching = False
             self._socket.close()
             self._socket = None
         self._blocked = True  # nothing is sent after this
 
     def _resume(self) -> None:
         self._blocked = False
-        self._unwatch()
         self.flush()
-        if not self._items and not self._blocked:
-            self._on_room()
+        if not self._blocked:
+            self._unwatch()
+            self._watching = False
+            if not self._items:
+                self._on_room()
 
     def _watch(self) -> None:
-        """Have `_resume` called when the socket has room."""
+        """Have `_resume` called whenever the socket has room, until `_unwatch`."""
         self._loop.add_writer(self._own_socket().fileno(), self._resume)
 
     def _unwatch(self) -> None:
@@ -177,3 +183,4 @@ class Outbox:
             region = self._items[0] = HeldRegion(region, self._files)
         region.position += sent
         region.size -= sent
+        raise BlockingIOError  # the socket is full, asking again would only say so

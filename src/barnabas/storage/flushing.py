@@ -78,6 +78,8 @@ class FlushPlan:
                 self._sync(segment, segment.sync_indexes)
                 self._sync(segment, aborted_of(segment).sync)
                 self._sync(segment, partial(self._sync_snapshot, segment.next_offset))
+        if self.everything:  # snapshots and `.txnindex` files get their names long after their segment
+            self._sync(None, partial(self._files.sync_directory, self._folder))
         if self._is_new_folder:
             self._sync(None, self._sync_names)
         self.is_done = True

@@ -6,8 +6,8 @@ Owns what is believed of the files and what is checked.
                              the last segment are looked at (4 kB or one batch), to learn where the log ends
     after a crash            up to the recovery point everything was on the disk. From the last index entry before it, every
                              batch is read and its CRC checked; the log ends before the first that is not whole. What follows is
-                             cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning says how much was
-                             dropped
+                             cut off, segments behind it (or behind a hole) are removed, indexes are written anew, and a warning
+                             says how much was dropped
     in both cases            a segment without indexes gets new ones; one with indexes that cannot be, when they are first used
 
 Rules
@@ -119,7 +119,9 @@ def load_log(
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(log_start_offset)
-    producers = load_producers(files, directory, segments, snapshots_in(names))
+    # With segments that were removed their snapshots went.
+    snapshots = snapshots_in(names) if clean_shutdown and not doomed else snapshot_offsets(files, directory)
+    producers = load_producers(files, directory, segments, snapshots)
     return LoadedLog(segments, epochs, producers, log_start_offset)
 
 

@@ -124,7 +124,7 @@ class Log:
         self._roll_size = self._roll_time = self._roll_offset = -1  # a batch past one of them may begin a new segment
         self._torn = False  # a write failed: bytes may lie behind the active segment's size
         self._garbage: list[Garbage] = []
-        self._as_on_disk: tuple[int, int, int] | None = None  # `_extent` of which the files tell everything
+        self._as_on_disk: tuple[int, int, int, int] | None = None  # `_extent` of which the files tell everything
         self._closed = False
         self._swapping = False
 
@@ -191,9 +191,9 @@ class Log:
         return opened
 
     @property
-    def _extent(self) -> tuple[int, int, int]:
-        """Differs after every change: appends move the end, and what moves it back counts as a truncation."""
-        return self.log_start_offset, self.log_end_offset, self._flusher.truncations
+    def _extent(self) -> tuple[int, int, int, int]:
+        """Differs after every change: appends move the end, what moves it back counts as a truncation, a roll begins a segment."""
+        return self.log_start_offset, self.log_end_offset, self.active_base_offset, self._flusher.truncations
 
     @property
     def recovery_point(self) -> int:
@@ -727,6 +727,8 @@ class Log:
             self.snapshot()
             self._epochs.write()
             self.flush()
+            if not active.synced:  # it is empty, so nothing was flushed; its name has to be there when it is appended to
+                active.sync_records()
             active.sync_indexes()
         except OSError as error:
             raise storage_error(self.directory.parent, error) from error

@@ -5,6 +5,8 @@ Owns the processes it starts and their folder.
 Rules
   1. Servers listen on loopback only, on ports that were free, with their files in a temporary folder (or the one given).
   2. They are stopped by their process id; after `close` no process is left, and no folder that was made here.
+  3. When the process that started them dies in whatever way, a guard does the same: a shell that is told their process ids and
+     notices the end of its standard input.
 
 Ugly: ZooKeeper cannot say which port it was given, so free ones are picked first. Should another process take one in between,
 the server ends at once and the whole set is started again on other ports.
@@ -37,6 +39,8 @@ PROPERTIES = {
     "zookeeper.4lw.commands.whitelist": "srvr",
     "znode.container.checkIntervalMs": "1000",
 }
+# The last line it was told has the ids of the servers that run; $1 is the folder to remove, if any.
+GUARD = 'while read -r line; do ids=$line; done; [ -z "$ids" ] || kill -9 $ids; [ -z "$1" ] || rm -rf -- "$1"'
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
@@ -69,6 +73,8 @@ class ZooKeeper:
         self.folder = folder or Path(tempfile.mkdtemp(prefix="barnabas-zookeeper-"))
         self.ports: list[int] = []
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * servers
+        command = ["sh", "-c", GUARD, "barnabas-zookeeper-guard", "" if self._kept else str(self.folder)]
+        self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, bufsize=1, start_new_session=True)
         try:
             self._start_all()
         except BaseException:
@@ -119,6 +125,11 @@ class ZooKeeper:
         command = [self._java, *JVM, *properties, "-cp", f"{JAR}:{LOGGER}", MAIN, str(self.folder / f"{index + 1}.cfg")]
         with (self.folder / f"{index + 1}.log").open("ab") as log:
             self._processes[index] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
+        self._tell_guard()
+
+    def _tell_guard(self) -> None:
+        assert self._guard.stdin is not None
+        self._guard.stdin.write(" ".join(str(process.pid) for process in self._processes if process is not None) + "\n")
 
     def start(self, index: int = 0) -> None:
         """Start a server that was killed, with the files it left."""
@@ -162,6 +173,7 @@ class ZooKeeper:
         if process is not None:
             process.kill()
             process.wait()
+            self._tell_guard()
 
     def pause(self, index: int = 0) -> None:
         """It keeps its connections and answers nothing."""
@@ -178,6 +190,9 @@ class ZooKeeper:
     def close(self) -> None:
         for index in range(len(self._processes)):
             self.kill(index)
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
+        self._guard.wait()
         if not self._kept:
             shutil.rmtree(self.folder, ignore_errors=True)
 

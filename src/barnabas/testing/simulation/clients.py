@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
+
+from crc32c import crc32c
 
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
@@ -15,6 +18,7 @@ from barnabas.client.plans import Plan, call
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
+from barnabas.protocol.records.header import CRC_START
 from barnabas.testing.simulation.history import GroupHistory, PartitionHistory, Sent, Violation
 
 if TYPE_CHECKING:
@@ -45,13 +49,14 @@ def client_config(address: str, client_id: str, *, patience_ms: int = 60_000) ->
 
 
 def records_of(fetched: Fetched, offset: int) -> list[tuple[int, bytes]]:
-    """Offsets and values from `offset` on; their batches' checksums are checked."""
-    return [
-        (record.offset, bytes(record.value or b""))
-        for position, _ in split_batches(fetched.records, allow_partial=True)
-        for record in iterate_records(fetched.records, position)
-        if record.offset >= offset
-    ]
+    """Offsets and values from `offset` on; a batch whose checksum is wrong must not have been served."""
+    data = memoryview(fetched.records)
+    found = []
+    for position, header in split_batches(data, allow_partial=True):
+        if crc32c(data[position + CRC_START : position + header.size]) != header.crc:
+            raise Violation(f"the batch at offset {header.base_offset} was served with a wrong checksum")
+        found += [(record.offset, bytes(record.value or b"")) for record in iterate_records(data, position)]
+    return [(record_offset, value) for record_offset, value in found if record_offset >= offset]
 
 
 @dataclass(slots=True)
@@ -164,7 +169,8 @@ class Consumer:
             except KafkaError as error:
                 if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
                     offset = EARLIEST if position < self._history.high_watermark else LATEST
-                    position = (await self._client.list_offsets({key: offset}))[key].offset
+                    with suppress(ClientError):
+                        position = (await self._client.list_offsets({key: offset}))[key].offset
                     continue
                 if self._history.rotten and error.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR):
                     position += 1

@@ -135,9 +135,6 @@ class FaultyFiles:
         file, path = self._file(fileno)
         self._sync(file, path)
 
-    def reserve(self, fileno: int, position: int, size: int, /) -> None:
-        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-
     def forget_cached(self, fileno: int, /) -> None:
         self._file(fileno)  # what is read comes from the disk's one copy anyway
 

@@ -20,6 +20,7 @@ from asyncio import events
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from contextvars import Context
 from itertools import count
 from random import Random
@@ -206,19 +207,21 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def is_closed(self) -> bool:
         return False
 
-    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> events.Handle:
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> events.Handle:
         handle = events.Handle(callback, args, self, context)
         self.world.soon(handle)
         return handle
 
-    call_soon_threadsafe = call_soon  # there are no threads
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]  # there are no threads
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> events.TimerHandle:
         return self.call_at(self.world.now_s + delay, callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> events.TimerHandle:
         handle = events.TimerHandle(when, callback, args, self, context)
@@ -241,7 +244,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     # --- what goes to threads
 
-    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         pool = executor or self._default_executor
         assert isinstance(pool, VirtualExecutor), "a real thread in a simulation"
         job = _Job(self, func, args)
@@ -250,13 +253,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     # --- the network
 
-    async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:  # type: ignore[override]
+    async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         server = self.world.network.listen(self, protocol_factory, host or self.host, port)
         if options.get("start_serving", True):
             await server.start_serving()
         return server
 
-    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:  # type: ignore[override]
+    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         return await self.world.network.connect(self, protocol_factory, host, port)
 
     # --- life and death
@@ -267,7 +270,5 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         for task in asyncio.all_tasks(self):
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # nobody waits for it, and that is as it should be
             coroutine = task.get_coro()
-            try:
-                coroutine.close()  # type: ignore[union-attr]
-            except (RuntimeError, ProcessKilled):  # it awaits something on its way out, which it never will get
-                pass
+            with suppress(RuntimeError, ProcessKilled):  # it may await something on its way out, which it never will get
+                coroutine.close()

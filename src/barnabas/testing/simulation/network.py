@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
-from barnabas.server.outbox import Outbox, Region
+from barnabas.server.outbox import Buffer, Outbox, Region
 
 if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import VirtualLoop, World
@@ -260,9 +260,8 @@ class VirtualTransport(asyncio.Transport):
             self.loop.call_later(self._network.delay_s(), self._tell_room)
 
     def _tell_room(self) -> None:
-        callback, self._on_room = self._on_room, None
-        if callback is not None and not self.closed:
-            callback()
+        if self._on_room is not None and not self.closed:
+            self._on_room()
 
     # --- the end
 
@@ -302,7 +301,7 @@ class VirtualOutbox(Outbox):
 
     def _send_buffers(self) -> None:
         room = self._room()
-        buffers = []
+        buffers: list[Buffer] = []
         for item in self._items:
             if isinstance(item, Region) or len(buffers) == MAX_BUFFERS:
                 break

@@ -74,7 +74,7 @@ class Node:
         self.starts += 1
         self.world.epoch += 1
         world = self.world
-        loop = VirtualLoop(world, f"broker#{self.starts}", self.host, self._report)
+        loop = VirtualLoop(world, f"broker#{self.starts}", self.host, self._report)  # type: ignore[abstract]
         files = FaultyFiles(self.disk, self.faults, lambda event: world.note(f"disk {event}"))
         store = MemoryStore(self._tree)
         surroundings = Surroundings(

@@ -15,7 +15,7 @@ from random import Random
 from barnabas.testing.simulation.clients import Producing
 from barnabas.testing.simulation.history import TopicPartition
 
-PROFILES = ("kill", "power")
+PROFILES = ("kill", "power", "flush")
 
 
 @dataclass(slots=True)

@@ -1,15 +1,16 @@
 """One simulated run: a broker, its clients, what happens to them, and the verdict.
 
-How it works: everything is drawn from the seed at the beginning (`scenario.py`) or while it goes on. The broker is brought up, producers and
-consumers do their work, and a task that stands for fate kills, cuts and restarts. After each return of the broker only the auditor is let in
-first: it reads all there is, and the history says whether that can be. At the end everything is healed, restarted and audited once more.
+How it works: everything is drawn from the seed at the beginning (`scenario.py`) or while it goes on. The broker is brought up, producers
+and consumers do their work, and a task that stands for fate kills, cuts and restarts. After each return of the broker only the auditor is
+let in first: it reads all there is, and the history says whether that can be. At the end everything is healed, restarted and audited once
+more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeVar
@@ -102,7 +103,7 @@ class Simulation:
         failure = None
         try:
             self._main()
-        except (Violation, Stuck) as error:
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong in a run is its verdict
             failure = f"{type(error).__name__}: {error}"
         finally:
             logger.removeHandler(self._errors)
@@ -306,15 +307,12 @@ class Simulation:
         """Wait for a task of another process."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        task.add_done_callback(lambda _: loop.call_soon(lambda: done.done() or done.set_result(None)))
+        task.add_done_callback(lambda _: loop.call_soon(done.set_result, None))
         await done
         return task.result()
 
     def _loop(self, name: str, host: str = "") -> VirtualLoop:
-        return VirtualLoop(self.world, name, host or name, self._report)
+        return VirtualLoop(self.world, name, host or name, self._report)  # type: ignore[abstract]
 
     def _report(self, problem: str) -> None:
         self._problems.append(problem)
-
-
-__all__ = ["Awaitable", "Simulation", "Verdict"]

@@ -1,0 +1,84 @@
+"""Faults that a broker could have, put between it and its disk or into it: the simulator has to find each of them.
+
+Nothing in the broker knows of them. A simulator that passes these is broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from barnabas.storage import loader
+from barnabas.storage.segment import LOG_SUFFIX
+from barnabas.testing.simulation.files import FaultyFiles
+
+
+class WithoutSync(FaultyFiles):
+    """A broker that never syncs: every sync says that all is well and does nothing."""
+
+    def __init__(self, files: FaultyFiles) -> None:
+        # One process, one table of descriptors: what the simulation knows of the process must hold for this one.
+        self.__dict__ = files.__dict__
+
+    def sync(self, fileno: int, /) -> None:
+        self.size(fileno)
+
+    def sync_directory(self, path: Path, /) -> None:
+        self.exists(path)
+
+    def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        super().replace_file(path, data, sync=False)
+
+
+class WithoutRecordSync(WithoutSync):
+    """A broker that syncs everything but the records themselves: group commit that does not commit."""
+
+    def sync(self, fileno: int, /) -> None:
+        if self._file(fileno)[1].suffix == LOG_SUFFIX:
+            self.size(fileno)
+        else:
+            FaultyFiles.sync(self, fileno)
+
+    def sync_directory(self, path: Path, /) -> None:
+        FaultyFiles.sync_directory(self, path)
+
+    def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        FaultyFiles.replace_file(self, path, data, sync=sync)
+
+
+@contextmanager
+def without_checksums() -> Iterator[None]:
+    """Recovery believes every batch whose header looks right."""
+
+    class Anything(int):
+        def __eq__(self, _: object) -> bool:
+            return True
+
+        def __ne__(self, _: object) -> bool:
+            return False
+
+        __hash__ = int.__hash__
+
+    with mock.patch.object(loader, "crc32c", return_value=Anything()):
+        yield
+
+
+@contextmanager
+def truncation_off_by_one() -> Iterator[None]:
+    """Recovery cuts the last good batch off with what lies behind it."""
+    scan = loader.scan_batches
+
+    def one_less(*args: Any) -> Iterator[Any]:
+        before: Any = None
+        for found in scan(*args):
+            if before is not None:
+                yield before
+            before = found
+        if before is not None and before[0] + before[1].size == args[2]:
+            yield before  # nothing is to be cut off
+
+    with mock.patch.object(loader, "scan_batches", one_less):
+        yield

@@ -1,0 +1,33 @@
+"""Many runs, on several processes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+
+from barnabas.testing.simulation.simulation import Simulation, Verdict
+
+SEEDS_AT_ONCE = 5  # handed to a process together
+
+
+def keep_quiet() -> None:
+    """What the broker logs is judged by the simulation itself; on the screen it would only be in the way."""
+    logging.getLogger("barnabas").addHandler(logging.NullHandler())
+    logging.getLogger("barnabas").propagate = False
+
+
+def run_seed(seed: int, profile: str | None = None) -> Verdict:
+    return Simulation(seed, profile=profile).run()
+
+
+def run_seeds(seeds: Iterable[int], profile: str | None = None, processes: int = 1) -> Iterator[Verdict]:
+    """The verdicts in the order of the seeds."""
+    run = partial(run_seed, profile=profile)
+    if processes == 1:
+        yield from map(run, seeds)
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn"), keep_quiet) as pool:
+        yield from pool.map(run, seeds, chunksize=SEEDS_AT_ONCE)

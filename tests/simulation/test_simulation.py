@@ -1,0 +1,81 @@
+"""The simulator itself: seeds pass, a seed repeats itself to the byte, and faults put in on purpose are found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+
+import pytest
+
+from barnabas.testing.simulation import canaries
+from barnabas.testing.simulation.__main__ import main
+from barnabas.testing.simulation.runner import run_seed
+from barnabas.testing.simulation.simulation import Simulation, Verdict
+
+SEEDS = 100
+SLICES = 5  # so that a failure names a few seeds, and no test takes long
+
+
+@pytest.mark.parametrize("part", range(SLICES))
+def test_seeds_pass(part: int) -> None:
+    failed = [v for v in map(run_seed, range(part, SEEDS, SLICES)) if v.failure]
+    assert not failed, "\n".join(f"--seed {v.seed}: {v.failure}" for v in failed)
+
+
+def test_a_seed_is_one_run_whatever_the_hashes_of_strings() -> None:
+    checksums = set()
+    for hash_seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", "from barnabas.testing.simulation.runner import run_seed; print(run_seed(9))"],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        checksums.add(done.stdout)
+    assert checksums == {f"{run_seed(9)}\n"}
+
+
+def test_the_command_repeats_a_seed_and_says_how(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seeds", "1", "--first", "9", "--processes", "1"]) == 0
+    assert "1 seeds, 0 failed" in capsys.readouterr().out
+    assert main(["--seed", "9"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].endswith("python -m barnabas.testing.simulation --seed 9")
+    assert "start broker#1" in lines[0]
+
+
+@pytest.mark.parametrize("wrong", [["--seeds", "0"], ["--profile", "none"], ["--seed", "x"]])
+def test_arguments_that_make_no_sense_are_refused(wrong: list[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(wrong)
+    assert refused.value.code == 2
+
+
+def first_failure(verdicts: Iterable[Verdict]) -> str:
+    return next((v.failure for v in verdicts if v.failure), "")
+
+
+def test_a_broker_that_does_not_sync_is_caught() -> None:
+    failure = first_failure(Simulation(seed, profile="flush", wrap_files=canaries.WithoutSync).run() for seed in range(20))
+    assert failure
+
+
+def test_a_broker_that_acknowledges_before_it_syncs_the_records_is_caught() -> None:
+    failure = first_failure(Simulation(seed, profile="flush", wrap_files=canaries.WithoutRecordSync).run() for seed in range(20))
+    assert "was acknowledged or read, and the log ends at" in failure
+
+
+def test_a_recovery_that_checks_no_crc_is_caught() -> None:
+    with canaries.without_checksums():
+        failure = first_failure(Simulation(seed, profile="power").run() for seed in range(150))
+    assert failure
+
+
+def test_a_recovery_that_cuts_one_batch_too_many_is_caught() -> None:
+    with canaries.truncation_off_by_one():
+        failure = first_failure(Simulation(seed, profile="kill").run() for seed in range(150))
+    assert "was acknowledged or read, and the log ends at" in failure

@@ -1,0 +1,136 @@
+"""What the simulator found, each in the fewest steps: logs on a disk that loses what was not synced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from barnabas.config.topic import TopicConfig
+from barnabas.storage.log import Log
+from barnabas.testing.simulation.disk import Disk, Fate
+from barnabas.testing.simulation.files import FaultyFiles
+from tests.storage.support import NOW, TOPIC_ID, append
+
+HOME = Path("/data")
+FOLDER = HOME / "topic-0"
+SMALL = TopicConfig(segment_bytes=300, index_interval_bytes=0, retention_ms=3_600_000)
+SEEDS = range(40)
+
+
+@pytest.fixture(params=SEEDS)
+def disk(request: pytest.FixtureRequest) -> Disk:
+    made = Disk(Random(request.param))
+    made.make_durable(HOME)
+    return made
+
+
+def opened(disk: Disk, *, clean: bool = False, log_start_offset: int = 0, config: TopicConfig = SMALL) -> tuple[Log, FaultyFiles]:
+    files = FaultyFiles(disk)
+    log = Log.open(
+        FOLDER,
+        config=config,
+        files=files,
+        now_ms=NOW,
+        clean_shutdown=clean,
+        log_start_offset=log_start_offset,
+        topic_id=TOPIC_ID,
+    )
+    return log, files
+
+
+def power_cut(disk: Disk, files: FaultyFiles) -> None:
+    files.die()
+    disk.lose_power()
+
+
+def is_dense(log: Log) -> bool:
+    """Whether every offset from the log's start to its end can be read."""
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        region = log.read(offset, 1, limit_offset=log.log_end_offset, minimum_one=True)
+        if region is None or region.base_offset > offset:
+            return False
+        offset += 1
+    return True
+
+
+def test_what_is_left_of_segments_that_were_not_flushed_has_no_hole(disk: Disk) -> None:
+    log, files = opened(disk)
+    for _ in range(12):
+        append(log, b"x" * 100)
+    assert log.active_base_offset > 4
+    power_cut(disk, files)
+    log, _ = opened(disk)
+    assert log.log_start_offset == 0
+    assert is_dense(log)
+
+
+def test_what_recovery_dropped_does_not_come_back() -> None:
+    for seed in range(400):
+        disk = Disk(Random(seed))
+        disk.make_durable(HOME)
+        log, files = opened(disk)
+        for _ in range(4):
+            append(log, b"old" * 40)
+        power_cut(disk, files)
+        log, files = opened(disk)
+        end = log.log_end_offset
+        append(log, b"new" * 20)
+        append(log, b"new" * 20)
+        power_cut(disk, files)
+        log, files = opened(disk)
+        assert end <= log.log_end_offset <= end + 2, seed
+        assert is_dense(log), seed
+        log.close()
+
+
+def test_a_segment_that_was_empty_at_a_clean_stop_keeps_its_name(disk: Disk) -> None:
+    log, files = opened(disk, config=TopicConfig(segment_ms=1))
+    append(log, b"a", time_ms=NOW)
+    log.flush()
+    assert log.maybe_roll(NOW + 10_000)
+    log.close()
+    files.disk.folder(HOME).sync()  # as the marker of a clean stop does
+    log, files = opened(disk, clean=True)
+    append(log, b"b", time_ms=NOW)
+    plan = log.plan_flush(everything=False)
+    assert plan is not None
+    plan.run()
+    log.finish_flush(plan)
+    assert log.durable_end == 2
+    power_cut(disk, files)
+    log, _ = opened(disk)
+    assert log.log_end_offset == 2
+    assert is_dense(log)
+
+
+def test_segments_removed_by_retention_leave_no_hole(disk: Disk) -> None:
+    log, files = opened(disk)
+    for hours in (9, 8, 7, 6, 5, 4, 3, 2, 0):
+        append(log, b"x" * 100, time_ms=NOW - hours * 3_600_000)
+    log.flush()
+    assert log.apply_retention(NOW) > 2
+    start = log.log_start_offset  # written down and synced before the next line, which is the broker's part
+    log.detach_below_start()
+    power_cut(disk, files)
+    log, _ = opened(disk, log_start_offset=start)
+    assert (log.log_start_offset, log.log_end_offset) == (start, 9)
+    assert is_dense(log)
+
+
+def test_a_log_opens_whose_last_segment_holds_all_that_is_kept(disk: Disk) -> None:
+    log, files = opened(disk)
+    for number in range(10):
+        append(log, b"x" * 100, producer_id=1, producer_epoch=0, base_sequence=number)
+    start = log.active_base_offset
+    files.unlink(FOLDER / f"{start:020d}.snapshot")
+    files.die()
+    log, _ = opened(disk, log_start_offset=start)
+    assert (log.log_start_offset, log.log_end_offset) == (start, 10)
+    assert is_dense(log)
+
+
+def test_the_fates_of_unsynced_changes_are_all_drawn() -> None:
+    assert {Random(seed).choice(list(Fate)) for seed in SEEDS} == set(Fate)
