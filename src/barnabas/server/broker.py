@@ -22,6 +22,7 @@ from barnabas.coordination.runtime import GroupCoordinator
 from barnabas.errors import LogDirFailed
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
+from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.faults import StorageFaults
@@ -99,6 +100,7 @@ class Broker:
             loop, self.metrics, self.faults.report, self.surroundings.make_executor(FLUSH_THREADS, "barnabas-flush")
         )
         self._hosting = Hosting(self)
+        self.cleaner = LogCleaner(self)
 
     @property
     def metadata(self) -> MetadataImage:
@@ -149,6 +151,7 @@ class Broker:
         self.groups = GroupCoordinator(offsets_log, self.config, self.clock, self._prepare_groups)
         await self._load_groups()
         maintenance.schedule(self, self._timers)
+        self.cleaner.start()
         await self._listeners.serve()
         self.ready = True
         took_ms = self.clock.monotonic_ms() - started_ms
@@ -172,6 +175,7 @@ class Broker:
         await self._listeners.wait_closed()
         await self._dispatcher.close()
         await self._timers.close()
+        await self.cleaner.close()
         if self.http is not None:
             await self.http.close()
         if hasattr(self, "groups"):
@@ -213,6 +217,7 @@ class Broker:
     def update_config(self, config: BrokerConfig) -> None:
         """Dynamic settings changed."""
         self.config = config
+        self.cleaner.update_config()
 
     def endpoint(self, context: RequestContext) -> tuple[int, str, int]:
         """Id, host and port of this broker on the listener that the request came by."""

@@ -43,6 +43,7 @@ from barnabas.protocol.records.header import (
 from barnabas.protocol.records.record import iterate_records
 from barnabas.storage import checkpoints
 from barnabas.storage.aborted import AbortedTransactions
+from barnabas.storage.compaction.swap import finish_swaps
 from barnabas.storage.files import Files
 from barnabas.storage.leader_epochs import LeaderEpochs
 from barnabas.storage.producer_state import ProducerStates
@@ -65,7 +66,7 @@ log = logging.getLogger(__name__)
 SCAN_BYTES = 1024 * 1024  # read at once when checking batches
 FOREIGN_NAMED = 5  # in the line that says so
 OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata")
-LEFTOVERS = (DELETED_SUFFIX, ".cleaned", ".tmp")
+LEFTOVERS = (DELETED_SUFFIX, ".tmp")
 
 
 @dataclass(slots=True)
@@ -132,7 +133,7 @@ def load_log(
 def _without_leftovers(files: Files, directory: Path) -> list[str]:
     """Names of the folder, rid of what a crash left behind; what is none of a log's stays and is passed over."""
     names, foreign = [], []
-    for name in files.list_directory(directory):
+    for name in finish_swaps(files, directory, files.list_directory(directory)):
         if name.endswith(LEFTOVERS):
             files.unlink(directory / name)
         elif OWN_NAME.fullmatch(name):
@@ -369,4 +370,4 @@ def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
 
 
 def aborted_of(segment: Segment) -> AbortedTransactions:
-    return AbortedTransactions(segment.files, segment.directory / file_name(segment.base_offset, ABORTED_SUFFIX))
+    return AbortedTransactions(segment.files, segment.directory / segment.name_of(ABORTED_SUFFIX))

@@ -333,6 +333,15 @@ class LogManager:
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         self._checkpoint(checkpoints.HIGH_WATERMARKS, lambda: high_watermarks)
 
+    def read_cleaned_offsets(self) -> dict[TopicPartition, int]:
+        """For compacted logs, the offset below which they are clean."""
+        return {
+            key: offset for directory in self._usable() for key, offset in directory.read(checkpoints.CLEANED_OFFSETS).items()
+        }
+
+    def write_cleaned_offsets(self, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
+        self._checkpoint(checkpoints.CLEANED_OFFSETS, gather)
+
     def _checkpoint(self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
         """Write a checkpoint in each directory.
 

@@ -78,6 +78,7 @@ class Segment:
         "first_timestamp",
         "index",
         "max_timestamp",
+        "name_suffix",
         "next_offset",
         "offset_of_max_timestamp",
         "pins",
@@ -96,11 +97,12 @@ class Segment:
     _recent_positions: array[int]
     trust: Trust
 
-    def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int) -> None:
+    def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int, name_suffix: str = "") -> None:
         self.files = files
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
+        self.name_suffix = name_suffix  # behind the names of its files, while it takes the place of others (compaction)
         self.size = 0
         self.reserved = 0  # up to this byte the file system has set space aside
         self.next_offset = base_offset
@@ -125,9 +127,9 @@ class Segment:
         return segment
 
     @classmethod
-    def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int) -> Segment:
+    def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int, name_suffix: str = "") -> Segment:
         """A sealed segment on disk, nothing of it known but its size."""
-        segment = cls(files, directory, base_offset, now_ms)
+        segment = cls(files, directory, base_offset, now_ms, name_suffix)
         segment.size = files.file_size(segment.path)
         segment.synced = True
         return segment
@@ -143,15 +145,25 @@ class Segment:
 
     @property
     def path(self) -> Path:
-        return self.directory / file_name(self.base_offset, LOG_SUFFIX)
+        return self.directory / self.name_of(LOG_SUFFIX)
 
     @property
     def index_name(self) -> str:
-        return file_name(self.base_offset, INDEX_SUFFIX)
+        return self.name_of(INDEX_SUFFIX)
 
     @property
     def time_index_name(self) -> str:
-        return file_name(self.base_offset, TIME_INDEX_SUFFIX)
+        return self.name_of(TIME_INDEX_SUFFIX)
+
+    def name_of(self, suffix: str) -> str:
+        """The name of its file of that kind."""
+        return file_name(self.base_offset, suffix) + self.name_suffix
+
+    def drop_name_suffix(self) -> None:
+        """Its files have their own names now."""
+        self.name_suffix = ""
+        self.index, self.time_index = self.make_indexes()
+        self._open_indexes()
 
     def make_indexes(self) -> tuple[SparseIndex, SparseIndex]:
         """The two indexes, of which nothing is read yet."""
