@@ -8,6 +8,7 @@
     │   └── FrameTooLarge         a frame over socket.request.max.bytes
     ├── StorageError
     │   ├── CorruptLog            bytes on disk that cannot be what was written
+    │   ├── SegmentsGone          segments of a log that are no longer what a cleaning took them for
     │   ├── LogDirFailed          a log directory that no longer works
     │   └── StorageExhausted      no room on the disk (or no descriptor) for now; nothing has changed
     ├── ConfigError               a configuration value that is refused: key, value, what is allowed
@@ -33,6 +34,7 @@ __all__ = [
     "FrameTooLarge",
     "StorageError",
     "CorruptLog",
+    "SegmentsGone",
     "LogDirFailed",
     "StorageExhausted",
     "ConfigError",
@@ -120,6 +122,17 @@ class CorruptLog(StorageError):
 
     def __str__(self) -> str:
         return f"{self.path} is corrupt at byte {self.position}: {self.reason}"
+
+
+class SegmentsGone(StorageError):
+    """A log was deleted, truncated or shortened while somebody worked on its sealed segments."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"the segments of {self.name} have changed"
 
 
 class LogDirFailed(StorageError):

@@ -66,9 +66,9 @@ def read_all(log: Log, offset: int | None = None, max_bytes: int = 2**20) -> lis
         region = log.read(at, max_bytes, limit_offset=log.log_end_offset, minimum_one=True)
         if region is None:
             break
-        records = records_in(bytes_of(region))
-        found += [record for record in records if record.offset >= at]
-        at = records[-1].offset + 1
+        data = bytes_of(region)
+        found += [record for record in records_in(data) if record.offset >= at]
+        at = split_batches(data)[-1][1].next_offset  # which a batch without records has too
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from barnabas.cli.adopt import adopt
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.properties import parse_pairs, read_properties_file
 
@@ -36,7 +37,10 @@ def broker_options(function: F) -> F:
 
 @click.group(context_settings=HELP_OPTIONS)
 def broker() -> None:
-    """Run a broker."""
+    """Run a broker, or take over the folders of another."""
+
+
+broker.add_command(adopt)
 
 
 @broker.command("start")

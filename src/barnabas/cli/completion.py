@@ -10,7 +10,7 @@ SHELLS = ["bash", "zsh", "fish"]
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    r"""Print the completion script of a shell.
+    """Print the completion script of a shell.
 
     \b
     bash: echo 'eval "$(barnabas completion bash)"' >> ~/.bashrc

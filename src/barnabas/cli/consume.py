@@ -155,11 +155,11 @@ def consume(
     key_separator: str | None,
     null_marker: str | None,
 ) -> None:
-    r"""Print the records of TOPICs, from the beginning to the end that they have now.
+    """Print the records of TOPICs, from the beginning to the end that they have now.
 
     \b
     barnabas consume flights --follow --from latest
-    barnabas consume flights --from -5m --format '%T %k %v\n'
+    barnabas consume flights --from -5m --format '%T %k %v\\n'
     barnabas consume flights --group dashboards --json
     """
     separator = unescape(key_separator) if key_separator else None

@@ -22,6 +22,7 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput
+from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.output import Output, output_option
 from barnabas.errors import BarnabasError
 
@@ -44,7 +45,12 @@ class Finding:
     detail: str
 
 
-@click.command()
+@click.group(
+    cls=LazyGroup,
+    entries={"check": Entry("doctor_check", "check", "Verify every file of stopped data folders.")},
+    invoke_without_command=True,
+    context_settings=HELP_OPTIONS,
+)
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -55,11 +61,14 @@ class Finding:
 @click.option("--no-broker", is_flag=True, help="Do not ask a broker.")
 @connection_options
 @output_option
-def doctor(connection: Connection, output: Output, data_dir: Path | None, no_broker: bool) -> int:
+@click.pass_context
+def doctor(context: click.Context, connection: Connection, output: Output, data_dir: Path | None, no_broker: bool) -> int:
     """Check this machine, a data folder and a broker.
 
     Exit code 1 means that a check failed; warnings do not count.
     """
+    if context.invoked_subcommand is not None:
+        return 0
     findings = list(check_machine())
     if data_dir is not None:
         if not data_dir.is_dir():

@@ -48,7 +48,7 @@ def log() -> None:
 @click.option("--skip-crc", is_flag=True, help="Do not check the CRC of the batches.")
 @output_option
 def dump(output: Output, paths: tuple[Path, ...], batches: bool, records: bool, format_name: str, skip_crc: bool) -> int:
-    r"""Show what is in data folders, partition folders or single files.
+    """Show what is in data folders, partition folders or single files.
 
     Changes nothing and needs no broker. A data folder gives its partitions, a partition its segments, a .log file its batches;
     .index, .timeindex, .snapshot and checkpoint files their entries. Exit code 1 means that something does not fit together.

@@ -137,7 +137,7 @@ def produce(
     idempotence: bool,
     rate: float | None,
 ) -> None:
-    r"""Write records to TOPIC, one for each line of standard input or of the FILEs.
+    """Write records to TOPIC, one for each line of standard input or of the FILEs.
 
     \b
     echo '{"delay": 5}' | barnabas produce flights --key UA

@@ -44,7 +44,7 @@ def reference() -> str:
     common = _options_of(_common_options())
     parts = [INTRODUCTION + "\n".join(_table(common)) + "\n"]
     for name, command in walk(cli, "barnabas"):
-        if not isinstance(command, click.Group):
+        if not isinstance(command, click.Group) or command.invoke_without_command:
             parts.append(_page_of(name, command, common))
     return "\n".join(parts)
 

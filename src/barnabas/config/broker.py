@@ -25,6 +25,7 @@ from barnabas.config.topic import TopicConfig, check_together
 from barnabas.errors import ConfigError
 
 SERVED_PROTOCOLS = ("PLAINTEXT",)
+LEAST_DEDUPE_BYTES = 1024 * 1024  # for each thread; Kafka's own bound
 LISTENER_KEY = r"listener\.name\.[^.]*\.(.+)"
 DEFAULTS: dict[str, Value] = {key.attribute: key.default for key in definitions.BROKER.values()}
 
@@ -108,6 +109,9 @@ class BrokerConfig(BrokerAttributes):
             minimum, maximum = getattr(self, low.replace(".", "_")), getattr(self, high.replace(".", "_"))
             if minimum > maximum:
                 raise ConfigError(low, str(minimum), f"at most {high} ({maximum})")
+        if self.log_cleaner_dedupe_buffer_size // max(self.log_cleaner_threads, 1) <= LEAST_DEDUPE_BYTES:
+            size = str(self.log_cleaner_dedupe_buffer_size)
+            raise ConfigError("log.cleaner.dedupe.buffer.size", size, "more than 1 MB for each of log.cleaner.threads")
         check_together(self.topic_defaults)
 
     @cached_property

@@ -42,6 +42,13 @@ class TopicConfig:
     segment_ms: int = 7 * 24 * HOUR_MS
     unclean_leader_election_enable: bool = False
 
+    @property
+    def max_segment_ms(self) -> int:
+        """Age at which a segment is closed: a compacted one early enough for `max.compaction.lag.ms` to be kept."""
+        if "compact" in self.cleanup_policy and 0 < self.max_compaction_lag_ms < self.segment_ms:
+            return self.max_compaction_lag_ms
+        return self.segment_ms
+
 
 def check_together(config: TopicConfig) -> None:
     """Raises ConfigError for settings that contradict each other."""

@@ -24,7 +24,7 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from barnabas.errors import BarnabasError
-from barnabas.pipelines import kernels as k
+from barnabas.protocol.records import kernels as k
 from barnabas.pipelines.codecs import decompress
 from barnabas.protocol.message import Buffer
 

@@ -22,6 +22,7 @@ from barnabas.coordination.runtime import GroupCoordinator
 from barnabas.errors import LogDirFailed
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
+from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.faults import StorageFaults, report_later
@@ -103,6 +104,7 @@ class Broker:
         )
         self._hosting = Hosting(self)
         self.moves = Moves(self)
+        self.cleaner = LogCleaner(self)
 
     @property
     def metadata(self) -> MetadataImage:
@@ -154,6 +156,7 @@ class Broker:
         self.groups = GroupCoordinator(offsets_log, self.config, self.clock, self._prepare_groups)
         await self._load_groups()
         maintenance.schedule(self, self._timers)
+        self.cleaner.start()
         await self._listeners.serve()
         self.ready = True
         took_ms = self.clock.monotonic_ms() - started_ms
@@ -177,6 +180,7 @@ class Broker:
         await self._listeners.wait_closed()
         await self._dispatcher.close()
         await self._timers.close()
+        await self.cleaner.close()
         if self.http is not None:
             await self.http.close()
         if hasattr(self, "groups"):
@@ -229,6 +233,7 @@ class Broker:
     def update_config(self, config: BrokerConfig) -> None:
         """Dynamic settings changed."""
         self.config = config
+        self.cleaner.update_config()
 
     def endpoint(self, context: RequestContext) -> tuple[int, str, int]:
         """Id, host and port of this broker on the listener that the request came by."""

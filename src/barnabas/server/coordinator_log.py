@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
+from barnabas.server.damage import tell_damage
 from barnabas.storage.log import AppendOrigin
+from barnabas.storage.verify import verify
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -53,7 +55,7 @@ class PartitionedLog:
         return future
 
     def read_all(self, partition: int) -> Iterator[tuple[bytes, bytes | None]]:
-        """Every record of the partition in order; reads from disk."""
+        """Every record of the partition in order; reads from disk. What is damaged there is left out, with a line in the log."""
         found = self._broker.partitions.get(self._topic, partition)
         if found is None:
             return
@@ -64,12 +66,21 @@ class PartitionedLog:
             region = found.read(offset, READ_BYTES, minimum_one=True)
             if region is None:
                 return
-            data = self._broker.files.pread(region.fileno, region.size, region.position)
+            files, start = self._broker.files, region.position
+            end, damage, _ = verify(files, region.fileno, start, start + region.size, region.base_offset)
+            region.trust.add(start, end)
+            data = files.pread(region.fileno, end - start, start)
             for position, header in split_batches(data, allow_partial=True):
                 for record in iterate_records(data, position):
                     if record.offset >= offset:
                         yield record.key or b"", record.value
                 offset = header.next_offset
+            if damage is not None:
+                damage = found.log.bounded(damage)
+                if region.trust.note(damage):
+                    self._broker.metrics.corrupt_stretches += 1
+                    tell_damage(self._topic, partition, damage)
+                offset = max(offset, damage.next_offset)
 
 
 def _settle(future: asyncio.Future[None], error: KafkaError | None) -> None:

@@ -91,6 +91,7 @@ class Hosting:
             case UpdateTopicConfig(topic, config):
                 for found in self._broker.partitions.topic(topic).values():
                     found.update_config(config)
+                self._broker.cleaner.update_config()
             case UpdateBrokerConfig(config):
                 self._broker.update_config(config)
 
@@ -98,6 +99,7 @@ class Hosting:
         """The folders are renamed before the deletion is answered; their files go when the disk has time."""
         broker = self._broker
         removed = [broker.partitions.remove(i.topic, i.partition) for i in instructions]
+        self._broker.cleaner.forget((i.topic, i.partition) for i in instructions)
         gone = [partition for partition in removed if partition is not None and not partition.is_offline]
         for each in gone:
             broker.moves.stop(each.topic, each.index)

@@ -55,6 +55,7 @@ class Metrics:
         self.bytes_out = 0
         self.connections_opened = 0
         self.connections_refused = 0
+        self.corrupt_stretches = 0
         self.loop_lag_ms = 0.0
         self.loop_lag_max_ms = 0.0
         self.requests: dict[int, Histogram] = {}
@@ -83,6 +84,7 @@ NAMES = {
     "barnabas_bytes_out_total": "Bytes of record batches given to fetchers.",
     "barnabas_connections_opened_total": "Connections accepted since the start.",
     "barnabas_connections_refused_total": "Connections refused for a limit.",
+    "barnabas_corrupt_stretches_total": "Stretches of log files that were found damaged when they were read.",
     "barnabas_connections": "Connections open now.",
     "barnabas_request_seconds": "Time from a request's frame to its answer, by API; waiting of long polls is not counted.",
     "barnabas_loop_lag_seconds": "How late the event loop ran its last timer.",
@@ -106,6 +108,16 @@ NAMES = {
     "barnabas_log_end_offset": "Offset after the last record of a partition.",
     "barnabas_group_lag": "Records between a group's committed offset and the high watermark.",
     "barnabas_groups": "Consumer groups.",
+    "barnabas_cleaner_runs_total": "Logs compacted since the start.",
+    "barnabas_cleaner_failures_total": "Compactions that failed.",
+    "barnabas_cleaner_bytes_read_total": "Bytes of logs that compaction read; dirty ones twice.",
+    "barnabas_cleaner_bytes_written_total": "Bytes of cleaned segments that compaction wrote.",
+    "barnabas_cleaner_records_removed_total": "Records that compaction left out of cleaned segments.",
+    "barnabas_cleaner_running": "Logs that are being compacted.",
+    "barnabas_cleaner_max_dirty_ratio": "Dirty share of the dirtiest compacted log, when they were last looked at.",
+    "barnabas_cleaner_uncleanable_partitions": "Compacted logs that are left alone because they cannot be read.",
+    "barnabas_cleaner_uncleanable_bytes": "Bytes of these logs.",
+    "barnabas_cleaner_since_last_run_seconds": "Time since compacted logs were last looked at.",
 }
 
 
@@ -127,6 +139,7 @@ class BrokerCollector:
             ("barnabas_log_dir_moves_finished_total", broker.moves.finished),
             ("barnabas_log_dir_moves_failed_total", broker.moves.failed),
             ("barnabas_log_dir_moved_bytes_total", broker.moves.bytes_copied),
+            ("barnabas_corrupt_stretches_total", metrics.corrupt_stretches),
             ("barnabas_flushed_partitions_total", metrics.flushed_partitions),
             ("barnabas_storage_refusals_total", metrics.storage_refusals),
             ("barnabas_read_errors_total", metrics.read_errors),
@@ -146,6 +159,7 @@ class BrokerCollector:
             ("barnabas_partitions_offline", float(broker.partitions.offline_count)),
         ):
             yield GaugeMetricFamily(name, NAMES[name], value=value)
+        yield from self._cleaner(CounterMetricFamily, GaugeMetricFamily)
         latency = HistogramMetricFamily("barnabas_request_seconds", NAMES["barnabas_request_seconds"], labels=["api"])
         for api_key, histogram in sorted(metrics.requests.items()):
             latency.add_metric([APIS[api_key][1]], histogram.cumulative(), histogram.sum_ns / 1e9)
@@ -155,6 +169,25 @@ class BrokerCollector:
         yield rounds
         yield from self._partitions(GaugeMetricFamily)
         yield self._group_lag(GaugeMetricFamily)
+
+    def _cleaner(self, counter: Any, gauge: Any) -> Iterator[Metric]:
+        cleaner, counts = self._broker.cleaner, self._broker.cleaner.statistics
+        for name, count in (
+            ("barnabas_cleaner_runs_total", counts.runs),
+            ("barnabas_cleaner_failures_total", counts.failures),
+            ("barnabas_cleaner_bytes_read_total", counts.bytes_read),
+            ("barnabas_cleaner_bytes_written_total", counts.bytes_written),
+            ("barnabas_cleaner_records_removed_total", counts.records_removed),
+        ):
+            yield counter(name, NAMES[name], value=count)
+        for name, value in (
+            ("barnabas_cleaner_running", cleaner.running),
+            ("barnabas_cleaner_max_dirty_ratio", counts.max_dirty_ratio),
+            ("barnabas_cleaner_uncleanable_partitions", len(cleaner.uncleanable)),
+            ("barnabas_cleaner_uncleanable_bytes", cleaner.uncleanable_bytes),
+            ("barnabas_cleaner_since_last_run_seconds", (self._broker.clock.monotonic_ms() - counts.last_run_ms) / 1000),
+        ):
+            yield gauge(name, NAMES[name], value=value)
 
     def _partitions(self, family: Any) -> Iterator[Metric]:
         labels = ["topic", "partition"]

@@ -1,7 +1,8 @@
-"""Whether file data can be sent without waiting for the disk, and bringing it to memory where it cannot.
+"""Whether file data can be sent as it is, and bringing it to memory and verifying it where it cannot.
 
 `sendfile` blocks the loop while the kernel reads from disk. A non-blocking read of single bytes across the region asks first; the kernel
-reads ahead in steps, so a probe for each step finds the cold stretches. What is cold is read by a thread.
+reads ahead in steps, so a probe for each step finds the cold stretches. What is cold is read by a thread, and what comes from the disk
+is verified there before it is served: `storage/trust.py` says which bytes that concerns.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
-from barnabas.server.outbox import Region
+from barnabas.server.outbox import HeldRegion, Region
 from barnabas.storage.files import Files
+from barnabas.storage.log import FileRegion
+from barnabas.storage.verify import Verified, verify
 
 PROBE_STEP_BYTES = 128 * 1024  # the kernel's usual read-ahead
-LOAD_STEP_BYTES = 1024 * 1024
 _probe = bytearray(1)
 _probes = [_probe]
 
@@ -28,18 +30,35 @@ def is_resident(files: Files, region: Region) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
+        if error.errno == errno.EIO:
+            return False  # who reads it next says which bytes it is that the disk does not give
         if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
             return True
         raise
     return True
 
 
-def load(files: Files, regions: Sequence[Region]) -> None:
-    """Read the regions into the page cache; blocks, so it runs in a thread."""
-    for region in regions:
-        position, end = region.position, region.position + region.size
-        while position < end:
-            size = len(files.pread(region.fileno, min(LOAD_STEP_BYTES, end - position), position))
-            if not size:
-                return
-            position += size
+def is_servable(files: Files, region: FileRegion) -> bool:
+    """Whether the region is in memory and needs no look at its bytes."""
+    start = region.position
+    return (start >= region.trust.tail or region.trust.covers(start, start + region.size)) and is_resident(files, region)
+
+
+def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list[Verified | OSError]:
+    """Read the regions into the page cache and verify them; blocks, so it runs in a thread.
+
+    Args:
+        regions: each with the descriptor that is its own.
+
+    Returns:
+        For each how far it is whole, or why the disk cannot be read at all.
+    """
+    return [_load(files, region, held.fileno) for region, held in regions]
+
+
+def _load(files: Files, region: FileRegion, fileno: int) -> Verified | OSError:
+    start = region.position
+    try:
+        return verify(files, fileno, start, start + region.size, region.base_offset)
+    except OSError as error:
+        return error

@@ -7,7 +7,7 @@ marker's), last stable offset int64. Sorted by last offset. The file exists only
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from barnabas.storage.files import Files, sync_file, write_all
@@ -50,13 +50,18 @@ class AbortedTransactions:
 
     def _write(self, count: int, added: list[CompletedTransaction]) -> None:
         """Add entries behind the first `count`, and cut what follows."""
-        data = b"".join(
-            ENTRY.pack(VERSION, entry.producer_id, entry.first_offset, entry.last_offset, entry.last_stable_offset)
-            for entry in added
-        )
+        data = encode_entries(added)
         fileno = self._files.open(self.path, create=True)
         try:
             write_all(self._files, fileno, data, count * ENTRY.size)
             self._files.truncate(fileno, count * ENTRY.size + len(data))
         finally:
             self._files.close(fileno)
+
+
+def encode_entries(entries: Iterable[CompletedTransaction]) -> bytes:
+    """Entries as the file has them."""
+    return b"".join(
+        ENTRY.pack(VERSION, entry.producer_id, entry.first_offset, entry.last_offset, entry.last_stable_offset)
+        for entry in entries
+    )

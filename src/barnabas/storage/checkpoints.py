@@ -29,7 +29,8 @@ VERSION = "0"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
-OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS)
+CLEANED_OFFSETS = "cleaner-offset-checkpoint"
+OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANED_OFFSETS)
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
@@ -38,7 +39,11 @@ TopicPartition = tuple[str, int]
 
 
 def write_offsets(files: Files, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    _write_lines(files, path, (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()), len(offsets))
+    files.replace_file(path, encode_offsets(offsets))
+
+
+def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    return _encode_lines((f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()), len(offsets))
 
 
 def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
@@ -53,7 +58,11 @@ def read_offsets(files: Files, path: Path) -> dict[TopicPartition, int]:
 
 
 def write_leader_epochs(files: Files, path: Path, entries: list[tuple[int, int]]) -> None:
-    _write_lines(files, path, (f"{epoch} {offset}" for epoch, offset in entries), len(entries))
+    files.replace_file(path, encode_leader_epochs(entries))
+
+
+def encode_leader_epochs(entries: list[tuple[int, int]]) -> bytes:
+    return _encode_lines((f"{epoch} {offset}" for epoch, offset in entries), len(entries))
 
 
 def read_leader_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
@@ -67,7 +76,11 @@ def read_leader_epochs(files: Files, path: Path) -> list[tuple[int, int]]:
 
 
 def write_partition_metadata(files: Files, path: Path, topic_id: UUID) -> None:
-    files.replace_file(path, f"version: {VERSION}\ntopic_id: {encode_uuid(topic_id)}".encode(), sync=False)
+    files.replace_file(path, encode_partition_metadata(topic_id), sync=False)
+
+
+def encode_partition_metadata(topic_id: UUID) -> bytes:
+    return f"version: {VERSION}\ntopic_id: {encode_uuid(topic_id)}".encode()
 
 
 def read_partition_metadata(files: Files, path: Path) -> UUID | None:
@@ -106,9 +119,8 @@ def decode_uuid(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
 
 
-def _write_lines(files: Files, path: Path, lines: Iterable[str], count: int) -> None:
-    text = "\n".join([VERSION, str(count), *lines]) + "\n"
-    files.replace_file(path, text.encode())
+def _encode_lines(lines: Iterable[str], count: int) -> bytes:
+    return ("\n".join([VERSION, str(count), *lines]) + "\n").encode()
 
 
 def _read_lines(files: Files, path: Path) -> list[str]:

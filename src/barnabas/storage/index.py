@@ -174,6 +174,10 @@ class SparseIndex:
             return tail.keys[slot], tail.values[slot]
         return self._search(tail.first, column, bound)[1]
 
+    def ceiling_by_value(self, value: int) -> tuple[int, int] | None:
+        """The first entry with a value above `value`; reads a sealed index from its beginning, for rare use."""
+        return next((pair for pair in map(self.entry, range(len(self))) if pair[1] > value), None)
+
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries of an active index."""
         tail = self._tail

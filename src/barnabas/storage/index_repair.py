@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.errors import CorruptLog
 from barnabas.storage.index import SparseIndex
 
 if TYPE_CHECKING:
@@ -46,21 +45,16 @@ def rebuild_indexes(segment: Segment, reason: str) -> None:
     for each in (index, time_index):
         each.start_empty()
     since_entry, newest, offset_of_newest, told = 0, -1, segment.base_offset, -1
-    try:
-        for position, header in segment.walk():
-            if header.max_timestamp > newest:
-                newest, offset_of_newest = header.max_timestamp, header.last_offset
-            if since_entry > DEFAULT_INTERVAL_BYTES:
-                index.append(header.last_offset - segment.base_offset, position)
-                if newest > told:
-                    time_index.append(newest, offset_of_newest - segment.base_offset)
-                    told = newest
-                since_entry = 0
-            since_entry += header.size
-    except CorruptLog as error:
-        log.warning(
-            "indexes end before their segment does file=%s position=%d reason=%r", error.path, error.position, error.reason
-        )
+    for position, header in segment.walk_around():
+        if header.max_timestamp > newest:
+            newest, offset_of_newest = header.max_timestamp, header.last_offset
+        if since_entry > DEFAULT_INTERVAL_BYTES:
+            index.append(header.last_offset - segment.base_offset, position)
+            if newest > told:
+                time_index.append(newest, offset_of_newest - segment.base_offset)
+                told = newest
+            since_entry = 0
+        since_entry += header.size
     if newest > told:
         time_index.append(newest, offset_of_newest - segment.base_offset)
     for each in (index, time_index):

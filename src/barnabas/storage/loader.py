@@ -11,7 +11,8 @@ Owns what is believed of the files and what is checked.
     in both cases            a segment without indexes gets new ones; one with indexes that cannot be, when they are first used
 
 Rules
-  1. Nothing at or below the recovery point is dropped because of what lies behind it.
+  1. Nothing below the recovery point is dropped: damage there is stepped over and stays, for it is no torn tail, and what follows
+     it is whole.
   2. What is dropped is gone for good before anything is appended: else the next loss of power could bring it back beside records that
      have its offsets.
   3. The producers' state is that of the newest good snapshot plus the batches behind it.
@@ -42,6 +43,7 @@ from barnabas.protocol.records.header import (
 from barnabas.protocol.records.record import iterate_records
 from barnabas.storage import checkpoints
 from barnabas.storage.aborted import AbortedTransactions
+from barnabas.storage.compaction.swap import finish_swaps
 from barnabas.storage.files import Files
 from barnabas.storage.leader_epochs import LeaderEpochs
 from barnabas.storage.producer_state import ProducerStates
@@ -51,17 +53,20 @@ from barnabas.storage.segment import (
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
     SUFFIXES,
+    Position,
     Segment,
     file_name,
 )
 from barnabas.storage.snapshot import decode_snapshot
+from barnabas.storage.trust import NOTHING_FOLLOWS
+from barnabas.storage.verify import measure
 
 log = logging.getLogger(__name__)
 
 SCAN_BYTES = 1024 * 1024  # read at once when checking batches
 FOREIGN_NAMED = 5  # in the line that says so
 OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata")
-LEFTOVERS = (DELETED_SUFFIX, ".cleaned", ".tmp")
+LEFTOVERS = (DELETED_SUFFIX, ".tmp")
 
 
 @dataclass(slots=True)
@@ -102,7 +107,8 @@ def load_log(
         segment.next_offset = following.base_offset
     if segments:
         without_index = [s for s in segments if not {s.index_name, s.time_index_name} <= known]
-        segments = _recover(segments, without_index, epochs, config, None if clean_shutdown else recovery_point)
+        trusted = None if clean_shutdown else recovery_point
+        segments = _recover(segments, without_index, epochs, config, trusted, recovery_point)
         if segments[-1].next_offset < log_start_offset:
             log.warning(
                 "log emptied directory=%s reason=%r",
@@ -129,7 +135,7 @@ def load_log(
 def _without_leftovers(files: Files, directory: Path) -> list[str]:
     """Names of the folder, rid of what a crash left behind; what is none of a log's stays and is passed over."""
     names, foreign = [], []
-    for name in files.list_directory(directory):
+    for name in finish_swaps(files, directory, files.list_directory(directory)):
         if name.endswith(LEFTOVERS):
             files.unlink(directory / name)
         elif OWN_NAME.fullmatch(name):
@@ -147,22 +153,25 @@ def _recover(
     epochs: LeaderEpochs,
     config: TopicConfig,
     recovery_point: int | None,
+    synced_offset: int,
 ) -> list[Segment]:
     """The segments that hold good batches end to end, of which the last is ready to grow.
 
     Args:
         without_index: those of which an index file is missing.
         recovery_point: records below it are known to be whole, as are index entries for them; None: all are.
+        synced_offset: records below it were on the disk, so damage there is no torn tail.
     """
     last = segments[-1]
     for number, segment in enumerate(segments):
         trusted = segment.base_offset if segment in without_index else recovery_point
-        if trusted is None and (segment is not last or _activate(segment)):
+        if trusted is None and (segment is not last or _activate(segment, synced_offset)):
             continue
         if segment is not last and trusted is not None and segment.next_offset <= trusted:
             continue
         following = segment.next_offset
-        dropped = recover_segment(segment, epochs, config, segment.base_offset if trusted is None else trusted)
+        synced = following if recovery_point is None and segment is not last else synced_offset
+        dropped = recover_segment(segment, epochs, config, segment.base_offset if trusted is None else trusted, synced)
         if dropped or (segment is not last and _ends_early(segment, following, config, recovery_point)):
             later = segments[number + 1 :]
             _report(segment, dropped, later)
@@ -186,37 +195,65 @@ def _ends_early(segment: Segment, following: int, config: TopicConfig, recovery_
     return is_hole and recovery_point is not None and following > recovery_point
 
 
-def _activate(segment: Segment) -> bool:
-    """Take the last segment as it is; False where its end is not what a clean shutdown leaves."""
+def _activate(segment: Segment, end_offset: int) -> bool:
+    """Take the last segment as it is; False where its end is not what a clean shutdown leaves, at `end_offset` unless that is 0."""
     try:
         segment.activate()
     except CorruptLog as error:
         log.warning("log not as it was closed file=%s position=%d reason=%r", error.path, error.position, error.reason)
         return False
+    if 0 < segment.next_offset < end_offset:
+        log.warning("log not as it was closed file=%s end_offset=%d closed_at=%d", segment.path, segment.next_offset, end_offset)
+        return False
     return True
 
 
-def recover_segment(segment: Segment, epochs: LeaderEpochs, config: TopicConfig, trusted_offset: int) -> int:
+def recover_segment(
+    segment: Segment, epochs: LeaderEpochs, config: TopicConfig, trusted_offset: int, synced_offset: int = 0
+) -> int:
     """Check the batches from `trusted_offset` on, cut the file behind the last good one, make the indexes anew.
+
+    Damage below `synced_offset` is not what a crash leaves: it is stepped over, and what follows stays.
 
     Returns:
         How many bytes were dropped.
     """
     size = segment.size
     segment.files.forget_cached(segment.fileno)  # what a failed sync left in memory only must not pass for stored
-    start = _trusted_position(segment, trusted_offset)
-    segment.recount_from(start)
-    for position, header in scan_batches(segment, start, size):
-        segment.appended(header.last_offset, header.size, header.max_timestamp, config.index_interval_bytes)
-        if header.partition_leader_epoch > epochs.latest:
-            epochs.assign(header.partition_leader_epoch, header.base_offset)
-        assert segment.size == position + header.size
+    segment.doubt_all()
+    segment.recount_from(_trusted_position(segment, trusted_offset))
+    while segment.size < size:
+        for position, header in scan_batches(segment, segment.size, size):
+            segment.appended(header.last_offset, header.size, header.max_timestamp, config.index_interval_bytes)
+            if header.partition_leader_epoch > epochs.latest:
+                epochs.assign(header.partition_leader_epoch, header.base_offset)
+            assert segment.size == position + header.size
+        if segment.size == size or max(segment.next_offset, segment.base_offset) >= synced_offset:
+            break
+        _step_over(segment, size, synced_offset)
     if segment.size < size:
         segment.give_back()
         segment.files.sync(segment.fileno)
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
     return size - segment.size
+
+
+def _step_over(segment: Segment, size: int, synced_offset: int) -> None:
+    """Go on behind the damage at the segment's end so far; where nothing follows it, records up to `synced_offset` are in it."""
+    damage = measure(segment.files, segment.fileno, segment.size, segment.next_offset, "found damaged at the start", size)
+    if damage.next_offset == NOTHING_FOLLOWS:
+        damage = damage._replace(next_offset=synced_offset)
+    segment.trust.note(damage)
+    log.error(
+        "corrupt data kept file=%s position=%d bytes=%d first_offset=%d last_offset=%d",
+        segment.path,
+        damage.position,
+        damage.end - damage.position,
+        damage.first_offset,
+        damage.next_offset - 1,
+    )
+    segment.size, segment.next_offset = damage.end, damage.next_offset
 
 
 def _trusted_position(segment: Segment, trusted_offset: int) -> int:
@@ -312,20 +349,27 @@ def load_producers(files: Files, directory: Path, segments: list[Segment], snaps
 
 
 def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
-    found = segment.find(max(start, segment.base_offset))
+    try:
+        found = segment.find(max(start, segment.base_offset))
+    except CorruptLog:
+        found = Position(0, segment.base_offset)
     if found is None:
         return
-    for position, header in segment.walk(found.position):
+    for position, header in segment.walk_around(found.position):
         if header.producer_id == NO_PRODUCER_ID or header.base_offset < start:
             continue
-        if header.is_control:
-            marker = next(iterate_records(segment.read_batch(position, header)), None)
-            completed = producers.update_marker(header, marker) if marker is not None else None
-            if completed is not None and completed.aborted:
-                aborted_of(segment).append(completed)
-        else:
+        if not header.is_control:
             producers.update(header, header.base_offset)
+            continue
+        try:
+            marker = next(iterate_records(segment.read_batch(position, header)), None)
+        except CorruptLog as error:
+            log.error("transaction marker unreadable file=%s position=%d reason=%r", error.path, error.position, error.reason)
+            continue
+        completed = producers.update_marker(header, marker) if marker is not None else None
+        if completed is not None and completed.aborted:
+            aborted_of(segment).append(completed)
 
 
 def aborted_of(segment: Segment) -> AbortedTransactions:
-    return AbortedTransactions(segment.files, segment.directory / file_name(segment.base_offset, ABORTED_SUFFIX))
+    return AbortedTransactions(segment.files, segment.directory / segment.name_of(ABORTED_SUFFIX))

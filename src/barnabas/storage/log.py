@@ -22,6 +22,7 @@ An operation that the disk refuses for lack of room (`StorageExhausted`) has cha
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,10 +33,19 @@ from crc32c import crc32c
 
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import Closed, CorruptLog, KafkaError, LogDirFailed, StorageError, StorageExhausted
+from barnabas.errors import (
+    Closed,
+    CorruptLog,
+    KafkaError,
+    LogDirFailed,
+    SegmentsGone,
+    StorageError,
+    StorageExhausted,
+)
 from barnabas.protocol.records.header import (
     CRC_START,
     HEADER,
+    HEADER_SIZE,
     LENGTH_OVERHEAD,
     MAGIC,
     NO_TIMESTAMP,
@@ -55,13 +65,14 @@ from barnabas.storage.flushing import Flusher, FlushPlan
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.loader import aborted_of, load_log, load_producers, remove_segment_files, snapshot_offsets
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.producer_state import CompletedTransaction, ProducerDescription, ProducerStates, parse_marker
+from barnabas.storage.producer_state import CompletedTransaction, LastWrite, ProducerDescription, ProducerStates, parse_marker
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.rolling import is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments, retire
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.storage.time_search import TimestampedOffset, first_at_or_after, newest
+from barnabas.storage.trust import NOTHING_FOLLOWS, Damage, Trust
 
 __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "ProducerDescription", "TimestampedOffset"]
 
@@ -85,12 +96,16 @@ class AppendResult(NamedTuple):
 
 
 class FileRegion(NamedTuple):
-    """Bytes [position, position + size) of an open file: whole batches. `base_offset` is at most the first one's."""
+    """Bytes [position, position + size) of an open file: whole batches. `base_offset` is at most the first one's.
+
+    `trust` says whether they may be served as they are; what it does not cover is to be verified first.
+    """
 
     fileno: int
     position: int
     size: int
     base_offset: int
+    trust: Trust
 
 
 class Log:
@@ -118,6 +133,7 @@ class Log:
         self._garbage: list[Garbage] = []
         self._as_on_disk: tuple[int, int, int, int] | None = None  # `_extent` of which the files tell everything
         self._closed = False
+        self._swapping = False
 
     @classmethod
     def open(
@@ -430,6 +446,8 @@ class Log:
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE outside [log start offset, log end offset].
+            CorruptLog: what lies there is damaged beyond telling where it ends.
+            OSError: the disk fails.
         """
         if offset >= limit_offset and self.log_start_offset <= offset <= self.log_end_offset:
             return None
@@ -457,7 +475,33 @@ class Log:
             end = segment.whole_batches_end(start, start + max_bytes)
             if end <= start and minimum_one:
                 end = start + segment.batch_size(start)
-        return FileRegion(segment.fileno, start, end - start, found.base_offset) if end > start else None
+        if end <= start:
+            return None
+        region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.trust))
+        if slot == -1 or region.size % HEADER_SIZE:
+            return region
+        offset = self._skip_emptied(slot, start, limit_offset)  # perhaps nothing but headers, left by compaction
+        return region if offset is None else self.read(offset, max_bytes, limit_offset=limit_offset, minimum_one=minimum_one)
+
+    def _skip_emptied(self, slot: int, position: int, limit_offset: int) -> int | None:
+        """Where the first batch with records begins, if there are only emptied ones before it; None otherwise.
+
+        A reader who gets nothing but emptied batches takes its buffer for too small: librdkafka doubles it each time, and fails at 1 GB.
+        """
+        skipped = False
+        for segment in self._segments.behind(slot):
+            for _, header in segment.walk(position):
+                if header.records_count:
+                    return header.base_offset if skipped and header.base_offset < limit_offset else None
+                skipped = True
+            position = 0
+        return None
+
+    def bounded(self, damage: Damage) -> Damage:
+        """The same damage; where nothing whole follows it in its file, it reaches to the end of the segment."""
+        if damage.next_offset != NOTHING_FOLLOWS:
+            return damage
+        return damage._replace(next_offset=self._segments.starting_at(damage.first_offset)[0].next_offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """The first record at or after a time; None if there is none."""
@@ -511,6 +555,10 @@ class Log:
         """Everyone who wrote with a producer id and is not forgotten yet."""
         return self._producers.describe()
 
+    def last_writes(self) -> dict[int, LastWrite]:
+        """For each producer, what compaction must leave of it."""
+        return self._producers.last_writes()
+
     def expire_producers(self, now_ms: int) -> int:
         """Forget producers that were silent for `producer_id_expiration_ms`; how many."""
         return self._producers.expire(now_ms, self.producer_id_expiration_ms)
@@ -540,6 +588,8 @@ class Log:
             the system may keep the removal of one segment and forget that of an older one, and only the start tells then that
             nothing is missing between them.
         """
+        if self._swapping:
+            return 0
         count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms)
         if count == len(self._segments):
             try:
@@ -553,9 +603,9 @@ class Log:
 
     def detach_below_start(self, most: int = MAX_SEGMENTS) -> None:
         """Give up the segments that lie wholly below the log's start, the oldest `most` of them: their files are renamed now and removed
-        later."""
+        later. A swap under way is not disturbed: they go the next time then."""
         count = min(most, self._segments.count_below(self.log_start_offset))
-        if not count:
+        if not count or self._swapping:
             return
         gone = self._segments.detach_first(count)
         try:
@@ -567,16 +617,50 @@ class Log:
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
         log.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
 
+    # Compaction, which `compaction.replacing` leads through these
+
+    @property
+    def segments(self) -> Segments:
+        """For looking at; what changes them are the methods of this class."""
+        return self._segments
+
+    @property
+    def files(self) -> Files:
+        return self._files
+
+    def begin_swap(self, replaced: Sequence[int], cleaned: Segment) -> list[Segment]:
+        """Put `cleaned` in the place of the sealed neighbours that begin at `replaced`; they are answered, their files untouched.
+
+        Until `end_swap` the log lets go of no other segments.
+
+        Raises:
+            SegmentsGone: they are not neighbours of this log any more.
+        """
+        segments = self._segments
+        start = bisect_left(segments.bases, replaced[0])
+        old = segments.sealed[start : start + len(replaced)]
+        if self._closed or self._swapping or [segment.base_offset for segment in old] != list(replaced):
+            raise SegmentsGone(self.directory.name)
+        segments.replace(old, [cleaned])
+        self._swapping = True
+        return old
+
+    def end_swap(self, garbage: Garbage) -> None:
+        """The swap is done; `garbage` is what was replaced."""
+        self._swapping = False
+        self._garbage.append(garbage)
+
     def take_garbage(self) -> list[Garbage]:
         """What was detached since the last time; the caller removes it in a thread after `file.delete.delay.ms`."""
         garbage, self._garbage = self._garbage, []
         return garbage
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the records at and past `offset`; a batch that holds it goes as a whole.
+        """Drop the records at and past `offset`; a batch that holds it goes as a whole. Not while segments are swapped.
 
         An epoch that began at the end, and got no records before another leader was chosen, is forgotten as well.
         """
+        assert not self._swapping, "whoever truncates stops the cleaner first"
         if offset >= self.log_end_offset:
             self._epochs.epochs.truncate_from_end(offset)
             return
@@ -595,7 +679,8 @@ class Log:
         self._truncated()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the next record gets `offset`."""
+        """Drop everything; the next record gets `offset`. Not while segments are swapped."""
+        assert not self._swapping, "whoever truncates stops the cleaner first"
         self._flusher.truncating()
         created_ms = self._segments.active.created_ms
         for segment in self._segments:

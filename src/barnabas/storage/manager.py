@@ -53,6 +53,7 @@ STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-stray")
 OWN_NAME = re.compile(
     r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-checkpoint|metadata\.db.*|lost\+found|.*\.tmp|.*-stray"
 )
+KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: of a folder that was adopted, and no partition that is served
 MAX_NAME_LENGTH = 255
 
 
@@ -264,8 +265,8 @@ class LogManager:
         if FUTURE_FOLDER.fullmatch(name):
             self._drop_copy(directory, path)
             return None
-        if match is None or STRAY_FOLDER.fullmatch(name):
-            if not OWN_NAME.fullmatch(name):
+        if match is None or name == KRAFT_FOLDER or STRAY_FOLDER.fullmatch(name):
+            if name != KRAFT_FOLDER and not OWN_NAME.fullmatch(name):
                 log.warning("what is none of the broker's is left alone path=%s", path)
             return None
         return match["topic"], int(match["partition"])
@@ -481,6 +482,15 @@ class LogManager:
 
     def write_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
         self._checkpoint(checkpoints.HIGH_WATERMARKS, lambda: high_watermarks)
+
+    def read_cleaned_offsets(self) -> dict[TopicPartition, int]:
+        """For compacted logs, the offset below which they are clean."""
+        return {
+            key: offset for directory in self._usable() for key, offset in directory.read(checkpoints.CLEANED_OFFSETS).items()
+        }
+
+    def write_cleaned_offsets(self, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
+        self._checkpoint(checkpoints.CLEANED_OFFSETS, gather)
 
     def _checkpoint(self, name: str, gather: Callable[[], Mapping[TopicPartition, int]]) -> None:
         """Write a checkpoint in each directory.

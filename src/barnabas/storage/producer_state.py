@@ -97,6 +97,13 @@ class CompletedTransaction(NamedTuple):
     last_stable_offset: int  # when it completed
 
 
+class LastWrite(NamedTuple):
+    """What compaction must leave of a producer: its epoch, and the last offset of its last data batch, -1 if it is unknown."""
+
+    epoch: int
+    last_offset: int
+
+
 class ProducerStates:
     """The producers of one partition."""
 
@@ -115,6 +122,10 @@ class ProducerStates:
 
     def __iter__(self) -> Iterator[ProducerEntry]:
         return iter(self._entries.values())
+
+    def last_writes(self) -> dict[int, LastWrite]:
+        """The last write of each producer."""
+        return {entry.producer_id: LastWrite(entry.epoch, entry.last_offset) for entry in self}
 
     def get(self, producer_id: int) -> ProducerEntry | None:
         return self._entries.get(producer_id)

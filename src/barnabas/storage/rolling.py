@@ -32,10 +32,10 @@ def segment_lifetime_ms(segment: Segment, config: TopicConfig) -> int:
     Kafka draws the part anew when it opens a segment; here it follows from the partition and the base offset, so that a restart
     does not change when a segment ends.
     """
-    spread = min(config.segment_jitter_ms, config.segment_ms)
+    spread = min(config.segment_jitter_ms, config.max_segment_ms)
     if not spread:
-        return config.segment_ms
-    return config.segment_ms - crc32(f"{segment.directory.name} {segment.base_offset}".encode()) % spread
+        return config.max_segment_ms
+    return config.max_segment_ms - crc32(f"{segment.directory.name} {segment.base_offset}".encode()) % spread
 
 
 def roll_bounds(segment: Segment, config: TopicConfig) -> RollBounds:

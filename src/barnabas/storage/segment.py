@@ -18,17 +18,23 @@ active segment's appends pay nothing for it. An index that contradicts its segme
 
 from __future__ import annotations
 
+import errno
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from crc32c import crc32c
+
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
+from barnabas.protocol.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
+from barnabas.storage.damaged_lookup import find_around
 from barnabas.storage.files import Files, sync_file
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
 from barnabas.storage.index_repair import contradiction, rebuild_indexes
+from barnabas.storage.trust import Trust
+from barnabas.storage.verify import measure
 
 if TYPE_CHECKING:
     from barnabas.storage.open_files import OpenFiles
@@ -75,6 +81,7 @@ class Segment:
         "first_timestamp",
         "index",
         "max_timestamp",
+        "name_suffix",
         "next_offset",
         "offset_of_max_timestamp",
         "open_files",
@@ -83,6 +90,7 @@ class Segment:
         "size",
         "synced",
         "time_index",
+        "trust",
         "used",
     )
 
@@ -92,12 +100,14 @@ class Segment:
     offset_of_max_timestamp: int  # last offset of the batch that has it
     _recent_last: array[int]  # last offsets of the last batches
     _recent_positions: array[int]
+    trust: Trust
 
-    def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int) -> None:
+    def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int, name_suffix: str = "") -> None:
         self.files = files
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
+        self.name_suffix = name_suffix  # behind the names of its files, while it takes the place of others (compaction)
         self.size = 0
         self.reserved = 0  # up to this byte the file system has set space aside
         self.next_offset = base_offset
@@ -116,6 +126,7 @@ class Segment:
         segment._fileno = files.open(segment.path, create=True)
         files.truncate(segment._fileno, 0)
         segment.max_timestamp, segment.offset_of_max_timestamp = NO_TIMESTAMP, base_offset
+        segment.trust = Trust(files, tail=0)
         segment.index, segment.time_index = segment.make_indexes()
         for index in (segment.index, segment.time_index):
             index.start_empty()
@@ -123,9 +134,9 @@ class Segment:
         return segment
 
     @classmethod
-    def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int) -> Segment:
+    def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int, name_suffix: str = "") -> Segment:
         """A sealed segment on disk, nothing of it known but its size."""
-        segment = cls(files, directory, base_offset, now_ms)
+        segment = cls(files, directory, base_offset, now_ms, name_suffix)
         segment.size = files.file_size(segment.path)
         segment.synced = True
         return segment
@@ -141,15 +152,25 @@ class Segment:
 
     @property
     def path(self) -> Path:
-        return self.directory / file_name(self.base_offset, LOG_SUFFIX)
+        return self.directory / self.name_of(LOG_SUFFIX)
 
     @property
     def index_name(self) -> str:
-        return file_name(self.base_offset, INDEX_SUFFIX)
+        return self.name_of(INDEX_SUFFIX)
 
     @property
     def time_index_name(self) -> str:
-        return file_name(self.base_offset, TIME_INDEX_SUFFIX)
+        return self.name_of(TIME_INDEX_SUFFIX)
+
+    def name_of(self, suffix: str) -> str:
+        """The name of its file of that kind."""
+        return file_name(self.base_offset, suffix) + self.name_suffix
+
+    def drop_name_suffix(self) -> None:
+        """Its files have their own names now."""
+        self.name_suffix = ""
+        self.index, self.time_index = self.make_indexes()
+        self._open_indexes()
 
     def make_indexes(self) -> tuple[SparseIndex, SparseIndex]:
         """The two indexes, of which nothing is read yet."""
@@ -175,6 +196,10 @@ class Segment:
         last = self.time_index.last()
         self.max_timestamp = last[0] if last else NO_TIMESTAMP
         self.offset_of_max_timestamp = self.base_offset + (last[1] if last else 0)
+
+    def doubt_all(self) -> None:
+        """What is there now came from the disk: it is verified before it is served."""
+        self.trust = Trust(self.files, tail=self.size)
 
     def _open_recent(self) -> None:
         self._recent_last, self._recent_positions = array("q"), array("q")
@@ -235,7 +260,13 @@ class Segment:
             self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
 
     def find(self, offset: int) -> Position | None:
-        """The first batch whose last offset is at or past `offset`; None if there is none in this segment."""
+        """The first batch whose last offset is at or past `offset`; None if there is none in this segment.
+
+        Raises:
+            CorruptLog: the batch that held it is damaged so that it cannot be told where it lies.
+        """
+        if self.trust.damages and (known := self.trust.damage_at(offset)) is not None:
+            return Position(known.position, known.first_offset)
         recent = self._recent_last
         slot = bisect_left(recent, offset)
         if slot:  # an older batch is known, so none before is meant
@@ -245,10 +276,23 @@ class Segment:
         if recent and not self._recent_positions[0]:
             return Position(0, self.base_offset)
         entry = self.index.floor(offset - self.base_offset)
-        for position, header in self.walk(entry[1] if entry else 0):
-            if header.base_offset + header.last_offset_delta >= offset:
-                return Position(position, header.base_offset)
-        return None
+        start = entry[1] if entry else 0
+        if self.trust.damages:
+            return self._find_around(offset, start)
+        try:
+            for position, header in self.walk(start):
+                if header.base_offset + header.last_offset_delta >= offset:
+                    if header.base_offset > offset and position:
+                        # A gap of compaction, or a header or an index entry that lies.
+                        return self._find_around(offset, start if position > start else 0)
+                    return Position(position, header.base_offset)
+        except CorruptLog:
+            return self._find_around(offset, start)
+        return self._find_around(offset, 0) if start >= self.size > 0 else None
+
+    def _find_around(self, offset: int, start: int) -> Position | None:
+        found = find_around(self, offset, start)
+        return None if found is None else Position._make(found)
 
     def whole_batches_end(self, start: int, limit: int) -> int:
         """The end of the last batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none."""
@@ -259,15 +303,19 @@ class Segment:
             return max(start, recent[bisect_right(recent, limit) - 1])
         entry = self.index.floor_by_value(limit)
         end = max(start, entry[1] if entry else 0)
-        for position, header in self.walk(end):
-            if position + header.batch_length + LENGTH_OVERHEAD > limit:
-                return position
+        try:
+            for position, header in self.walk(end):
+                if position + header.batch_length + LENGTH_OVERHEAD > limit:
+                    return position
+        except CorruptLog as error:
+            return error.position
         return end
 
     def batch_size(self, position: int) -> int:
-        """Bytes of the batch at `position`."""
+        """Bytes of the batch at `position`; where it is damaged, at least those of a header and at most what is left."""
         data = self.files.pread(self.fileno, LENGTH_OVERHEAD, position)
-        return int.from_bytes(data[8:12], "big", signed=True) + LENGTH_OVERHEAD
+        size = int.from_bytes(data[8:12], "big", signed=True) + LENGTH_OVERHEAD
+        return min(max(size, HEADER_SIZE), self.size - position)
 
     def walk(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers from the batch at `position` on.
@@ -278,7 +326,7 @@ class Segment:
         data, start = b"", position
         while position < self.size:
             if position + HEADER_SIZE > start + len(data):
-                data, start = self.files.pread(self.fileno, min(WALK_BYTES, self.size - position), position), position
+                data, start = self._read(min(WALK_BYTES, self.size - position), position), position
                 if len(data) < HEADER_SIZE:
                     raise CorruptLog(str(self.path), position, "a header is cut off")
             header = BatchHeader._make(HEADER.unpack_from(data, position - start))
@@ -288,8 +336,47 @@ class Segment:
             yield position, header
             position = end
 
+    def _read(self, size: int, position: int) -> bytes:
+        """Bytes of a batch; where the disk cannot read that many, those of a header.
+
+        Raises:
+            CorruptLog: the disk does not give a header's bytes there.
+        """
+        try:
+            return self.files.pread(self.fileno, size, position)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+        try:
+            return self.files.pread(self.fileno, min(size, HEADER_SIZE), position)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise CorruptLog(str(self.path), position, "the disk cannot read it") from error
+
+    def walk_around(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """As `walk`, stepping over what is damaged."""
+        least_offset = self.base_offset
+        while position < self.size:
+            try:
+                for position, header in self.walk(position):  # noqa: B020 - it goes on where the walk ended
+                    yield position, header
+                    least_offset = header.next_offset
+                return
+            except CorruptLog as error:
+                damage = measure(self.files, self.fileno, error.position, least_offset, error.reason, self.size)
+                position = damage.end
+
     def read_batch(self, position: int, header: BatchHeader) -> bytes:
-        return self.files.pread(self.fileno, header.size, position)
+        """The bytes of a batch.
+
+        Raises:
+            CorruptLog: its CRC does not match.
+        """
+        data = self._read(header.size, position)
+        if len(data) < header.size or crc32c(memoryview(data)[CRC_START:]) != header.crc:
+            raise CorruptLog(str(self.path), position, f"the CRC of the batch at offset {header.base_offset} does not match")
+        return data
 
     def find_time(self, timestamp: int) -> int:
         """A position at or before the first batch that holds a record at or after `timestamp`."""
@@ -306,6 +393,7 @@ class Segment:
             CorruptLog: the indexes contradict the segment, or no batches follow the last index entry.
         """
         self.index, self.time_index = self.make_indexes()
+        self.doubt_all()
         for index in (self.index, self.time_index):
             index.load_active()
         wrong = contradiction(self.index, self.time_index, self.size)
@@ -317,6 +405,8 @@ class Segment:
         """Learn from the batches behind the index entry `entry` what only memory knows."""
         start = entry[1] if entry else 0
         batches = list(self.walk(start))
+        for position, header in batches:
+            self.read_batch(position, header)  # a header that lies about its offsets would mislead every lookup
         interval = self.size
         self.recount_from(start)
         for _, header in batches:
@@ -331,6 +421,7 @@ class Segment:
     def truncate(self, position: int) -> None:
         """Cut the active segment at `position`, where a batch begins or the segment ends."""
         self.size = position
+        self.trust.cut(position)
         self.give_back()
         self.index.truncate_below(value=position)
         last = self.index.last()
@@ -344,8 +435,8 @@ class Segment:
     def load_first_timestamp(self) -> int | None:
         """Time of the first batch; None while the segment is empty."""
         if self.first_timestamp is None and self.size:
-            _, header = next(self.walk())
-            self.first_timestamp = header.max_timestamp
+            _, header = next(self.walk_around(), (0, None))
+            self.first_timestamp = header.max_timestamp if header is not None else None
         return self.first_timestamp
 
     def seal(self) -> None:
@@ -416,4 +507,5 @@ FOUND_OUT_LATER: dict[str, Callable[[Segment], None]] = {
     "offset_of_max_timestamp": Segment._open_max_timestamp,
     "_recent_last": Segment._open_recent,
     "_recent_positions": Segment._open_recent,
+    "trust": Segment.doubt_all,
 }

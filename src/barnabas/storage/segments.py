@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from barnabas.storage.files import Files
@@ -54,6 +55,10 @@ class Segments:
 
     def __getitem__(self, index: int) -> Segment:
         return self._segments[index]
+
+    def behind(self, index: int) -> Iterator[Segment]:
+        """The segments from the one at `index` on."""
+        return islice(self._segments, index, None)
 
     def __contains__(self, segment: object) -> bool:
         return segment in self._segments

@@ -219,7 +219,7 @@ class Broker:
         listeners = self._config.get("listeners", LISTENERS)
         if self._listeners:
             listeners = ",".join(f"{name}://{address}" for name, address in self._listeners.items())
-        return {**TEST_DEFAULTS, **self._config, "listeners": listeners, "log.dirs": str(self.data_dir)}
+        return {**TEST_DEFAULTS, "log.dirs": str(self.data_dir), **self._config, "listeners": listeners}
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         folder = self._working_folder()

@@ -100,6 +100,11 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & LOG_APPEND_TIME_BIT)
 
     @property
+    def delete_horizon_ms(self) -> int | None:
+        """When the tombstones or the marker in the batch may go; None before compaction has set it (KIP-534)."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
+
+    @property
     def last_sequence(self) -> int:
         """Sequence of the last record; sequences wrap to 0 after 2^31 - 1. NO_SEQUENCE without one."""
         if self.base_sequence == NO_SEQUENCE:

@@ -7,6 +7,7 @@ after the others, as Kafka does.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
@@ -18,8 +19,11 @@ from barnabas.protocol.fetch import FetchedData, write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server import page_cache
+from barnabas.server.damage import refuse_read, tell_damage
 from barnabas.server.fetch_session import FetchContext, FetchedPartition
-from barnabas.server.outbox import HeldRegion, Region
+from barnabas.server.outbox import HeldRegion
+from barnabas.storage.log import FileRegion
+from barnabas.storage.verify import Verified
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -198,12 +202,8 @@ class _Fetch:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # what Kafka gives for a negative limit
         except KafkaError as error:
             return _failed(wanted.index, error.code)
-        except StorageError as error:
-            self._broker.faults.report(error)
-            return _failed(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
-        except OSError as error:
-            self._broker.faults.report_read(str(partition.log.directory), wanted.fetch_offset, error)
-            return _failed(wanted.index, ErrorCode.KAFKA_STORAGE_ERROR)
+        except (StorageError, OSError) as error:
+            return self._unreadable(wanted, error)
         self._partitions.append(partition)
         return FetchedData(
             wanted.index,
@@ -230,23 +230,69 @@ class _Fetch:
 
     def _finish(self, found: list[Found]) -> None:
         files = self._broker.files
-        if all(data.records is None or page_cache.is_resident(files, cast(Region, data.records)) for _, data in found):
+        doubtful = [
+            slot
+            for slot, (_, data) in enumerate(found)
+            if data.records is not None
+            and not (isinstance(data.records, HeldRegion) or page_cache.is_servable(files, cast(FileRegion, data.records)))
+        ]
+        if not doubtful:
             self._answer(found)
             return
         if self._answer_place is None:
             self._answer_place = self._connection.expect_answer()
-        held = [HeldRegion(cast(Region, data.records), files) if data.records is not None else None for _, data in found]
-        found = [(wanted, data._replace(records=region)) for (wanted, data), region in zip(found, held, strict=True)]
-        regions = [region for region in held if region is not None]
-        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, files, regions)
-        future.add_done_callback(lambda done: self._after_load(found, done.exception()))
+        regions: dict[int, FileRegion] = {}
+        for slot, (wanted, data) in enumerate(found):
+            if isinstance(data.records, FileRegion):  # the loop runs before it is sent
+                regions[slot] = data.records
+                found[slot] = wanted, data._replace(records=HeldRegion(data.records, files))
+        pairs = [(regions[slot], cast(HeldRegion, found[slot][1].records)) for slot in doubtful]
+        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, files, pairs)
+        future.add_done_callback(lambda done: self._after_load(found, doubtful, [pair[0] for pair in pairs], done))
 
-    def _after_load(self, found: list[Found], error: BaseException | None) -> None:
-        if error is not None:
-            log.error("reading cold data failed peer=%s error=%s", self._connection.peer, error)
+    def _after_load(
+        self, found: list[Found], slots: list[int], regions: list[FileRegion], done: asyncio.Future[list[Verified | OSError]]
+    ) -> None:
+        if done.cancelled() or done.exception() is not None:
+            log.error("reading cold data failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
             self._connection.close()
-        elif not self._connection.closed:
-            self._answer(found)
+            return
+        for slot, region, verified in zip(slots, regions, done.result(), strict=True):
+            found[slot] = self._verified(found[slot], region, verified)
+        if not self._connection.closed:
+            self._finish(found)
+
+    def _verified(self, found: Found, region: FileRegion, verified: Verified | OSError) -> Found:
+        """What a partition gives now that its region was looked at: all of it, what lies before damage, or an error."""
+        wanted, data = found
+        if isinstance(verified, OSError):
+            return wanted, self._unreadable(wanted, verified)
+        trust, end = region.trust, region.position + region.size
+        trust.add(region.position, verified.end)
+        trust.forget_behind(end, verified.size)
+        partition = self._find(wanted)
+        if partition is None:  # deleted meanwhile
+            return wanted, _failed(wanted.index, self._absence(wanted))
+        if verified.damage is None:
+            return found
+        damage = partition.log.bounded(verified.damage)
+        if trust.note(damage):
+            self._broker.metrics.corrupt_stretches += 1
+            tell_damage(partition.topic, partition.index, damage)
+        if verified.end > region.position:
+            cast(HeldRegion, data.records).size = verified.end - region.position
+            return found
+        if wanted.fetch_offset >= damage.next_offset:  # a header that lied about its offsets led here
+            data = self._look_at(partition, wanted, region.size, minimum_one=True)
+            again = cast("FileRegion | None", data.records)
+            if again is None or again.position != region.position:
+                return wanted, data
+        return wanted, _failed(wanted.index, ErrorCode.CORRUPT_MESSAGE)
+
+    def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData:
+        partition = self._find(wanted)
+        place = str(wanted.topic) if partition is None else str(partition.log.directory)
+        return _failed(wanted.index, refuse_read(self._broker, place, wanted.fetch_offset, error))
 
     def _answer(self, found: list[Found]) -> None:
         session = self._context.session

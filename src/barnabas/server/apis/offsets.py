@@ -36,6 +36,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.replication.partition import READ_COMMITTED, Partition
+from barnabas.server.damage import refuse_read
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -64,12 +65,9 @@ def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOf
                 answer = ListOffsetsPartitionResponse(timestamp=timestamp, offset=offset, leader_epoch=epoch)
             except KafkaError as error:
                 answer = ListOffsetsPartitionResponse(error_code=error.code)
-            except StorageError as error:
-                broker.faults.report(error)
-                answer = ListOffsetsPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
-            except OSError as error:
-                broker.faults.report_read(f"{topic.name}-{wanted.partition_index}", -1, error)
-                answer = ListOffsetsPartitionResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+            except (StorageError, OSError) as error:
+                code = refuse_read(broker, f"{topic.name}-{wanted.partition_index}", -1, error)
+                answer = ListOffsetsPartitionResponse(error_code=code)
             answer.partition_index = wanted.partition_index
             answers.append(answer)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))

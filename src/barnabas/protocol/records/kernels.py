@@ -1,5 +1,7 @@
 """The loops over bytes, compiled by numba: batch headers into a table, records into the buffers of Arrow columns.
 
+Importing this module imports numpy and numba, which are extras: only the pipelines and compaction do, and compaction works without.
+
 Rules
   1. Explicit signatures and `cache=True`: nothing is compiled in a task that finds the cache (0.25 s to load, 1.5 s without one).
   2. Nothing is read or written outside of a section or an output: lengths are held against the bytes left before they are used,
@@ -43,28 +45,28 @@ REASONS = {
     TOO_MANY: "more records or headers than its bytes can hold",
 }
 
-_bytes_in = types.Array(types.uint8, 1, "C", readonly=True)
-_bytes = types.Array(types.uint8, 1, "C")
-_ints = types.Array(types.int32, 1, "C")
-_longs = types.Array(types.int64, 1, "C")
-_table = types.Array(types.int64, 2, "C")
+BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)
+BYTES = types.Array(types.uint8, 1, "C")
+INTS = types.Array(types.int32, 1, "C")
+LONGS = types.Array(types.int64, 1, "C")
+TABLE = types.Array(types.int64, 2, "C")
 
 
-@njit(types.int64(_bytes_in, types.int64, types.int64), cache=True, inline="always")
-def _big_endian(data, position, width):  # type: ignore[no-untyped-def]
+@njit(types.int64(BYTES_IN, types.int64, types.int64), cache=True, inline="always")
+def big_endian(data, position, width):  # type: ignore[no-untyped-def]
     value = np.int64(0)
     for i in range(width):
         value = (value << 8) | np.int64(data[position + i])
     return value
 
 
-@njit(types.int64(_bytes_in), cache=True)
+@njit(types.int64(BYTES_IN), cache=True)
 def count_batches(data):  # type: ignore[no-untyped-def]
     """How many whole batches lie in `data`."""
     position, count = np.int64(0), 0
     end = data.shape[0]
     while end - position >= HEADER_BYTES:
-        length = np.int64(np.int32(_big_endian(data, position + 8, 4)))
+        length = np.int64(np.int32(big_endian(data, position + 8, 4)))
         if length < HEADER_BYTES - 12 or length + 12 > end - position:
             break
         position += length + 12
@@ -72,34 +74,34 @@ def count_batches(data):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(types.void(_bytes_in, _table), cache=True)
+@njit(types.void(BYTES_IN, TABLE), cache=True)
 def scan_batches(data, table):  # type: ignore[no-untyped-def]
     """Fill `table` (int64[count_batches(data), BATCH_COLUMNS]) with the headers."""
     position = np.int64(0)
     for row in range(table.shape[0]):
-        size = np.int64(np.int32(_big_endian(data, position + 8, 4))) + 12
+        size = np.int64(np.int32(big_endian(data, position + 8, 4))) + 12
         table[row, POSITION] = position
         table[row, SIZE] = size
-        table[row, BASE_OFFSET] = _big_endian(data, position, 8)
-        table[row, LEADER_EPOCH] = np.int32(_big_endian(data, position + 12, 4))
+        table[row, BASE_OFFSET] = big_endian(data, position, 8)
+        table[row, LEADER_EPOCH] = np.int32(big_endian(data, position + 12, 4))
         table[row, MAGIC] = np.int8(data[position + 16])
-        table[row, CRC] = _big_endian(data, position + 17, 4)
-        table[row, ATTRIBUTES] = _big_endian(data, position + 21, 2)
-        table[row, LAST_DELTA] = np.int32(_big_endian(data, position + 23, 4))
-        table[row, BASE_TIME] = _big_endian(data, position + 27, 8)
-        table[row, MAX_TIME] = _big_endian(data, position + 35, 8)
-        table[row, PRODUCER_ID] = _big_endian(data, position + 43, 8)
-        table[row, PRODUCER_EPOCH] = np.int16(_big_endian(data, position + 51, 2))
-        table[row, BASE_SEQUENCE] = np.int32(_big_endian(data, position + 53, 4))
-        table[row, COUNT] = np.int32(_big_endian(data, position + 57, 4))
+        table[row, CRC] = big_endian(data, position + 17, 4)
+        table[row, ATTRIBUTES] = big_endian(data, position + 21, 2)
+        table[row, LAST_DELTA] = np.int32(big_endian(data, position + 23, 4))
+        table[row, BASE_TIME] = big_endian(data, position + 27, 8)
+        table[row, MAX_TIME] = big_endian(data, position + 35, 8)
+        table[row, PRODUCER_ID] = big_endian(data, position + 43, 8)
+        table[row, PRODUCER_EPOCH] = np.int16(big_endian(data, position + 51, 2))
+        table[row, BASE_SEQUENCE] = np.int32(big_endian(data, position + 53, 4))
+        table[row, COUNT] = np.int32(big_endian(data, position + 57, 4))
         position += size
 
 
-_pair = types.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
+PAIR = types.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
 
 
-@njit(_pair(_bytes_in, types.int64, types.int64), cache=True)
-def _varint(data, position, end):  # type: ignore[no-untyped-def]
+@njit(PAIR(BYTES_IN, types.int64, types.int64), cache=True)
+def read_varint(data, position, end):  # type: ignore[no-untyped-def]
     """A zigzag varint of up to 64 bits and the position after it, -1 where it runs over `end` or is too long."""
     if position >= end:
         return np.int64(0), np.int64(-1)
@@ -119,9 +121,9 @@ def _varint(data, position, end):  # type: ignore[no-untyped-def]
 
 @njit(
     types.void(
-        _bytes_in, _table, types.int64, types.int64,  # data, sections, first and end offset
-        _ints, _bytes, _bytes, _ints, _bytes, _bytes,  # key and value: ends, data, validity
-        _longs, _longs, _ints, _longs,  # offset, time, kind of time, state
+        BYTES_IN, TABLE, types.int64, types.int64,  # data, sections, first and end offset
+        INTS, BYTES, BYTES, INTS, BYTES, BYTES,  # key and value: ends, data, validity
+        LONGS, LONGS, INTS, LONGS,  # offset, time, kind of time, state
     ),
     cache=True, nogil=True,
 )  # fmt: skip
@@ -137,18 +139,18 @@ def decode_records(  # type: ignore[no-untyped-def]  # noqa: C901 - one loop ove
         position = sections[s, BEGIN]
         section_end = sections[s, END]
         for _ in range(sections[s, RECORDS]):
-            length, position = _varint(data, position, section_end)
+            length, position = read_varint(data, position, section_end)
             if position < 0 or length < 0 or length > section_end - position:
                 state[ERROR] = BAD_LENGTH
                 state[ERROR_SECTION] = s
                 return
             record_end = position + length
-            time_delta, position = _varint(data, position + 1, record_end)
+            time_delta, position = read_varint(data, position + 1, record_end)
             if position < 0:
                 state[ERROR] = BAD_VARINT
                 state[ERROR_SECTION] = s
                 return
-            offset_delta, position = _varint(data, position, record_end)
+            offset_delta, position = read_varint(data, position, record_end)
             if position < 0:
                 state[ERROR] = BAD_VARINT
                 state[ERROR_SECTION] = s
@@ -159,7 +161,7 @@ def decode_records(  # type: ignore[no-untyped-def]  # noqa: C901 - one loop ove
                 continue
             if offset >= end_offset:
                 break
-            size, position = _varint(data, position, record_end)
+            size, position = read_varint(data, position, record_end)
             if position < 0 or size > record_end - position:
                 state[ERROR] = BAD_KEY
                 state[ERROR_SECTION] = s
@@ -171,7 +173,7 @@ def decode_records(  # type: ignore[no-untyped-def]  # noqa: C901 - one loop ove
                 key_valid[rows >> 3] |= np.uint8(1 << (rows & 7))
             else:
                 null_keys += 1
-            size, position = _varint(data, position, record_end)
+            size, position = read_varint(data, position, record_end)
             if position < 0 or size > record_end - position:
                 state[ERROR] = BAD_VALUE
                 state[ERROR_SECTION] = s
@@ -202,9 +204,9 @@ def decode_records(  # type: ignore[no-untyped-def]  # noqa: C901 - one loop ove
 
 @njit(
     types.void(
-        _bytes_in, _table, types.int64, types.int64,  # data, sections, first and end offset
-        _ints, _bytes, _ints, _bytes, _ints, _bytes, _bytes,  # ends of lists; validity; keys; values with validity
-        _longs,
+        BYTES_IN, TABLE, types.int64, types.int64,  # data, sections, first and end offset
+        INTS, BYTES, INTS, BYTES, INTS, BYTES, BYTES,  # ends of lists; validity; keys; values with validity
+        LONGS,
     ),
     cache=True, nogil=True,
 )  # fmt: skip
@@ -221,10 +223,10 @@ def decode_headers(  # type: ignore[no-untyped-def]
         position = sections[s, BEGIN]
         section_end = sections[s, END]
         for _ in range(sections[s, RECORDS]):
-            length, position = _varint(data, position, section_end)
+            length, position = read_varint(data, position, section_end)
             record_end = position + length
-            _time, position = _varint(data, position + 1, record_end)
-            delta, position = _varint(data, position, record_end)
+            _time, position = read_varint(data, position + 1, record_end)
+            delta, position = read_varint(data, position, record_end)
             offset = sections[s, FIRST_OFFSET] + delta
             if offset < start:
                 position = record_end
@@ -232,22 +234,22 @@ def decode_headers(  # type: ignore[no-untyped-def]
             if offset >= end_offset:
                 break
             for _part in range(2):
-                size, position = _varint(data, position, record_end)
+                size, position = read_varint(data, position, record_end)
                 position += max(size, 0)
-            count, position = _varint(data, position, record_end)
+            count, position = read_varint(data, position, record_end)
             if position < 0 or count < 0 or count > (record_end - position) // 2 or headers + count > room:
                 state[ERROR] = BAD_HEADER if position < 0 else TOO_MANY
                 state[ERROR_SECTION] = s
                 return
             for _header in range(count):
-                size, position = _varint(data, position, record_end)
+                size, position = read_varint(data, position, record_end)
                 if position < 0 or size < 0 or size > record_end - position:
                     state[ERROR] = BAD_HEADER
                     state[ERROR_SECTION] = s
                     return
                 keys[key_at : key_at + size] = data[position : position + size]
                 key_at += size
-                size, position = _varint(data, position + size, record_end)
+                size, position = read_varint(data, position + size, record_end)
                 if position < 0 or size > record_end - position:
                     state[ERROR] = BAD_HEADER
                     state[ERROR_SECTION] = s

@@ -1,0 +1,106 @@
+"""`barnabas broker adopt`: data folders of Apache Kafka become this broker's."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.errors import BadInput
+from barnabas.cli.output import Output, output_option, print_fields
+from barnabas.cli.properties import read_properties_file
+
+if TYPE_CHECKING:
+    from barnabas.cluster.adoption import Adoption
+
+COLUMNS = {"topic": "TOPIC", "topic_id": "TOPIC ID", "partitions": "PARTITIONS", "bytes": "BYTES", "leader_epoch": "LEADER EPOCH",
+           "settings": "SETTINGS"}  # fmt: skip
+FOLDER_TYPE = click.Path(path_type=Path, exists=True, file_okay=False)
+
+
+@click.command("adopt")
+@click.option("--data-dir", "data_dirs", type=FOLDER_TYPE, multiple=True, help="A data folder of Kafka's (log.dirs). Repeatable.")
+@click.option(
+    "--config-from", type=click.Path(), help="Kafka's server.properties: takes log.dirs and metadata.log.dir from there."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@output_option
+def adopt(output: Output, data_dirs: tuple[Path, ...], config_from: str | None, dry_run: bool) -> int:
+    """Take over the data folders of a stopped Apache Kafka broker (KRaft).
+
+    Topics with their ids, settings and records, committed offsets and the cluster's id come along, so that consumers go on where they
+    were. The logs are not changed, no byte of them is copied; what is added is metadata.db. Then start the broker on the same
+    folders, with the same node id. Make sure that Kafka is not started on them again.
+
+    Exit code 2: a broker is running on a folder, or something stands against taking it over; then nothing was done.
+    """
+    from barnabas.cli.doctor_check import locked
+    from barnabas.cluster.adoption import adopt as carry_out
+    from barnabas.cluster.adoption import plan_adoption
+    from barnabas.storage.files import OsFiles
+
+    folders, metadata_dir = _places(data_dirs, config_from)
+    files = OsFiles()
+    with ExitStack() as stack:
+        for path in folders:
+            stack.enter_context(locked(path))
+        plan = plan_adoption(files, folders, metadata_dir)
+        if plan.obstacles:
+            raise BadInput("nothing was done: " + "; ".join(plan.obstacles))
+        if not dry_run:
+            carry_out(files, plan)
+    _show(output, plan, dry_run)
+    return 0
+
+
+def _places(data_dirs: tuple[Path, ...], config_from: str | None) -> tuple[list[Path], Path | None]:
+    properties = read_properties_file(config_from) if config_from else {}
+    told = properties.get("log.dirs", properties.get("log.dir", ""))
+    folders = list(data_dirs) or [Path(each.strip()) for each in told.split(",") if each.strip()]
+    if not folders:
+        raise click.UsageError("no data folder: give --data-dir, or --config-from with log.dirs in it")
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput(f"there is no folder {folder}")
+    metadata = properties.get("metadata.log.dir")
+    return folders, Path(metadata) if metadata else None
+
+
+def _show(output: Output, plan: Adoption, dry_run: bool) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "topic": topic.name,
+            "topic_id": str(topic.topic_id),
+            "partitions": len(topic.leader_epochs),
+            "bytes": topic.size_bytes,
+            "leader_epoch": max(topic.leader_epochs),
+            "settings": [f"{key}={value}" for key, value in topic.settings.items()],
+        }
+        for topic in plan.topics
+    ]
+    if output.as_json:
+        output.json(
+            {
+                "cluster_id": plan.cluster_id,
+                "node_id": plan.node_id,
+                "was_clean": plan.was_clean,
+                "dry_run": dry_run,
+                "topics": rows,
+                "broker_settings": plan.broker_settings,
+                "next_producer_id": plan.next_producer_id,
+                "notes": plan.notes,
+            }
+        )
+        return
+    stopped = "yes" if plan.was_clean else "no: the start checks what lies behind the recovery points"
+    print_fields({"cluster": plan.cluster_id, "node": plan.node_id, "stopped cleanly": stopped})
+    output.table(rows, COLUMNS, empty="no topics")
+    for note in plan.notes:
+        click.echo(f"note: {note}")
+    folders = ",".join(str(folder.path) for folder in plan.folders)
+    if dry_run:
+        click.echo("nothing was changed (--dry-run)")
+    else:
+        click.echo(f"adopted; start it with: barnabas broker start --broker-id {plan.node_id} --config log.dirs={folders}")

@@ -1,0 +1,265 @@
+"""`barnabas doctor check`: every batch, index and checkpoint of stopped data folders, verified.
+
+Owns the order of the work, the processes that share it, and how it is shown. What is right and wrong is decided in
+`storage/check` and `cluster/check.py`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.errors import BadInput
+from barnabas.cli.output import Output, output_option
+
+if TYPE_CHECKING:
+    from barnabas.cluster.check import StoredMetadata
+    from barnabas.storage.check.directory import DataFolder
+    from barnabas.storage.check.finding import Finding
+    from barnabas.storage.check.partition import PartitionContext, PartitionReport
+    from barnabas.storage.checkpoints import TopicPartition
+
+SHARED_FROM_BYTES = 256 * 1024 * 1024  # less is read before a second process has started
+MAX_PROCESSES = 8  # a disk gives no more, and each holds a piece of a file
+SHOWN_FROM_BYTES = 512 * 1024 * 1024  # for less a progress bar would only flash
+PROGRESS_INTERVAL_S = 0.2
+LOCK_FILE = ".lock"
+
+
+@dataclass(slots=True)
+class Checked:
+    """What one run found."""
+
+    folders: Sequence[DataFolder]
+    metadata: StoredMetadata
+    reports: Mapping[TopicPartition, PartitionReport]
+    findings: list[Finding] = field(default_factory=list)
+    outcomes: list[str] = field(default_factory=list)  # of a repair, one for each finding
+
+
+@click.command("check")
+@click.option(
+    "--data-dir",
+    "data_dirs",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    multiple=True,
+    required=True,
+    help="A data folder; name all of a broker's (log.dirs). Repeatable.",
+)
+@click.option("--repair", "repairs", is_flag=True, help="Put right what can be put right without losing anything.")
+@output_option
+def check(output: Output, data_dirs: tuple[Path, ...], repairs: bool) -> int:
+    """Verify every file of stopped data folders.
+
+    Reads every batch (sizes, CRC, offsets, the records inside), index, snapshot, checkpoint and the metadata. One line says of each
+    thing that is wrong in which file it is, at which byte, which offsets it concerns and what it costs. Nothing is written
+    without --repair; with it, indexes and other files that the batches tell are written anew, and what the next start would remove is
+    removed. No byte of a batch is ever changed.
+
+    Exit code 0: nothing is wrong, or all of it was repaired. 1: something is wrong. 2: a broker is running on the folder.
+
+    \b
+    barnabas doctor check --data-dir barnabas-data
+    barnabas doctor check --data-dir /disk1 --data-dir /disk2 --repair
+    """
+    from barnabas.storage.check.repair import repair
+    from barnabas.storage.files import OsFiles
+
+    began = time.perf_counter()
+    with ExitStack() as stack:
+        for path in data_dirs:
+            stack.enter_context(locked(path))
+        checked = check_folders(data_dirs)
+        if repairs:
+            replacements = {path: data for report in checked.reports.values() for path, data in report.replacements.items()}
+            checked.outcomes = repair(OsFiles(), checked.findings, replacements)
+    elapsed = time.perf_counter() - began
+    if output.as_json:
+        output.json(_as_json(checked))
+    else:
+        _print(checked, elapsed)
+    left = [outcome for outcome in checked.outcomes if not outcome.startswith("repaired")] if repairs else checked.findings
+    return 1 if left else 0
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep brokers off the folder; a folder that cannot be written is looked at all the same.
+
+    Raises:
+        BadInput: a broker is running on it.
+    """
+    from barnabas.cli.doctor import is_locked
+
+    lock = path / LOCK_FILE
+    if is_locked(path):
+        raise BadInput(f"a broker is running on {path} (it holds {lock}); stop it first")
+    if not lock.exists() or not os.access(lock, os.W_OK):
+        yield
+        return
+    with lock.open("rb+") as file:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def check_folders(paths: Sequence[Path]) -> Checked:
+    """Everything that is wrong in the data folders of one broker, sorted by file and position."""
+    from barnabas.cluster.check import check_topics, read_metadata
+    from barnabas.storage.check.directory import check_checkpoints, check_together, read_data_folder
+    from barnabas.storage.files import OsFiles
+
+    files = OsFiles()
+    folders = [read_data_folder(files, path) for path in paths]
+    stored = [read_metadata(path) for path in paths]
+    metadata = next((each for each in stored if each.exists), stored[0])
+    ids = {name: topic.topic_id for name, topic in metadata.topics.items()}
+    work = [(key, path, folder.context(key, ids.get(key[0]))) for folder in folders for key, path in folder.partitions.items()]
+    reports = _check_all(work)
+    checked = Checked(folders, metadata, reports)
+    found = checked.findings
+    for folder in folders:
+        found += folder.findings
+        found += check_checkpoints(folder, reports)
+    found += check_together(folders)
+    for report in reports.values():
+        found += report.findings
+    found += metadata.findings
+    found += check_topics(metadata, reports)
+    found.sort(key=lambda finding: (finding.path, finding.position or 0))
+    return checked
+
+
+Work = tuple["TopicPartition", Path, "PartitionContext"]
+
+
+def _check_all(work: Sequence[Work]) -> dict[TopicPartition, PartitionReport]:
+    sizes = {path: sum(file.stat().st_size for file in path.glob("*.log")) for _, path, _ in work}
+    total = sum(sizes.values())
+    work = sorted(work, key=lambda item: -sizes[item[1]])  # the largest first, so that the processes end together
+    processes = min(os.cpu_count() or 1, MAX_PROCESSES, len(work)) if total >= SHARED_FROM_BYTES else 1
+    with _progress_bar(total) as show:
+        if processes <= 1:
+            return _check_here(work, show)
+        return _check_in_processes(work, processes, show)
+
+
+def _check_here(work: Sequence[Work], show: Any) -> dict[TopicPartition, PartitionReport]:
+    from barnabas.storage.check.partition import check_partition
+    from barnabas.storage.files import OsFiles
+
+    seen = 0
+
+    def progress(size: int) -> None:
+        nonlocal seen
+        seen += size
+        show(seen)
+
+    return {key: check_partition(OsFiles(), path, context, progress) for key, path, context in work}
+
+
+def _check_in_processes(work: Sequence[Work], processes: int, show: Any) -> dict[TopicPartition, PartitionReport]:
+    spawning = multiprocessing.get_context("spawn")
+    seen = spawning.Value("q", 0)
+    reports = {}
+    with ProcessPoolExecutor(processes, mp_context=spawning, initializer=_share, initargs=(seen,)) as pool:
+        waiting = {pool.submit(_check_one, path, context): key for key, path, context in work}
+        while waiting:
+            done, _ = wait(waiting, PROGRESS_INTERVAL_S, FIRST_COMPLETED)
+            show(seen.value)
+            for future in done:
+                reports[waiting.pop(future)] = future.result()
+    return reports
+
+
+_seen: Any = None  # in a worker: the bytes that all of them have looked at
+COUNT_STEP_BYTES = 4 * 1024 * 1024
+
+
+def _share(seen: Any) -> None:
+    global _seen
+    _seen = seen
+
+
+def _check_one(path: Path, context: PartitionContext) -> PartitionReport:
+    from barnabas.storage.check.partition import check_partition
+    from barnabas.storage.files import OsFiles
+
+    waiting = 0
+
+    def progress(size: int) -> None:
+        nonlocal waiting
+        waiting += size
+        if waiting >= COUNT_STEP_BYTES:
+            with _seen.get_lock():
+                _seen.value += waiting
+            waiting = 0
+
+    report = check_partition(OsFiles(), path, context, progress)
+    with _seen.get_lock():
+        _seen.value += waiting
+    return report
+
+
+@contextmanager
+def _progress_bar(total: int) -> Iterator[Any]:
+    """A function to be told how many bytes are done."""
+    if total < SHOWN_FROM_BYTES or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = TextColumn("checking"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def _print(checked: Checked, elapsed: float) -> None:
+    outcomes = checked.outcomes or [""] * len(checked.findings)
+    for finding, outcome in zip(checked.findings, outcomes, strict=True):
+        click.echo(f"{finding} [{outcome}]" if outcome else str(finding))
+    reports = checked.reports.values()
+    size, records = sum(r.size_bytes for r in reports), sum(r.records for r in reports)
+    left = sum(not outcome.startswith("repaired") for outcome in outcomes)
+    state = "nothing is wrong" if not checked.findings else _counted(len(checked.findings), "finding")
+    if checked.outcomes:
+        state += f", {len(outcomes) - left} repaired"
+    segments = sum(r.segments for r in reports)
+    click.echo(
+        f"{_counted(len(reports), 'partition')}, {_counted(segments, 'segment')}, {_counted(records, 'record')}, "
+        f"{size / 1e6:.1f} MB checked in {elapsed:.1f} s: {state}"
+    )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _as_json(checked: Checked) -> dict[str, Any]:
+    outcomes: Sequence[str | None] = checked.outcomes or [None] * len(checked.findings)
+    reports = checked.reports.values()
+    return {
+        "data_dirs": [str(folder.path) for folder in checked.folders],
+        "clean_shutdown": all(folder.was_clean for folder in checked.folders),
+        "partitions": len(reports),
+        "segments": sum(r.segments for r in reports),
+        "batches": sum(r.batches for r in reports),
+        "records": sum(r.records for r in reports),
+        "bytes": sum(r.size_bytes for r in reports),
+        "findings": [
+            {**finding.as_dict(), "line": str(finding), "outcome": outcome}
+            for finding, outcome in zip(checked.findings, outcomes, strict=True)
+        ],
+    }

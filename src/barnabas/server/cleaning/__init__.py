@@ -1,0 +1,1 @@
+"""Compaction in a running broker: who is cleaned when (`cleaner`), in which process (`process`, `worker`)."""

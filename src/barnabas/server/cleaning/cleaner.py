@@ -1,0 +1,314 @@
+"""Which log is cleaned when: chooses, has it cleaned, lets cleaned segments take their place, writes down how far.
+
+Rules
+  1. At most `log.cleaner.threads` logs at a time, the dirtiest first; a pause of `log.cleaner.backoff.ms` when none is due. Settings
+     are read when they are needed, so a change counts from the next decision on.
+  2. A log that cannot be cleaned does not keep others from it. One with a corrupt batch, or that ends the process again
+     and again, is left alone until the broker starts anew; any other failure is tried again after a pause.
+  3. How far a log is clean is written down once its segments are in place, so a crash in between only cleans twice.
+  4. A log that is deleted or shortened meanwhile ends its cleaning; nothing of it stays but `.cleaned` files, which are removed.
+
+What is dirty is brought to the disk before it is cleaned (see `compaction.choose`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from barnabas.errors import CorruptLog, LogDirFailed, SegmentsGone, StorageError
+from barnabas.server.cleaning.process import CleanerDied, CleanerProcess
+from barnabas.storage.checkpoints import TopicPartition
+from barnabas.storage.compaction.choose import Dirtiness, dirtiness
+from barnabas.storage.compaction.replacing import replace_segments
+from barnabas.storage.compaction.task import CleanedGroup, CleaningTask, SegmentRef
+
+from barnabas.storage.faults import storage_error
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+
+log = logging.getLogger(__name__)
+
+SEGMENTS_PER_TURN = 200  # looked at before the loop goes on with other things
+DEATHS = 3  # of the process while at one log, until that is left alone
+LEAST_LOAD_FACTOR, MOST_LOAD_FACTOR = 0.1, 0.95  # whatever the setting says: a table needs room, and a full one has no end
+LEAST_BACKOFF_S = 0.05  # of a log.cleaner.backoff.ms of 0
+
+
+class Candidate(NamedTuple):
+    partition: Partition
+    dirtiness: Dirtiness
+
+
+class CleanerStatistics:
+    """What the cleaner counts; see `metrics.py`."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.failures = 0
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self.records_removed = 0
+        self.max_dirty_ratio = 0.0
+        self.last_run_ms = 0.0  # on the monotonic clock, of the last look at what is dirty
+
+
+class LogCleaner:
+    """Keeps the compacted logs of a broker clean, from `start` to `close`."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._process = CleanerProcess(broker.loop, broker.io_threads)
+        self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
+        self._in_progress: dict[TopicPartition, Partition] = {}
+        self._deaths: Counter[TopicPartition] = Counter()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._swaps: set[asyncio.Task[None]] = set()
+        self._choosing = asyncio.Lock()
+        self._awake = asyncio.Event()
+        self.uncleanable: dict[TopicPartition, str] = {}  # and why
+        self.statistics = CleanerStatistics()
+
+    @property
+    def running(self) -> int:
+        """Logs that are being cleaned now."""
+        return len(self._in_progress)
+
+    @property
+    def uncleanable_bytes(self) -> int:
+        """Bytes of the logs that are left alone."""
+        found = (self._broker.partitions.get(*key) for key in self.uncleanable)
+        return sum(partition.log.size_bytes for partition in found if partition is not None)
+
+    @property
+    def process_id(self) -> int | None:
+        return self._process.pid
+
+    def start(self) -> None:
+        if not self._broker.config.log_cleaner_enable:
+            return
+        read = self._broker.logs.read_cleaned_offsets()
+        self._cleaned = {key: offset for key, offset in read.items() if self._broker.partitions.get(*key) is not None}
+        self.statistics.last_run_ms = self._now_monotonic_ms()
+        self.update_config()
+
+    def update_config(self) -> None:
+        """Settings of the broker or of a topic changed: there may be something to do now, or more at a time."""
+        config = self._broker.config
+        if not config.log_cleaner_enable:
+            return
+        self._awake.set()
+        while len(self._tasks) < config.log_cleaner_threads:
+            self._tasks.append(self._spawn(self._keep_cleaning(len(self._tasks)), f"cleaner-{len(self._tasks)}"))
+        self._spawn(self._process.update_rate(config.log_cleaner_io_max_bytes_per_second), "cleaner-rate")
+
+    def forget(self, keys: Iterable[TopicPartition]) -> None:
+        """These partitions are deleted: topics of their names, if there ever are some, begin unclean."""
+        for key in keys:
+            self._cleaned.pop(key, None)
+            self.uncleanable.pop(key, None)
+            self._deaths.pop(key, None)
+            partition = self._in_progress.get(key)
+            if partition is not None:
+                self._process.cancel(partition.log.directory)
+
+    async def close(self) -> None:
+        """Stop; a swap under way comes to its end."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._swaps, return_exceptions=True)
+        await self._process.close()
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        return self._broker.loop.create_task(coroutine, name=name)
+
+    async def _keep_cleaning(self, number: int) -> None:
+        while True:
+            config = self._broker.config
+            try:
+                chosen = await self._choose() if number < config.log_cleaner_threads else None
+                if chosen is not None and await self._clean(chosen):
+                    continue
+            except Exception:  # a mistake here must not end compaction for good
+                log.exception("cleaner failed")
+                self.statistics.failures += 1
+            self._awake.clear()
+            try:
+                await asyncio.wait_for(self._awake.wait(), max(config.log_cleaner_backoff_ms / 1000, LEAST_BACKOFF_S))
+            except TimeoutError:
+                continue
+
+    # Choosing
+
+    async def _choose(self) -> Candidate | None:
+        """The dirtiest of the logs that are due, marked as being in progress; None if none is."""
+        async with self._choosing:
+            self.statistics.last_run_ms = self._now_monotonic_ms()
+            best: Candidate | None = None
+            highest, looked_at = 0.0, 0
+            for partition in list(self._broker.partitions):
+                key = partition.topic, partition.index
+                if (
+                    partition.is_offline
+                    or "compact" not in partition.log.config.cleanup_policy
+                    or key in self._in_progress
+                    or key in self.uncleanable
+                ):
+                    continue
+                looked_at += len(partition.log.segments)
+                if looked_at > SEGMENTS_PER_TURN:
+                    looked_at = 0
+                    await asyncio.sleep(0)
+                if partition.closed:
+                    continue
+                found = self._dirtiness(partition, partition.last_stable_offset)
+                highest = max(highest, found.ratio)
+                if found.is_due(partition.log.config) and (best is None or found.ratio > best.dirtiness.ratio):
+                    best = Candidate(partition, found)
+            self.statistics.max_dirty_ratio = highest
+            if best is not None:
+                self._in_progress[best.partition.topic, best.partition.index] = best.partition
+            return best
+
+    def _dirtiness(self, partition: Partition, limit_offset: int) -> Dirtiness:
+        return dirtiness(
+            partition.log.segments,
+            partition.log.config,
+            log_start_offset=partition.log.log_start_offset,
+            limit_offset=limit_offset,
+            cleaned_offset=self._cleaned.get((partition.topic, partition.index), partition.log.log_start_offset),
+            now_ms=self._broker.clock.now_ms(),
+        )
+
+    # Cleaning
+
+    async def _clean(self, chosen: Candidate) -> bool:
+        """Clean one log; False where that failed, and a pause is in place."""
+        partition = chosen.partition
+        key = partition.topic, partition.index
+        try:
+            plan = partition.log.plan_flush(chosen.dirtiness.end_offset)
+            if plan is not None:
+                await self._in_thread(plan.run)
+                partition.log.finish_flush(plan)
+            if partition.closed:
+                return True
+            limit = min(partition.last_stable_offset, partition.log.recovery_point)
+            found = self._dirtiness(partition, limit)
+            if not found.is_due(partition.log.config):
+                return False
+            await self._run(partition, found)
+        except (SegmentsGone, FileNotFoundError):
+            return self._given_up(partition)
+        except (StorageError, OSError) as error:
+            if partition.closed:  # files of another topic of that name, perhaps
+                return self._given_up(partition)
+            return self._storage_failed(partition, error)
+        except CleanerDied as error:
+            self._failed(key, error)
+            self._deaths[key] += 1
+            if self._deaths[key] >= DEATHS:
+                self._leave_alone(key, f"the cleaner process ended {DEATHS} times while at it")
+            return False
+        finally:
+            del self._in_progress[key]
+        return True
+
+    def _given_up(self, partition: Partition) -> bool:
+        log.info("cleaning given up, the log has changed topic=%s partition=%d", partition.topic, partition.index)
+        return partition.closed
+
+    def _storage_failed(self, partition: Partition, error: StorageError | OSError) -> bool:
+        key = partition.topic, partition.index
+        if isinstance(error, CorruptLog):
+            self._leave_alone(key, str(error))
+            return True
+        self._failed(key, error)
+        if isinstance(error, OSError) and error.errno is not None:
+            error = storage_error(partition.log.directory.parent, error)
+        if isinstance(error, LogDirFailed):
+            self._broker.faults.report(error)
+        return False
+
+    async def _run(self, partition: Partition, found: Dirtiness) -> None:
+        key = partition.topic, partition.index
+        began_ms = self._now_monotonic_ms()
+        log.info(
+            "cleaning topic=%s partition=%d first_dirty_offset=%d end_offset=%d segments=%d dirty_ratio=%.2f",
+            *key, found.first_dirty_offset, found.end_offset, len(found.segments), found.ratio,
+        )  # fmt: skip
+        sizes = [0, 0]
+
+        async def take(group: CleanedGroup) -> None:
+            sizes[0] += group.bytes_before
+            sizes[1] += group.bytes_after
+            await self._take(partition, group)
+
+        rate = self._broker.config.log_cleaner_io_max_bytes_per_second
+        task = self._task(partition, found)
+        result = await self._process.clean(task, rate=rate, on_group=take, on_progress=self._count)
+        self.statistics.runs += 1
+        self.statistics.records_removed += result.records_read - result.records_kept
+        self._deaths.pop(key, None)
+        self._cleaned[key] = result.cleaned_offset
+        await self._write_down()
+        log.info(
+            "cleaned topic=%s partition=%d cleaned_offset=%d keys=%d records=%d kept=%d bytes_before=%d bytes_after=%d took_ms=%.0f",
+            *key, result.cleaned_offset, result.keys, result.records_read, result.records_kept, *sizes,
+            self._now_monotonic_ms() - began_ms,
+        )  # fmt: skip
+
+    def _task(self, partition: Partition, found: Dirtiness) -> CleaningTask:
+        config, topic_config = self._broker.config, partition.log.config
+        threads = max(config.log_cleaner_threads, 1)
+        behind = [segment.base_offset for segment in partition.log.segments if segment.base_offset >= found.end_offset]
+        return CleaningTask(
+            directory=partition.log.directory,
+            segments=tuple(SegmentRef(segment.base_offset, segment.next_offset, segment.size) for segment in found.segments),
+            later=tuple(behind),
+            first_dirty_offset=found.first_dirty_offset,
+            producers=partition.log.last_writes(),
+            now_ms=self._broker.clock.now_ms(),
+            delete_retention_ms=topic_config.delete_retention_ms,
+            segment_bytes=topic_config.segment_bytes,
+            segment_index_bytes=topic_config.segment_index_bytes,
+            index_interval_bytes=topic_config.index_interval_bytes,
+            dedupe_bytes=config.log_cleaner_dedupe_buffer_size // threads,
+            load_factor=min(max(config.log_cleaner_io_buffer_load_factor, LEAST_LOAD_FACTOR), MOST_LOAD_FACTOR),
+            buffer_bytes=config.log_cleaner_io_buffer_size // threads // 2,
+        )
+
+    async def _take(self, partition: Partition, group: CleanedGroup) -> None:
+        """Let a cleaned segment take its place; once begun this goes to its end, whoever waits for it."""
+        swap = self._spawn(replace_segments(partition.log, group, self._broker.clock.now_ms(), self._in_thread), "cleaner-swap")
+        self._swaps.add(swap)
+        swap.add_done_callback(self._swaps.discard)
+        await asyncio.shield(swap)
+
+    async def _write_down(self) -> None:
+        await self._in_thread(lambda: self._broker.logs.write_cleaned_offsets(lambda: dict(self._cleaned)))
+
+    def _count(self, read: int, written: int) -> None:
+        self.statistics.bytes_read += read
+        self.statistics.bytes_written += written
+
+    def _failed(self, key: TopicPartition, error: Exception) -> None:
+        self.statistics.failures += 1
+        log.error("cleaning failed topic=%s partition=%d error=%s", *key, error)
+
+    def _leave_alone(self, key: TopicPartition, reason: str) -> None:
+        self.statistics.failures += 1
+        self.uncleanable[key] = reason
+        log.error("log is not compacted any more topic=%s partition=%d reason=%r", *key, reason)
+
+    async def _in_thread(self, job: Callable[[], None]) -> None:
+        await self._broker.loop.run_in_executor(self._broker.io_threads, job)
+
+    def _now_monotonic_ms(self) -> float:
+        return self._broker.clock.monotonic_ms()

@@ -1,0 +1,107 @@
+"""Leader epochs: those in the batches against those in `leader-epoch-checkpoint`.
+
+Owns the judgement which of the two is wrong. The CRC does not cover a batch's epoch, so either may be damaged: one batch that
+differs from both neighbours is at fault itself, a run of batches that agree shows a fault of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.header import NO_LEADER_EPOCH, BatchHeader
+from barnabas.storage import checkpoints
+from barnabas.storage.check.finding import Finding, Repair
+from barnabas.storage.files import Files
+from barnabas.storage.leader_epochs import LeaderEpochs
+
+COSTS = "followers may cut at the wrong offset; nothing is lost, it can be made anew from the batches"
+
+
+@dataclass(slots=True)
+class _Run:
+    """Neighbouring batches of one epoch."""
+
+    epoch: int
+    path: Path
+    position: int
+    first_offset: int
+    last_offset: int
+    batches: int = 1
+
+
+class EpochCheck:
+    """The leader epochs of one partition: told of each batch, asked for its findings at the end."""
+
+    def __init__(self, files: Files, folder: Path) -> None:
+        self.path = folder / checkpoints.LEADER_EPOCHS
+        self._exists = files.exists(self.path)
+        self._fault = ""
+        self._runs: list[_Run] = []
+        self._entries: list[tuple[int, int]] = []
+        try:
+            self._entries = checkpoints.read_leader_epochs(files, self.path)
+        except (CorruptLog, UnicodeDecodeError) as error:
+            self._fault = error.reason
+
+    def batch(self, path: Path, position: int, header: BatchHeader) -> None:
+        epoch = header.partition_leader_epoch
+        if epoch == NO_LEADER_EPOCH:
+            return
+        run = self._runs[-1] if self._runs else None
+        if run is not None and run.epoch == epoch:
+            run.last_offset, run.batches = header.last_offset, run.batches + 1
+        else:
+            self._runs.append(_Run(epoch, path, position, header.base_offset, header.last_offset))
+
+    @property
+    def rebuilt(self) -> list[tuple[int, int]] | None:
+        """The entries that the batches give; None where their epochs contradict each other."""
+        epochs = [run.epoch for run in self._runs]
+        return [(run.epoch, run.first_offset) for run in self._runs] if epochs == sorted(set(epochs)) else None
+
+    def findings(self, end_offset: int) -> Iterator[Finding]:
+        if self._fault:
+            yield self._of_file(f"it cannot be read: {self._fault}")
+            return
+        if not self._exists:
+            if self._runs:
+                yield self._of_file("the file is missing")
+            return
+        for (epoch, start), (later, later_start) in zip(self._entries, self._entries[1:], strict=False):
+            if later <= epoch or later_start <= start:
+                yield self._of_file(f"epoch {later} from offset {later_start} does not follow epoch {epoch} from offset {start}")
+                return
+        if self._entries and self._entries[-1][1] > end_offset:
+            yield self._of_file(
+                f"epoch {self._entries[-1][0]} begins at offset {self._entries[-1][1]}, past the end {end_offset}"
+            )
+            return
+        yield from self._compare(LeaderEpochs(self._entries))
+
+    def _compare(self, known: LeaderEpochs) -> Iterator[Finding]:
+        agree = [known.epoch_of(run.first_offset) == run.epoch == known.epoch_of(run.last_offset) for run in self._runs]
+        for slot, run in enumerate(self._runs):
+            if agree[slot]:
+                continue
+            told = known.epoch_of(run.first_offset)
+            if run.batches == 1 and told != run.epoch and all(agree[max(slot - 1, 0) : slot] + agree[slot + 1 : slot + 2]):
+                yield Finding(
+                    run.path,
+                    f"the leader epoch is {run.epoch}, where {self.path.name} and its neighbours say {told}",
+                    "followers may cut at the wrong offset; the records can be read",
+                    run.position,
+                    run.first_offset,
+                    run.last_offset,
+                    why_not="the CRC does not cover the leader epoch, so what it was is a conclusion",
+                )
+            else:
+                yield self._of_file(f"the batches from offset {run.first_offset} on are of epoch {run.epoch}, it says {told}")
+                return
+
+    def _of_file(self, what: str) -> Finding:
+        if self.rebuilt is None:
+            return Finding(self.path, what, COSTS, why_not="the epochs of the batches contradict each other")
+        return Finding(self.path, what, COSTS, repair=Repair.REBUILD_EPOCHS)

@@ -1,0 +1,103 @@
+"""Putting right what can be put right without losing anything.
+
+Rules
+  1. No byte of a batch is changed. What is cut or removed is what the next start of a broker would cut or remove.
+  2. A small file is replaced as a whole and synced.
+  3. What fails is said and the rest is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from barnabas.storage.check.batches import SegmentWalk
+from barnabas.storage.check.finding import Finding, Repair
+from barnabas.storage.files import Files
+from barnabas.storage.garbage import remove_folder
+from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
+from barnabas.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, NO_TIMESTAMP, TIME_INDEX_SUFFIX
+
+INDEX_INTERVAL_BYTES = 4096  # Kafka's default of index.interval.bytes; any other serves as well
+
+
+def repair(files: Files, findings: Sequence[Finding], replacements: Mapping[Path, bytes]) -> list[str]:
+    """Put right what the findings allow; for each of them a sentence of what was done, or why nothing was."""
+    done: dict[tuple[Repair, Path], str] = {}
+    outcomes = []
+    # A tail is cut before the indexes of its segment are made anew.
+    for finding in sorted(findings, key=lambda each: each.repair is not Repair.CUT_TAIL):
+        if finding.repair is None:
+            continue
+        key = finding.repair, _target(finding)
+        if key not in done:
+            done[key] = _try(files, finding, replacements)
+    for finding in findings:
+        if finding.repair is None:
+            outcomes.append(f"not repaired: {finding.why_not}")
+        else:
+            outcomes.append(done[finding.repair, _target(finding)])
+    return outcomes
+
+
+def _target(finding: Finding) -> Path:
+    return finding.path.with_suffix(LOG_SUFFIX) if finding.repair is Repair.REBUILD_INDEXES else finding.path
+
+
+def _try(files: Files, finding: Finding, replacements: Mapping[Path, bytes]) -> str:
+    path = finding.path
+    try:
+        match finding.repair:
+            case Repair.REBUILD_INDEXES:
+                return rebuild_indexes(files, _target(finding))
+            case Repair.CUT_TAIL:
+                return _cut(files, path, finding.position or 0)
+            case Repair.REMOVE_FILE:
+                files.unlink(path)
+                files.sync_directory(path.parent)
+                return "repaired: removed"
+            case Repair.REMOVE_FOLDER:
+                remove_folder(files, path)
+                files.sync_directory(path.parent)
+                return "repaired: removed with what was in it"
+            case _:
+                files.replace_file(path, replacements[path])
+                return "repaired: written anew"
+    except OSError as error:
+        return f"not repaired: {error}"
+
+
+def _cut(files: Files, path: Path, position: int) -> str:
+    fileno = files.open(path)
+    try:
+        size = files.size(fileno)
+        files.truncate(fileno, position)
+        files.sync(fileno)
+    finally:
+        files.close(fileno)
+    rebuild_indexes(files, path)
+    return f"repaired: the last {size - position} bytes cut off, the indexes written anew"
+
+
+def rebuild_indexes(files: Files, log_path: Path) -> str:
+    """Make both sparse indexes of a segment anew from its whole batches."""
+    base_offset = int(log_path.stem)
+    offsets, times = bytearray(), bytearray()
+    newest, newest_offset, noted, since_entry = NO_TIMESTAMP, base_offset, NO_TIMESTAMP, 0
+    for position, header, whole, _ in SegmentWalk(files, log_path, base_offset, None, 0):
+        if not whole:
+            continue
+        if header.max_timestamp > newest:
+            newest, newest_offset = header.max_timestamp, header.last_offset
+        if since_entry > INDEX_INTERVAL_BYTES:
+            offsets += OFFSET_ENTRY.pack(header.last_offset - base_offset, position)
+            if newest > noted:
+                times += TIME_ENTRY.pack(newest, newest_offset - base_offset)
+                noted = newest
+            since_entry = 0
+        since_entry += header.size
+    if newest > noted:
+        times += TIME_ENTRY.pack(newest, newest_offset - base_offset)
+    files.replace_file(log_path.with_suffix(INDEX_SUFFIX), bytes(offsets))
+    files.replace_file(log_path.with_suffix(TIME_INDEX_SUFFIX), bytes(times))
+    return "repaired: both indexes written anew from the batches"

@@ -1,0 +1,339 @@
+"""Cleaning one log: which last offset each key has in the dirty part, then everything written again without what is superseded.
+
+How it works: the first pass goes over the dirty segments and fills the key map, up to where its memory ends. The second goes over
+all segments up to there and writes them into new ones. Neighbours become one as long as that stays within `segment.bytes`: their number
+is not known before, for it is what is left of them that counts. Each new segment is handed to the caller (a generator), who lets it take
+the place of the old ones (swap.py) while the next is written.
+
+Rules
+  1. Only `.cleaned` files are written; nothing that a reader sees is touched. On any failure they are removed.
+  2. A batch of which all stays is copied as it is. One of which a part stays is written anew with the same offsets, sequence, epoch
+     and codec; its largest timestamp is that of what is left. One of which nothing stays goes, or leaves its header (verdicts.py).
+  3. `meter` is told of every read and write. It may wait, to keep the rate down, and it may raise, to stop the cleaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import zip_longest
+
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.compression import compress
+from barnabas.protocol.records.header import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    LOG_APPEND_TIME_BIT,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    Buffer,
+)
+from barnabas.protocol.records.record import Record, assemble, iterate_records
+from barnabas.storage.aborted import AbortedTransactions
+from barnabas.storage.compaction.engine import Batches, CorruptBatch, Engine, Judged, KeyMap
+from barnabas.storage.compaction.output import CleanedSegment, PlacedBatches
+from barnabas.storage.compaction.plain import check_crc
+from barnabas.storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask, SegmentRef
+from barnabas.storage.compaction.verdicts import Judge, TransactionFilter, Verdict
+from barnabas.storage.files import Files
+from barnabas.storage.producer_state import CompletedTransaction
+from barnabas.storage.segment import ABORTED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
+
+Meter = Callable[[int, int], None]  # bytes read, bytes written
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+SEGMENTS_IN_ONE = (
+    8  # full segments that may become one, though all but nothing is left of them: until it is done both are on the disk
+)
+SMALLEST_READ = 64 * 1024
+KEPT_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT  # of a batch that has no records any more
+
+
+def clean(task: CleaningTask, files: Files, engine: Engine, meter: Meter) -> Generator[CleanedGroup, None, CleaningResult]:
+    """Clean a log; yields every group when its files are on the disk.
+
+    Raises:
+        CorruptLog: a batch that cannot be what was written.
+        OSError: the disk does not work, or the log is gone.
+    """
+    return (yield from _Cleaning(task, files, engine, meter).run())
+
+
+class _Cleaning:
+    def __init__(self, task: CleaningTask, files: Files, engine: Engine, meter: Meter) -> None:
+        self._task = task
+        self._files = files
+        self._engine = engine
+        self._meter = meter
+        self._aborted = self._read_aborted()
+        self._latest_offset = task.first_dirty_offset - 1  # up to which the log is clean, or its keys are in the map
+        self._records_read = self._records_kept = self._bytes_read = self._bytes_written = 0
+
+    def run(self) -> Generator[CleanedGroup, None, CleaningResult]:
+        task = self._task
+        keys = self._map_dirty()
+        end_offset = self._latest_offset + 1
+        segments = tuple(segment for segment in task.segments if segment.base_offset < end_offset)
+        judge = Judge(self._aborted, task.producers, task.now_ms)
+        while segments:
+            cleaned, count = self._clean_group(segments, keys, judge)
+            segments = segments[count:]
+            if cleaned is not None:
+                yield cleaned
+        return CleaningResult(
+            max(end_offset, task.first_dirty_offset),
+            len(keys),
+            self._records_read,
+            self._records_kept,
+            self._bytes_read,
+            self._bytes_written,
+        )
+
+    # The first pass
+
+    def _map_dirty(self) -> KeyMap:
+        """The last offsets of the keys in the dirty part, as far as they fit."""
+        task = self._task
+        start = task.first_dirty_offset
+        keys = self._engine.new_map(task.dedupe_bytes, task.load_factor, max(task.end_offset - start, 1))
+        transactions = TransactionFilter(entry for entry in self._aborted if entry.last_offset >= start)
+        for segment in task.segments:
+            if segment.next_offset <= start:
+                continue
+            for position, batches in self._chunks(segment):
+                skipped = self._not_mapped(batches, transactions)
+                try:
+                    added = keys.add(batches, skipped, start)
+                except CorruptBatch as error:
+                    raise self._corrupt(segment, position, error) from error
+                if added:
+                    self._latest_offset = max(self._latest_offset, batches.last_offsets[added - 1])
+                if added < len(batches):
+                    return keys
+            self._latest_offset = segment.next_offset - 1  # it may end in a gap
+        return keys
+
+    def _not_mapped(self, batches: Batches, transactions: TransactionFilter) -> bytearray:
+        """The rows of markers and of aborted transactions."""
+        skipped = bytearray(len(batches))
+        for row in batches.of_producers():
+            header = batches.header(row)
+            if header.is_control:
+                transactions.is_useless(header, self._marker(batches, row, header))
+                skipped[row] = 1
+            else:
+                skipped[row] = transactions.is_aborted(header)
+        return skipped
+
+    # The second pass
+
+    def _clean_group(self, segments: Sequence[SegmentRef], keys: KeyMap, judge: Judge) -> tuple[CleanedGroup | None, int]:
+        """Write the segment that the first of `segments`, as many as fit, become: None where it would be the one that there is.
+
+        Returns:
+            The group, and how many segments it is made of.
+        """
+        output = CleanedSegment(self._files, self._task.directory, segments[0].base_offset, self._task.index_interval_bytes)
+        judge.transactions.kept_entries = []
+        changed, group, bytes_before = False, [], 0
+        try:
+            for segment, following in zip_longest(segments, segments[1:]):
+                group.append(segment.base_offset)
+                bytes_before += segment.size
+                goes_on = segment.size == 0 and following is not None
+                for position, batches in self._chunks(segment):
+                    if position + batches.end >= segment.size:
+                        goes_on = following is not None and self._fits(output, batches.end, bytes_before, following)
+                    is_last = position + batches.end >= segment.size and not goes_on
+                    try:
+                        changed |= self._clean_chunk(batches, keys, judge, output, is_last=is_last)
+                    except CorruptBatch as error:
+                        raise self._corrupt(segment, position, error) from error
+                if not goes_on:
+                    break
+            if not changed and len(group) == 1:
+                output.discard()
+                return None, 1
+            output.finish(judge.transactions.kept_entries)
+        except BaseException:
+            output.discard()
+            raise
+        return CleanedGroup(group[0], tuple(group), bytes_before, output.size), len(group)
+
+    def _fits(self, output: CleanedSegment, pending: int, bytes_before: int, following: SegmentRef) -> bool:
+        """Whether the whole of `following` can be added to `output` when `pending` more bytes are."""
+        task = self._task
+        return (
+            output.size + pending + following.size <= task.segment_bytes
+            and output.index_bytes_with(pending) + self._index_bytes(following) <= task.segment_index_bytes
+            and following.next_offset - 1 - output.base_offset <= MAX_RELATIVE_OFFSET
+            and bytes_before + following.size <= SEGMENTS_IN_ONE * task.segment_bytes
+        )
+
+    def _clean_chunk(self, batches: Batches, keys: KeyMap, judge: Judge, output: CleanedSegment, *, is_last: bool) -> bool:
+        """Write what stays of a chunk; whether that is less than there is, or other bytes."""
+        verdicts = bytearray(len(batches))
+        last = len(batches) - 1 if is_last else -1
+        for row in batches.of_producers():
+            header = batches.header(row)
+            marker = self._marker(batches, row, header) if header.is_control else None
+            verdicts[row] = judge.verdict(header, marker, is_last=row == last)
+        if last >= 0 and verdicts[last] == Verdict.FILTER:
+            verdicts[last] = Verdict.FILTER_KEEP_HEADER
+        judged = self._engine.judge(batches, verdicts, keys, self._latest_offset, self._task.now_ms)
+        self._records_read += sum(judged.counts)
+        self._records_kept += sum(judged.kept)
+        placed = _Rewriter(batches, verdicts, judged, self._task.now_ms + self._task.delete_retention_ms).run()
+        if placed is None:
+            whole = memoryview(batches.data)[: batches.end]
+            placed = PlacedBatches(whole, batches.last_offsets, batches.sizes, batches.max_timestamps)
+            changed = False
+        else:
+            changed = True
+        if placed.sizes:
+            output.append(placed)
+            self._bytes_written += len(placed.data)
+            self._meter(0, len(placed.data))
+        return changed
+
+    def _index_bytes(self, segment: SegmentRef) -> int:
+        paths = [self._task.directory / file_name(segment.base_offset, suffix) for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)]
+        return max(self._files.file_size(path) if self._files.exists(path) else 0 for path in paths)
+
+    # Reading
+
+    def _chunks(self, segment: SegmentRef) -> Iterator[tuple[int, Batches]]:
+        """The batches of a segment, many at a time, with where in the file they begin."""
+        path = self._task.directory / file_name(segment.base_offset, LOG_SUFFIX)
+        fileno = self._files.open(path)
+        try:
+            position, wanted = 0, max(self._task.buffer_bytes, SMALLEST_READ)
+            while position < segment.size:
+                data = self._files.pread(fileno, min(wanted, segment.size - position), position)
+                batches = self._engine.scan(data)
+                if not len(batches):
+                    wanted = self._size_of_batch(data, path, position, segment.size)
+                    continue
+                self._bytes_read += batches.end
+                self._meter(batches.end, 0)
+                yield position, batches
+                position += batches.end
+                wanted = max(self._task.buffer_bytes, SMALLEST_READ)
+        finally:
+            self._files.close(fileno)
+
+    def _size_of_batch(self, data: bytes, path: object, position: int, size: int) -> int:
+        """How many bytes the batch takes that did not fit into `data`."""
+        if len(data) < HEADER_SIZE:
+            raise CorruptLog(str(path), position, "a header is cut off")
+        needed = int.from_bytes(data[8:LENGTH_OVERHEAD], "big", signed=True) + LENGTH_OVERHEAD
+        if needed <= len(data) or position + needed > size:
+            raise CorruptLog(str(path), position, "no batch header")
+        return needed
+
+    def _marker(self, batches: Batches, row: int, header: BatchHeader) -> Record | None:
+        if not header.records_count:
+            return None
+        check_crc(batches.data, batches.positions[row], header)
+        return next(iterate_records(batches.data, batches.positions[row]), None)
+
+    def _read_aborted(self) -> list[CompletedTransaction]:
+        """The aborted transactions of all segments; those behind the ones to be cleaned may reach back."""
+        task = self._task
+        bases = [*(segment.base_offset for segment in task.segments), *task.later]
+        found: list[CompletedTransaction] = []
+        for base in bases:
+            found += AbortedTransactions(self._files, task.directory / file_name(base, ABORTED_SUFFIX))
+        return found
+
+    def _corrupt(self, segment: SegmentRef, position: int, error: CorruptBatch) -> CorruptLog:
+        path = self._task.directory / file_name(segment.base_offset, LOG_SUFFIX)
+        return CorruptLog(str(path), position + error.position, error.reason)
+
+
+class _Rewriter:
+    """Puts the batches of a chunk together again, of which `judged` says what stays."""
+
+    def __init__(self, batches: Batches, verdicts: bytearray, judged: Judged, horizon_ms: int) -> None:
+        self._batches = batches
+        self._verdicts = verdicts
+        self._judged = judged
+        self._horizon_ms = horizon_ms  # for those that get one
+        self._parts: list[Buffer] = []
+        self._run_start = self._run_end = 0  # bytes of the chunk that are copied, not yet among the parts
+
+    def run(self) -> PlacedBatches | None:
+        """What stays; None for all of it as it is."""
+        batches, verdicts, judged = self._batches, self._verdicts, self._judged
+        kept, counts, tombstones = judged.kept, judged.counts, judged.has_tombstones
+        rows, new_sizes, new_times = [], [], []
+        changed = False
+        for row, verdict in enumerate(verdicts):
+            if verdict == Verdict.KEEP or (verdict <= Verdict.FILTER_KEEP_HEADER and kept[row] == counts[row] > 0
+                                           and not (tombstones[row] and self._needs_horizon(row))):  # fmt: skip
+                self._copy(row)
+                size, time = batches.sizes[row], batches.max_timestamps[row]
+            elif verdict <= Verdict.KEEP_WITH_HORIZON and kept[row]:
+                new = self._rewrite(row, forced=verdict == Verdict.KEEP_WITH_HORIZON)
+                size, time, changed = len(new), judged.max_timestamps[row], True
+                self._add(new)
+            elif verdict in (Verdict.FILTER_KEEP_HEADER, Verdict.HEADER_ONLY):
+                new = _without_records(batches.header(row))
+                size, time = len(new), batches.max_timestamps[row]
+                changed |= new != batches.data[batches.positions[row] : batches.positions[row] + batches.sizes[row]]
+                self._add(new)
+            else:
+                changed = True
+                continue
+            rows.append(row)
+            new_sizes.append(size)
+            new_times.append(time)
+        if not changed:
+            return None
+        self._end_run()
+        last_offsets = [batches.last_offsets[row] for row in rows]
+        return PlacedBatches(b"".join(self._parts), last_offsets, new_sizes, new_times)
+
+    def _needs_horizon(self, row: int) -> bool:
+        return self._batches.header(row).delete_horizon_ms is None
+
+    def _copy(self, row: int) -> None:
+        start = self._batches.positions[row]
+        if start != self._run_end:
+            self._end_run()
+            self._run_start = start
+        self._run_end = start + self._batches.sizes[row]
+
+    def _end_run(self) -> None:
+        if self._run_end > self._run_start:
+            self._parts.append(memoryview(self._batches.data)[self._run_start : self._run_end])
+        self._run_start = self._run_end
+
+    def _add(self, data: bytes) -> None:
+        self._end_run()
+        self._parts.append(data)
+
+    def _rewrite(self, row: int, *, forced: bool) -> bytes:
+        """The batch with the records that stay; tombstones and markers to be removed one day get a delete horizon (KIP-534)."""
+        header = self._batches.header(row)
+        check_crc(self._batches.data, self._batches.positions[row], header)
+        base_timestamp, attributes = header.base_timestamp, header.attributes
+        if header.delete_horizon_ms is None and (forced or self._judged.has_tombstones[row]):
+            base_timestamp, attributes = self._horizon_ms, attributes | DELETE_HORIZON_BIT
+        body = self._judged.body(row, base_timestamp)
+        header = header._replace(
+            attributes=attributes,
+            base_timestamp=base_timestamp,
+            max_timestamp=self._judged.max_timestamps[row],
+            records_count=self._judged.kept[row],
+        )
+        return assemble(header, compress(attributes & COMPRESSION_MASK, body))
+
+
+def _without_records(header: BatchHeader) -> bytes:
+    """The header of a batch that keeps its place, its producer and its sequence."""
+    emptied = header._replace(attributes=header.attributes & KEPT_ATTRIBUTES, base_timestamp=NO_TIMESTAMP, records_count=0)
+    return assemble(emptied, b"")

@@ -1,0 +1,99 @@
+"""What the cleaning asks of the code that goes over records, of which there are two: `plain` and `compiled`.
+
+Rules
+  1. Both give the same answers to the byte. The compiled one needs numpy and numba (the `spark` or the `fast` extra) and is a
+     hundred times faster; the plain one starts at once and needs nothing.
+  2. A key is known by all its bytes. Kafka knows keys by their MD5 only, so that two keys that somebody made collide lose one's
+     records; here the table holds the keys themselves, at the price of fitting fewer of them into the same memory.
+  3. What is read is believed only as far as a CRC vouches for it: the keys of the dirty part are from batches that passed, and a
+     batch that is written anew passed before it gets a new CRC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from barnabas.errors import BarnabasError
+from barnabas.protocol.records.header import BatchHeader
+
+
+class CorruptBatch(BarnabasError):
+    """Bytes that are no batch, at `position` of a chunk."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(position, reason)
+        self.position = position
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"at byte {self.position}: {self.reason}"
+
+
+class Batches(Protocol):
+    """The whole batches at the start of a chunk of a log file; rows are numbered from 0."""
+
+    data: bytes
+    end: int  # bytes of whole batches
+    positions: Sequence[int]
+    sizes: Sequence[int]
+    last_offsets: Sequence[int]
+    max_timestamps: Sequence[int]
+
+    def __len__(self) -> int: ...
+
+    def header(self, row: int) -> BatchHeader: ...
+
+    def of_producers(self) -> Sequence[int]:
+        """The rows that have a producer id, or are control batches."""
+        ...
+
+
+class KeyMap(Protocol):
+    """The last offset of each key, in bounded memory."""
+
+    def __len__(self) -> int: ...
+
+    def add(self, batches: Batches, skipped: bytearray, from_offset: int) -> int:
+        """Note the keys of records at or past `from_offset`, of the rows that are 0 in `skipped`.
+
+        Returns:
+            How many rows were noted as a whole: fewer than there are once the memory is full. The first row that is ever added
+            fits whatever it takes, so that there is progress.
+
+        Raises:
+            CorruptBatch: a batch fails its CRC, or holds no records where it should.
+        """
+        ...
+
+
+class Judged(Protocol):
+    """What stays of the records of a chunk, by row; rows whose verdict asks for no look are 0."""
+
+    kept: Sequence[int]  # records that stay
+    counts: Sequence[int]  # records there are
+    has_tombstones: Sequence[int]  # whether one of those that stay has no value
+    max_timestamps: Sequence[int]  # of those that stay
+
+    def body(self, row: int, base_timestamp: int) -> bytes:
+        """The records that stay, uncompressed, their times counted from `base_timestamp`."""
+        ...
+
+
+class Engine(Protocol):
+    def scan(self, data: bytes) -> Batches: ...
+
+    def new_map(self, memory_bytes: int, load_factor: float, most_keys: int) -> KeyMap:
+        """An empty map; more than `most_keys` will not be asked for."""
+        ...
+
+    def judge(self, batches: Batches, verdicts: bytearray, keys: KeyMap, latest_offset: int, now_ms: int) -> Judged:
+        """Judge the records of the rows whose verdict is FILTER, FILTER_KEEP_HEADER or KEEP_WITH_HORIZON (which keeps all).
+
+        A record stays if it lies past `latest_offset`, up to which `keys` knows the log, or if it is the last one of its key
+        and either has a value or its batch's delete horizon has not passed.
+
+        Raises:
+            CorruptBatch: records that are none, or a compressed batch that does not unfold.
+        """
+        ...

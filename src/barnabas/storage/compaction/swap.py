@@ -1,0 +1,139 @@
+"""How a cleaned segment takes the place of the old ones, whatever happens in between.
+
+Owns the names and the order of the renames, and what a start makes of a folder where they stopped half way. For a segment that
+is to replace those at a, b and c:
+
+    1. a.log.cleaned and its indexes are written and synced                    a start removes them
+    2. they are renamed to a.log.swap and so on, indexes first; folder synced   a start removes them while one `.cleaned` is left
+    3. a.log, b.log, c.log and theirs get `.deleted`; folder synced             a start does 3 and 4 again
+    4. `.swap` is taken off, indexes first; folder synced                       a start does 4 again
+    5. what is called `.deleted` is removed
+
+Rules
+  1. Which old segments a `.swap` replaces is told by its offsets: those that begin in [its base offset, the offset behind its last
+     batch). That last batch reaches to the end of what is replaced, for the cleaner keeps its header (verdicts.py).
+  2. The folder is synced between the steps, so the disk may reorder renames within a step only.
+  3. The steps are Kafka's, and either one finishes what the other began.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.header import HEADER_SIZE, LENGTH_OVERHEAD, read_header
+from barnabas.storage.files import Files
+from barnabas.storage.segment import (
+    ABORTED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    file_name,
+)
+
+log = logging.getLogger(__name__)
+
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+LOG_LAST = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX, LOG_SUFFIX)
+OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex)\.(cleaned|swap)")
+OWN_LOG = re.compile(r"\d{20}\.log")
+READ_BYTES = 1024 * 1024
+
+
+def announce(files: Files, directory: Path, base_offset: int) -> None:
+    """Step 2."""
+    for suffix in LOG_LAST:
+        name = file_name(base_offset, suffix)
+        if files.exists(directory / (name + CLEANED_SUFFIX)):
+            files.rename(directory / (name + CLEANED_SUFFIX), directory / (name + SWAP_SUFFIX))
+    files.sync_directory(directory)
+
+
+def retire_old(files: Files, directory: Path, bases: Iterable[int]) -> list[Path]:
+    """Step 3; the paths to be removed."""
+    renamed = []
+    for base in bases:
+        for suffix in SUFFIXES:
+            path = directory / file_name(base, suffix)
+            if files.exists(path):
+                target = path.with_name(path.name + DELETED_SUFFIX)
+                files.rename(path, target)
+                renamed.append(target)
+    files.sync_directory(directory)
+    return renamed
+
+
+def take_place(files: Files, directory: Path, base_offset: int) -> None:
+    """Step 4, without the sync: a few renames, which the loop can afford."""
+    for suffix in LOG_LAST:
+        path = directory / file_name(base_offset, suffix)
+        swap = path.with_name(path.name + SWAP_SUFFIX)
+        if files.exists(swap):
+            files.rename(swap, path)
+
+
+def discard(files: Files, directory: Path, base_offset: int) -> None:
+    """Give a cleaned segment up that is not wanted any more, before step 3."""
+    for suffix in LOG_LAST:
+        for state in (CLEANED_SUFFIX, SWAP_SUFFIX):
+            files.unlink(directory / (file_name(base_offset, suffix) + state))
+
+
+def finish_swaps(files: Files, directory: Path, names: list[str]) -> list[str]:
+    """Bring a folder to where no swap is under way; the names in it then. What is called `.deleted` is left to the caller.
+
+    Raises:
+        OSError: the disk does not work.
+    """
+    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX) and OWN_NAME.fullmatch(name)]
+    swaps = [name for name in names if name.endswith(SWAP_SUFFIX) and OWN_NAME.fullmatch(name)]
+    if not cleaned and not swaps:
+        return names
+    first_cleaned = min(map(_base, cleaned), default=None)
+    unwanted = cleaned + [name for name in swaps if first_cleaned is not None and _base(name) >= first_cleaned]
+    for name in unwanted:
+        files.unlink(directory / name)
+    complete = sorted(set(map(_base, swaps)) - set(map(_base, unwanted)))
+    bases = {_base(name) for name in names if OWN_LOG.fullmatch(name)}
+    for base in complete:
+        end = _end_offset(files, directory / (file_name(base, LOG_SUFFIX) + SWAP_SUFFIX))
+        if end is not None:
+            replaced = sorted(old for old in bases if old == base or base < old < end)
+            retire_old(files, directory, replaced)
+        take_place(files, directory, base)
+        log.info("swap of a cleaned segment finished directory=%s base_offset=%d", directory, base)
+    files.sync_directory(directory)
+    return files.list_directory(directory)
+
+
+def _base(name: str) -> int:
+    return int(name.partition(".")[0])
+
+
+def _end_offset(files: Files, path: Path) -> int | None:
+    """The offset behind the last batch of a log file that was synced as a whole; None without the file or a batch."""
+    if not files.exists(path):
+        return None
+    size, position, end = files.file_size(path), 0, int(path.name.partition(".")[0])
+    fileno = files.open(path)
+    try:
+        while position < size:
+            data = files.pread(fileno, min(READ_BYTES, size - position), position)
+            at = 0
+            while at + HEADER_SIZE <= len(data):
+                header = read_header(data, at)
+                if header.batch_length < HEADER_SIZE - LENGTH_OVERHEAD:
+                    raise CorruptLog(str(path), position + at, "no batch header")
+                end, at = header.next_offset, at + header.size
+            if not at:
+                raise CorruptLog(str(path), position, "a header is cut off")
+            position += at
+    finally:
+        files.close(fileno)
+    return end

@@ -1,0 +1,92 @@
+"""What a cleaning is about, as plain data: it is made by the broker and carried out in another process.
+
+Owns the types that cross between the two, and their text (one JSON object each).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.storage.producer_state import LastWrite
+
+
+class SegmentRef(NamedTuple):
+    """A sealed segment: offsets [base_offset, next_offset), and the bytes of its log."""
+
+    base_offset: int
+    next_offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningTask:
+    """One log to be cleaned.
+
+    Fields:
+        segments: the sealed segments that may be cleaned, all of them, in order.
+        later: base offsets of the segments behind them, whose aborted transactions may reach back.
+        first_dirty_offset: records below it were cleaned before.
+        producers: those that the broker knows.
+        now_ms: when the cleaning begins, for delete horizons.
+        dedupe_bytes: memory for the keys; where they need more, a part is cleaned and the rest is for another time.
+        load_factor: how full the table of keys may be.
+        buffer_bytes: read at once.
+    """
+
+    directory: Path
+    segments: tuple[SegmentRef, ...]
+    later: tuple[int, ...]
+    first_dirty_offset: int
+    producers: Mapping[int, LastWrite]
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    dedupe_bytes: int
+    load_factor: float
+    buffer_bytes: int
+
+    @property
+    def end_offset(self) -> int:
+        """Nothing at or past it is looked at."""
+        return self.segments[-1].next_offset
+
+    def to_json(self) -> str:
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        fields["directory"] = str(self.directory)
+        fields["producers"] = [[producer, *last] for producer, last in self.producers.items()]
+        return json.dumps(fields)
+
+    @classmethod
+    def from_json(cls, text: str) -> CleaningTask:
+        fields = json.loads(text)
+        fields["directory"] = Path(fields["directory"])
+        fields["segments"] = tuple(SegmentRef(*each) for each in fields["segments"])
+        fields["later"] = tuple(fields["later"])
+        fields["producers"] = {producer: LastWrite(*last) for producer, *last in fields["producers"]}
+        return cls(**fields)
+
+
+class CleanedGroup(NamedTuple):
+    """A cleaned segment that is ready to take the place of those that begin at `replaced`, the first of which names it."""
+
+    base_offset: int
+    replaced: tuple[int, ...]
+    bytes_before: int
+    bytes_after: int
+
+
+class CleaningResult(NamedTuple):
+    """A cleaning that came to its end: records below `cleaned_offset` are clean."""
+
+    cleaned_offset: int
+    keys: int
+    records_read: int
+    records_kept: int
+    bytes_read: int
+    bytes_written: int

@@ -1,0 +1,72 @@
+"""Finding the batch that holds an offset where bytes on the way are damaged.
+
+Rules
+  1. Damage is stepped over, but where it held the offset it is the answer: whoever reads there meets it. Nobody is led past it.
+  2. A header may lie about its length or offsets, an index entry about a position: each is believed only if what lies around agrees.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.header import BatchHeader
+from barnabas.storage.trust import NOTHING_FOLLOWS, Damage
+from barnabas.storage.verify import measure
+
+if TYPE_CHECKING:
+    from barnabas.storage.segment import Segment
+
+MAX_SEARCH_BYTES = 1024 * 1024  # looked through on the loop for the end of damage
+
+
+def find_around(segment: Segment, offset: int, start: int) -> tuple[int, int] | None:
+    """As `Segment.find` from the batch at `start` on, where something is damaged.
+
+    Returns:
+        Position and base offset, as in `Position`.
+
+    Raises:
+        CorruptLog: it cannot be told where the damage ends.
+    """
+    position, least = start, segment.base_offset
+    while position < segment.size:
+        before: tuple[int, BatchHeader, int] | None = None  # and the offset expected there
+        try:
+            for position, header in segment.walk(position):  # noqa: B020 - it goes on where the walk ended
+                damage = (segment.trust.damages or {}).get(position)
+                if damage is not None:
+                    break
+                if header.base_offset < least:
+                    raise CorruptLog(str(segment.path), position, "the base offset goes back")
+                if header.base_offset + header.last_offset_delta >= offset:
+                    if header.base_offset > offset and before is not None:
+                        least = before[2]
+                        segment.read_batch(*before[:2])
+                        least = before[1].next_offset
+                    return position, min(header.base_offset, least)
+                before = position, header, least
+                least = header.next_offset
+            else:
+                return None
+        except CorruptLog as error:
+            if error.position == start and start:  # perhaps it is the index that is wrong
+                return find_around(segment, offset, 0)
+            damage = (segment.trust.damages or {}).get(error.position) or _measured(segment, error, least)
+        if offset < damage.next_offset:
+            return damage.position, damage.first_offset
+        position, least = damage.end, damage.next_offset
+    return None
+
+
+def _measured(segment: Segment, error: CorruptLog, least_offset: int) -> Damage:
+    """The damage that a walk met. Little is read: later offsets are found through later index entries."""
+    following = segment.index.ceiling_by_value(error.position)
+    bound = (error.position if following is None else following[1]) + MAX_SEARCH_BYTES
+    damage = measure(segment.files, segment.fileno, error.position, least_offset, error.reason, within=min(bound, segment.size))
+    if damage.next_offset == NOTHING_FOLLOWS:
+        if damage.end < segment.size:
+            raise error
+        damage = damage._replace(next_offset=segment.next_offset)
+    segment.trust.note(damage)
+    return damage

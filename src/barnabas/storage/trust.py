@@ -1,0 +1,104 @@
+"""Which bytes of a segment may be sent without looking at them, and which are known to be damaged.
+
+Owns, for one segment, what was written by this process, what it has verified since, and the damaged stretches it has met.
+
+Rules
+  1. What this process wrote is right as long as it is in memory; what comes from the disk is verified by its CRC before it is served.
+  2. What was verified stays trusted until it is seen to have left memory: then, and for what the kernel reads ahead behind it, the
+     disk is asked again, and so is the CRC.
+  3. Touched on the loop only; a thread that verifies hands its result over.
+
+How it works: readers go through a log in order, so what they verified is one stretch that grows. Stretches that touch become one;
+of many the oldest are forgotten, which costs a second look and nothing else. The hot path (the end of the active segment) is one
+comparison with `tail`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.storage.files import Files
+
+MAX_STRETCHES = 64  # remembered for a segment: more means that somebody jumps about in it
+READ_AHEAD_BYTES = 2 * 1024 * 1024  # at least what a kernel reads ahead of a cold read
+MAX_DAMAGES = 1000  # remembered for a segment; more are found again when they are read
+
+
+NOTHING_FOLLOWS = 2**63 - 1  # as the offset behind damage that reaches to the end of the file
+
+
+class Damage(NamedTuple):
+    """Bytes [position, end) of a segment that are not what was written: offsets [first_offset, next_offset)."""
+
+    position: int
+    end: int
+    first_offset: int
+    next_offset: int
+    reason: str
+
+
+class Trust:
+    """What is known of the bytes of one segment.
+
+    `tail`: from this byte on the segment was written by this process.
+    """
+
+    __slots__ = ("_stretches", "damages", "files", "tail")
+
+    def __init__(self, files: Files, tail: int) -> None:
+        self.files = files
+        self.tail = tail
+        self.damages: dict[int, Damage] | None = None  # by position
+        self._stretches: list[tuple[int, int]] = []
+
+    def covers(self, start: int, end: int) -> bool:
+        """Whether the bytes [start, end) need no look."""
+        if start >= self.tail:
+            return True
+        return any(first <= start and (end <= last or last >= self.tail) for first, last in self._stretches)
+
+    def add(self, start: int, end: int) -> None:
+        """The bytes [start, end) were verified."""
+        apart = []
+        for first, last in self._stretches:
+            if last < start or first > end:
+                apart.append((first, last))
+            else:
+                start, end = min(start, first), max(end, last)
+        self._stretches = [*apart, (start, end)][-MAX_STRETCHES:]
+
+    def forget_behind(self, position: int, size: int) -> None:
+        """A read up to `position` came from the disk: what the kernel read ahead may come from there too; the segment has `size` bytes."""
+        end = min(position + READ_AHEAD_BYTES, size)
+        if end <= position:
+            return
+        if self.tail < end:
+            if self.tail < position:
+                self.add(self.tail, position)
+            self.tail = end
+        kept = []
+        for first, last in self._stretches:
+            kept += [(a, b) for a, b in ((first, min(last, position)), (max(first, end), last)) if a < b]
+        self._stretches = kept[-MAX_STRETCHES:]
+
+    def note(self, damage: Damage) -> bool:
+        """Remember a damaged stretch; whether it was not known."""
+        if self.damages is None:
+            self.damages = {}
+        known = damage.position in self.damages
+        if known or len(self.damages) < MAX_DAMAGES:
+            self.damages[damage.position] = damage
+        return not known
+
+    def damage_at(self, offset: int) -> Damage | None:
+        """The damaged stretch that held the record at `offset`."""
+        for damage in (self.damages or {}).values():
+            if damage.first_offset <= offset < damage.next_offset:
+                return damage
+        return None
+
+    def cut(self, position: int) -> None:
+        """The segment was cut at `position`, and grows from there."""
+        self.tail = min(self.tail, position)
+        if self.damages:
+            self.damages = {at: damage for at, damage in self.damages.items() if at < position}

@@ -1,0 +1,132 @@
+"""Verifying the batches of a stretch of a segment before they are served.
+
+Owns the walk with CRC over a region and the measuring of what is damaged in it. It blocks, and runs in a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from barnabas.protocol.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
+from barnabas.storage.files import Files
+from barnabas.storage.salvage import next_batch
+from barnabas.storage.trust import NOTHING_FOLLOWS, Damage
+
+STEP_BYTES = 1024 * 1024  # read at once
+SECTOR_BYTES = 4096
+
+
+class Verified(NamedTuple):
+    """The bytes up to `end` are whole batches; `damage` follows them, or nothing does. The file has `size` bytes."""
+
+    end: int
+    damage: Damage | None
+    size: int
+
+
+def verify(files: Files, fileno: int, start: int, end: int, least_offset: int) -> Verified:
+    """Check the batches that fill the bytes [start, end).
+
+    Args:
+        least_offset: at most the first batch's base offset.
+
+    Raises:
+        OSError: the disk fails, other than by not giving certain bytes.
+    """
+    position, expected, gap = start, least_offset, False
+    before = start, least_offset
+    data, data_start = memoryview(b""), start
+    while position < end:
+        at = position - data_start
+        head = data[at : at + HEADER_SIZE]
+        size = _size(head) if len(head) == HEADER_SIZE else 0
+        if len(head) < HEADER_SIZE or (size <= end - position and at + size > len(data)):
+            data = memoryview(_read(files, fileno, max(STEP_BYTES, size), position, end))
+            data_start, at = position, 0
+            head = data[:HEADER_SIZE]
+            size = _size(head) if len(head) == HEADER_SIZE else 0
+        reason = _fault(data[at : at + size], size, end - position)
+        if reason is None:
+            header = BatchHeader._make(HEADER.unpack(data[at : at + HEADER_SIZE]))
+            if header.base_offset < expected:
+                reason = "the base offset goes back"
+                if gap and position > start:  # it may be the batch before that went too far
+                    position, expected = before
+        if reason is not None:
+            return Verified(position, measure(files, fileno, position, expected, reason), files.size(fileno))
+        gap = position == start or header.base_offset > expected
+        before = position, expected
+        expected = header.next_offset
+        position += size
+    if gap and _goes_back(files, fileno, position, expected):
+        position, expected = before
+        reason = "the base offset does not lead to the next batch"
+        return Verified(position, measure(files, fileno, position, expected, reason), files.size(fileno))
+    return Verified(position, None, files.size(fileno))
+
+
+def _goes_back(files: Files, fileno: int, position: int, expected: int) -> bool:
+    """Whether the batch at `position`, behind those that were verified, begins at an offset that they claim."""
+    head = _read(files, fileno, HEADER_SIZE, position, position + HEADER_SIZE)
+    return len(head) == HEADER_SIZE and head[16] == MAGIC and int.from_bytes(head[:8], "big") < expected
+
+
+def _size(head: memoryview) -> int:
+    return max(int.from_bytes(head[8:12], "big", signed=True), 0) + LENGTH_OVERHEAD
+
+
+def _fault(batch: memoryview, size: int, left: int) -> str | None:
+    if len(batch) < min(size, left) or len(batch) < HEADER_SIZE:
+        return "the disk cannot read it"
+    if batch[16] != MAGIC or size < HEADER_SIZE or size > left or batch[23] >= 0x80:
+        return "it is no batch"
+    if crc32c(batch[CRC_START:]) != int.from_bytes(batch[17:21], "big"):
+        return "the CRC does not match"
+    return None
+
+
+def _read(files: Files, fileno: int, size: int, position: int, end: int) -> bytes:
+    """What the disk gives from `position` on, up to the first sector that it does not."""
+    size = min(size, end - position)
+    try:
+        return files.pread(fileno, size, position)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+    parts: list[bytes] = []
+    while size > 0:
+        step = min(SECTOR_BYTES - position % SECTOR_BYTES, size)
+        try:
+            part = files.pread(fileno, step, position)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            break
+        parts.append(part)
+        position, size = position + step, size - step
+    return b"".join(parts)
+
+
+def measure(files: Files, fileno: int, position: int, first_offset: int, reason: str, within: int | None = None) -> Damage:
+    """How far the damage that begins at `position` reaches: to the next whole batch, or to the end of the file.
+
+    Args:
+        within: the byte up to which to look; None for the file's end. The answer's `end` where nothing is found before.
+    """
+    size = files.size(fileno) if within is None else within
+    start = position + 1
+    while start < size:
+        try:
+            found = next_batch(files, fileno, start, size, first_offset)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            start += SECTOR_BYTES - start % SECTOR_BYTES
+            continue
+        if found is None:
+            break
+        return Damage(position, found.position, first_offset, found.header.base_offset, reason)
+    return Damage(position, size, first_offset, NOTHING_FOLLOWS, reason)

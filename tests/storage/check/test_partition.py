@@ -1,0 +1,221 @@
+"""Everything beside the batches: each kind of file damaged, what is said of it, and what a repair does."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.config.topic import TopicConfig
+from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch
+from barnabas.storage import checkpoints
+from barnabas.storage.check.partition import PartitionContext, PartitionReport, check_partition
+from barnabas.storage.check.repair import repair
+from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
+from barnabas.storage.segment import Segment
+from tests.storage.support import FILES, NOW, TOPIC_ID, append, open_log, read_all
+
+SMALL = TopicConfig(segment_bytes=2000, index_interval_bytes=100)
+FIRST = "0" * 20
+ANEW = "nothing is lost, it can be made anew from the batches"
+MISSES = f"lookups through it may miss records; {ANEW}"
+Change = Callable[[Path], object]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A closed log with idempotent producers, an aborted transaction, two epochs, several segments."""
+    folder = tmp_path_factory.mktemp("template")
+    log = open_log(folder, SMALL)
+    for index in range(20):
+        time_ms, epoch = NOW + index, index // 10
+        append(log, b"v", b"v", b"v", time_ms=time_ms, epoch=epoch, producer_id=7, producer_epoch=0, base_sequence=3 * index)
+        append(log, b"x" * 100, time_ms=time_ms, epoch=epoch)
+    append(log, b"v", b"v", epoch=1, producer_id=8, producer_epoch=0, base_sequence=0, transactional=1)
+    marker = Record(0, NOW, struct.pack(">hh", 0, 0), struct.pack(">hi", 0, 0))
+    abort = build_batch([marker], producer_id=8, producer_epoch=0, transactional=True, control=True)
+    log.append_as_leader(abort, leader_epoch=1, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+    log.close()
+    return folder / "topic-0"
+
+
+@pytest.fixture
+def folder(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "topic-0"))
+
+
+def check(folder: Path) -> PartitionReport:
+    return check_partition(FILES, folder, PartitionContext(83, True, TOPIC_ID))
+
+
+def second(folder: Path, suffix: str) -> Path:
+    return sorted(folder.glob(f"*{suffix}"))[1]
+
+
+def flip(at: int) -> Change:
+    def change(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        data[at] ^= 0x40
+        path.write_bytes(data)
+
+    return change
+
+
+def test_a_whole_folder(folder: Path) -> None:
+    report = check(folder)
+    assert [str(finding) for finding in report.findings] == []
+    assert (report.end_offset, report.records, report.topic_id) == (83, 83, TOPIC_ID)
+    assert len(list(folder.glob("*.snapshot"))) > 2
+    assert list(folder.glob("*.txnindex"))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "line", "outcome"),
+    [
+        (f"{FIRST}.index", Path.unlink, f": the file is missing; lookups must read the batches; {ANEW}",
+         "repaired: both indexes written anew from the batches"),
+        (f"{FIRST}.index", flip(3), ", byte 8: entry 1 (10, 534) does not follow (70, 267); " + MISSES,
+         "repaired: both indexes written anew from the batches"),
+        (f"{FIRST}.timeindex", flip(6), None, "repaired: both indexes written anew from the batches"),
+        ("leader-epoch-checkpoint", lambda path: path.write_text("0\n1\n0 0\n"),
+         ": the batches from offset 40 on are of epoch 1, it says 0; followers may cut at the wrong offset; " + ANEW,
+         "repaired: written anew"),
+        ("leader-epoch-checkpoint", lambda path: path.write_text("rubbish"),
+         ": it cannot be read: not a line of it: 'rubbish'; followers may cut at the wrong offset; " + ANEW,
+         "repaired: written anew"),
+        ("partition.metadata", Path.unlink,
+         ": the file is missing; the records are there, but nothing says of which topic's id they are", "repaired: written anew"),
+        (f"{FIRST}.log.deleted", Path.touch,
+         ": a deleted file that is not removed yet; nothing is lost: the next start removes it", "repaired: removed"),
+        (f"{FIRST}.index.cleaned", Path.touch,
+         ": an unfinished file of a compaction; nothing is lost: the next start removes it", "repaired: removed"),
+        ("partition.metadata.tmp", Path.touch,
+         ": an unfinished replacement of a small file; nothing is lost: the next start removes it", "repaired: removed"),
+        (f"{99:020d}.snapshot", lambda path: path.write_bytes(bytes.fromhex("0001 48674bc7 00000000")),
+         ": it is of offset 99, the log ends at 83; nothing: the next start removes it", "repaired: removed"),
+        (f"{FIRST}.log.swap", Path.touch, ": a compacted segment that has not taken its place yet; nothing is lost",
+         "not repaired: the next start finishes or drops it"),
+        ("notes.txt", Path.touch, ": not a file of a log; nothing reads it", "not repaired: whoever put it there may want it"),
+        (f"{7:020d}.index", Path.touch,
+         ": it belongs to a segment that is not there; nothing reads it; the records of the segment are gone",
+         "not repaired: it is all that is left of the segment"),
+    ],
+)  # fmt: skip
+def test_what_is_said_and_done(folder: Path, name: str, change: Change, line: str | None, outcome: str) -> None:
+    before = {path: path.read_bytes() for path in folder.glob("*.log")}
+    change(folder / name)
+    report = check(folder)
+    (finding,) = report.findings
+    assert finding.path == folder / name
+    if line is not None:
+        assert str(finding) == f"{folder / name}{line}"
+    assert repair(FILES, report.findings, report.replacements) == [outcome]
+    assert (check(folder).findings if outcome.startswith("repaired") else []) == []
+    assert {path: path.read_bytes() for path in folder.glob("*.log")} == before
+
+
+def test_a_broken_snapshot_is_made_anew(folder: Path) -> None:
+    path = second(folder, ".snapshot")
+    good = path.read_bytes()
+    flip(12)(path)
+    report = check(folder)
+    (finding,) = report.findings
+    assert str(finding).startswith(f"{path}, byte 2: the snapshot's CRC does not match; ")
+    assert repair(FILES, report.findings, report.replacements) == ["repaired: written anew"]
+    assert path.read_bytes() == good
+
+
+def test_a_snapshot_that_contradicts_the_batches(folder: Path) -> None:
+    first, later = sorted(folder.glob("*.snapshot"))[:2]
+    good = later.read_bytes()
+    later.write_bytes(first.read_bytes())  # whole, but older than it says
+    report = check(folder)
+    (finding,) = report.findings
+    assert "producer 7 has (epoch, sequence, offset) " in finding.what
+    repair(FILES, report.findings, report.replacements)
+    assert later.read_bytes() == good
+
+
+@pytest.mark.parametrize("change", [Path.unlink, flip(9), flip(17), lambda path: path.write_bytes(path.read_bytes()[:-1])])
+def test_the_index_of_aborted_transactions(folder: Path, change: Change) -> None:
+    (path,) = folder.glob("*.txnindex")
+    good = path.read_bytes()
+    change(path)
+    report = check(folder)
+    (finding,) = report.findings
+    assert finding.path == path
+    assert finding.loss.startswith("readers of committed records may get aborted ones")
+    repair(FILES, report.findings, report.replacements)
+    assert path.read_bytes() == good
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_rebuilt_index_finds_what_the_batches_hold(
+    template: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever byte of an index is damaged: either lookups are as good as before, or it is found; a repair is as good as new."""
+    folder = Path(shutil.copytree(template, tmp_path_factory.mktemp("copy") / "topic-0"))
+    path = data.draw(st.sampled_from(sorted([*folder.glob("*.index"), *folder.glob("*.timeindex")])))
+    size = path.stat().st_size
+    if not size:
+        return
+    at = data.draw(st.integers(0, size - 1))
+    damaged = bytearray(path.read_bytes())
+    damaged[at] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(damaged)
+    report = check(folder)
+    if report.findings:
+        assert {finding.path for finding in report.findings} == {path}
+        repair(FILES, report.findings, report.replacements)
+        assert check(folder).findings == []
+    log = open_log(folder.parent, SMALL)
+    assert [record.offset for record in read_all(log)] == list(range(83))
+    for offset in range(0, 83, 7):
+        assert read_all(log, offset)[0].offset == offset
+    for time_ms in range(NOW, NOW + 20):
+        found = log.offset_for_timestamp(time_ms)
+        assert found is not None
+        assert found.offset == min(r.offset for r in read_all(log) if r.timestamp >= time_ms)
+    log.close()
+
+
+def test_entries_of_kafka_that_mean_the_same_are_right(folder: Path) -> None:
+    """Kafka's followers name the last offset of several batches with the position of the first of them."""
+    path = folder / f"{FIRST}.index"
+    entries = list(OFFSET_ENTRY.iter_unpack(path.read_bytes()))
+    path.write_bytes(b"".join(OFFSET_ENTRY.pack(offset + 1, position) for offset, position in entries[::2]))
+    assert check(folder).findings == []
+
+
+def test_zeros_are_room_only_while_a_segment_grows(folder: Path) -> None:
+    active = max(folder.glob("*.timeindex"))
+    active.write_bytes(active.read_bytes() + bytes(TIME_ENTRY.size * 10))
+    assert check(folder).findings == []
+    sealed = folder / f"{FIRST}.timeindex"
+    sealed.write_bytes(sealed.read_bytes() + bytes(TIME_ENTRY.size * 10))
+    assert [str(f) for f in check(folder).findings] == [f"{sealed}: 10 empty entries follow the last one; {MISSES}"]
+
+
+def test_what_a_repair_writes_is_what_a_broker_reads(folder: Path) -> None:
+    for path in [*folder.glob("*.index"), *folder.glob("*.timeindex")]:
+        path.write_bytes(struct.pack(">q", 5) * 4)
+    report = check(folder)
+    outcomes = repair(FILES, report.findings, report.replacements)
+    assert set(outcomes) == {"repaired: both indexes written anew from the batches"}
+    assert check(folder).findings == []
+    segment = Segment.existing(FILES, folder, 0, NOW)
+    assert isinstance(segment.index, SparseIndex)
+    segment.close()
+
+
+def test_a_folder_without_segments(tmp_path: Path) -> None:
+    folder = tmp_path / "topic-0"
+    folder.mkdir()
+    checkpoints.write_partition_metadata(FILES, folder / checkpoints.PARTITION_METADATA, TOPIC_ID)
+    assert [str(f) for f in check(folder).findings] == [f"{folder}: there is no segment; the next start begins an empty log"]

@@ -1,0 +1,66 @@
+"""What may be served without a look, against a model that remembers every byte."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.storage.trust import MAX_STRETCHES, READ_AHEAD_BYTES, Damage, Trust
+from tests.storage.support import FILES
+
+UNIT = READ_AHEAD_BYTES // 4
+SIZE = 40
+STEP = st.tuples(st.sampled_from(["add", "cold"]), st.integers(0, SIZE), st.integers(0, SIZE))
+
+
+@given(st.integers(0, SIZE), st.lists(STEP, max_size=30))
+def test_nothing_is_trusted_that_the_model_does_not_trust(tail: int, steps: list[tuple[str, int, int]]) -> None:
+    trust = Trust(FILES, 0)
+    trust.tail = tail * UNIT
+    trusted = set(range(tail, SIZE))
+    for kind, one, other in steps:
+        start, end = sorted((one, other))
+        if start == end:
+            continue
+        if kind == "add":
+            trust.add(start * UNIT, end * UNIT)
+            trusted |= set(range(start, end))
+        else:
+            trust.forget_behind(end * UNIT, SIZE * UNIT)
+            trusted -= set(range(end, min(end + READ_AHEAD_BYTES // UNIT, SIZE)))
+        for first in range(SIZE):
+            for last in range(first + 1, SIZE + 1):
+                assert trust.covers(first * UNIT, last * UNIT) == (set(range(first, last)) <= trusted)
+
+
+def test_a_reader_in_order_leaves_one_stretch_and_jumpers_a_bounded_number() -> None:
+    trust = Trust(FILES, 0)
+    trust.tail = 1_000_000
+    for position in range(0, 1000, 10):
+        trust.add(position, position + 10)
+    assert trust.covers(0, 1000)
+    assert not trust.covers(0, 1001)
+    for position in range(2000, 900_000, 1000):
+        trust.add(position, position + 10)
+    assert sum(trust.covers(position, position + 10) for position in range(2000, 900_000, 1000)) == MAX_STRETCHES
+
+
+def test_what_grows_behind_the_end_is_trusted() -> None:
+    trust = Trust(FILES, 0)
+    trust.tail = 1000
+    trust.forget_behind(1000, 1000)
+    assert trust.covers(1000, 2000)
+    trust.forget_behind(1500, 2000)
+    assert trust.covers(1000, 1500)
+    assert not trust.covers(1500, 1600)
+    assert trust.covers(2000, 2100)
+
+
+def test_damage_is_known_by_offset_until_it_is_cut_off() -> None:
+    trust = Trust(FILES, 0)
+    damage = Damage(100, 200, 10, 20, "why")
+    assert trust.note(damage)
+    assert not trust.note(damage)
+    assert [trust.damage_at(offset) for offset in (9, 10, 19, 20)] == [None, damage, damage, None]
+    trust.cut(100)
+    assert trust.damage_at(10) is None
