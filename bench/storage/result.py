@@ -8,10 +8,10 @@ from typing import Any
 
 TITLE = "\n## Storage at work\n"
 NOTES = """
-Measured by `python -m bench.storage`, with pairs taken in turns where two things are compared. *While compacting* means that the cleaner was seen
-to be at work from the beginning to the end of the measurement. *Cold* files are written back and dropped from the page cache before they are read. The
-plain baseline of syncing is a loop that writes the same batch to one of eight files and syncs it, again and again: what a server comes
-to that syncs for every request.
+Measured by `python -m bench.storage`, with pairs taken in turns where two things are compared. *While compacting* means that the cleaner
+was seen to be at work from the beginning to the end of the measurement. *Cold* files are written back and dropped from the page cache
+before they are read. The plain baseline of syncing is a loop that writes the same batch to one of eight files and syncs it, again and
+again: what a server comes to that syncs for every request.
 """
 
 

@@ -17,7 +17,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import iterate_records
 from barnabas.storage.log import Log
 from tests.interop.test_java import _dump
-from tests.storage.compaction.support import FILES, batches, compact, engine_of, engines, task_of
+from tests.storage.compaction.support import batches, compact, engine_of, engines, task_of
 from tests.storage.support import open_log
 
 pytestmark = pytest.mark.interop
@@ -78,7 +78,7 @@ def test_the_same_records_are_left(tmp_path: Path) -> None:
 
 def _open(folder: Path) -> Log:
     policy = frozenset({"compact"})
-    return open_log(folder, TopicConfig(cleanup_policy=policy, segment_bytes=SEGMENT_BYTES), files=FILES)
+    return open_log(folder, TopicConfig(cleanup_policy=policy, segment_bytes=SEGMENT_BYTES))
 
 
 def _left(log: Log) -> list[Left]:

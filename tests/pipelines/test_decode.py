@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.protocol.records import kernels
 from barnabas.pipelines.codecs import decompress
 from barnabas.pipelines.decode import SCHEMA, SCHEMA_WITH_HEADERS, CorruptBatch, RecordDecoder, batch_table
+from barnabas.protocol.records import kernels
 from tests.pipelines.batches import GZIP, LZ4, NONE, SNAPPY, ZSTD, Header, batch, marker, seal
 
 APPEND_TIME, TRANSACTIONAL = 0x08, 0x10

@@ -52,7 +52,9 @@ def test_memory_holds_the_end_of_an_active_index_only(tmp_path: Path) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(["truncate", "key", "value", "append", "write"]), st.integers(0, 3 * COUNT)), max_size=12))
+@given(
+    st.lists(st.tuples(st.sampled_from(["truncate", "key", "value", "append", "write"]), st.integers(0, 3 * COUNT)), max_size=12)
+)
 def test_truncating_keeps_what_a_list_keeps(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]) -> None:
     folder = tmp_path_factory.mktemp("index")
     index, entries = make(folder)

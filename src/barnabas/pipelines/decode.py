@@ -24,9 +24,9 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from barnabas.errors import BarnabasError
-from barnabas.protocol.records import kernels as k
 from barnabas.pipelines.codecs import decompress
 from barnabas.protocol.message import Buffer
+from barnabas.protocol.records import kernels as k
 
 CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 PIECE_BYTES = 16 << 20  # of decompressed records in one Arrow batch, unless one record batch has more

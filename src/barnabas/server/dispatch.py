@@ -19,7 +19,18 @@ from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.headers import has_flexible_response_header, read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
-from barnabas.server.apis import alter_log_dirs, api_versions, cluster, configs, groups, groups_admin, log_dirs, metadata, offsets, topics
+from barnabas.server.apis import (
+    alter_log_dirs,
+    api_versions,
+    cluster,
+    configs,
+    groups,
+    groups_admin,
+    log_dirs,
+    metadata,
+    offsets,
+    topics,
+)
 from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
 from barnabas.server.requests import RequestContext

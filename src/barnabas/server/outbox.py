@@ -55,7 +55,18 @@ class Outbox:
         on_error: called once when the other side is gone.
     """
 
-    __slots__ = ("_blocked", "_descriptor", "_files", "_items", "_loop", "_on_error", "_on_room", "_socket", "_watching", "waiting_bytes")
+    __slots__ = (
+        "_blocked",
+        "_descriptor",
+        "_files",
+        "_items",
+        "_loop",
+        "_on_error",
+        "_on_room",
+        "_socket",
+        "_watching",
+        "waiting_bytes",
+    )
 
     def __init__(
         self,

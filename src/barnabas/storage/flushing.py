@@ -81,7 +81,7 @@ class FlushPlan:
                 self._sync(segment, aborted_of(segment).sync)
                 self._sync(segment, partial(self._sync_snapshot, segment.next_offset))
         if self.everything:  # snapshots and `.txnindex` files get their names long after their segment
-            self._sync(None, partial(self._files.sync_directory, self._folder))
+            self._sync(None, partial(self._files.sync_directory, self.folder))
         if self._is_new_folder:
             self._sync(None, self._sync_names)
         self.is_done = True
@@ -120,7 +120,17 @@ class Flusher:
         is_folder_durable: the folder's own name is on the disk.
     """
 
-    __slots__ = ("closed", "durable_end", "failed", "files", "folder", "is_folder_durable", "position", "recovery_point", "truncations")
+    __slots__ = (
+        "closed",
+        "durable_end",
+        "failed",
+        "files",
+        "folder",
+        "is_folder_durable",
+        "position",
+        "recovery_point",
+        "truncations",
+    )
 
     def __init__(self, files: Files, folder: Path, *, durable_end: int, is_folder_durable: bool) -> None:
         self.files = files
@@ -129,7 +139,10 @@ class Flusher:
         self.recovery_point = durable_end
         self.is_folder_durable = is_folder_durable
         self.truncations = 0
-        self.position = (-1, 0)  # base offset of the last segment that was flushed with all that belongs to it, and its bytes then
+        self.position = (
+            -1,
+            0,
+        )  # base offset of the last segment that was flushed with all that belongs to it, and its bytes then
         self.closed = False  # the log's files may be gone
         self.failed: LogDirFailed | None = None
 

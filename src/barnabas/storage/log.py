@@ -227,11 +227,6 @@ class Log:
         return self._flusher.truncations
 
     @property
-    def segments(self) -> Segments:
-        """For those who copy the files; to be looked at only."""
-        return self._segments
-
-    @property
     def epoch_entries(self) -> list[tuple[int, int]]:
         """(leader epoch, its first offset), as they are to be in the file."""
         return self._epochs.epochs.entries
@@ -480,8 +475,8 @@ class Log:
         region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.trust))
         if slot == -1 or region.size % HEADER_SIZE:
             return region
-        offset = self._skip_emptied(slot, start, limit_offset)  # perhaps nothing but headers, left by compaction
-        return region if offset is None else self.read(offset, max_bytes, limit_offset=limit_offset, minimum_one=minimum_one)
+        behind = self._skip_emptied(slot, start, limit_offset)  # perhaps nothing but headers, left by compaction
+        return region if behind is None else self.read(behind, max_bytes, limit_offset=limit_offset, minimum_one=minimum_one)
 
     def _skip_emptied(self, slot: int, position: int, limit_offset: int) -> int | None:
         """Where the first batch with records begins, if there are only emptied ones before it; None otherwise.

@@ -230,7 +230,9 @@ class LogManager:
             LogDirFailed: it is the first directory, or the fault is not the disk's.
         """
         if isinstance(error.__cause__, FileExistsError):
-            log.warning("a file with the name of a partition is left alone path=%s", found.directory.path / "{}-{}".format(*found.key))
+            log.warning(
+                "a file with the name of a partition is left alone path=%s", found.directory.path / "{}-{}".format(*found.key)
+            )
         elif found.directory.failure is None:
             self._failed_at_start(found.directory, error)
 

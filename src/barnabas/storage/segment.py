@@ -487,6 +487,7 @@ class Segment:
         if self.open_files is not None:
             self.open_files.forget(self)
             self.open_files = None
+
     def sync_indexes(self) -> None:
         """Block until the indexes are on the disk as they were last written."""
         self.index.sync()

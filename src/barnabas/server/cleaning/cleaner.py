@@ -25,7 +25,6 @@ from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.compaction.choose import Dirtiness, dirtiness
 from barnabas.storage.compaction.replacing import replace_segments
 from barnabas.storage.compaction.task import CleanedGroup, CleaningTask, SegmentRef
-
 from barnabas.storage.faults import storage_error
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from barnabas.config.topic import TopicConfig
 from barnabas.storage.segment import Segment
+from barnabas.storage.segments import Segments
 
 NO_LIMIT_MS = 2**63 - 1
 
@@ -45,7 +46,7 @@ class Dirtiness(NamedTuple):
 
 
 def dirtiness(
-    segments: Sequence[Segment],
+    segments: Segments,
     config: TopicConfig,
     *,
     log_start_offset: int,
@@ -56,14 +57,14 @@ def dirtiness(
     """How dirty a log is.
 
     Args:
-        segments: all of them, the active one last.
+        segments: all of them.
         limit_offset: the last stable offset, or what is on the disk, whichever is less.
         cleaned_offset: from the checkpoint; one outside of the log counts as none.
     """
-    first_dirty = cleaned_offset if log_start_offset <= cleaned_offset <= segments[-1].next_offset else log_start_offset
+    first_dirty = cleaned_offset if log_start_offset <= cleaned_offset <= segments.active.next_offset else log_start_offset
     end, below = segments[0].base_offset, []
-    for segment in segments[:-1]:
-        is_young = 0 < config.min_compaction_lag_ms and segment.max_timestamp > now_ms - config.min_compaction_lag_ms
+    for segment in segments.sealed:
+        is_young = config.min_compaction_lag_ms > 0 and segment.max_timestamp > now_ms - config.min_compaction_lag_ms
         if segment.next_offset > limit_offset or (is_young and segment.next_offset > first_dirty):
             break
         below.append(segment)

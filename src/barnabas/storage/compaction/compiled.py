@@ -63,7 +63,7 @@ class CompiledBatches:
     def of_producers(self) -> Sequence[int]:
         table = self.table
         found = (table[:, scanning.PRODUCER_ID] >= 0) | (table[:, scanning.ATTRIBUTES] & CONTROL_BIT != 0)
-        return cast("list[int]", np.flatnonzero(found).tolist())
+        return np.flatnonzero(found).tolist()
 
     def rows(self, wanted: npt.NDArray[np.bool_]) -> tuple[Longs, Bytes]:
         """The kernels' table for the wanted rows, and the buffer of those that were compressed."""

@@ -12,7 +12,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from barnabas.errors import BarnabasError
 from barnabas.protocol.records.header import BatchHeader
@@ -33,12 +33,25 @@ class CorruptBatch(BarnabasError):
 class Batches(Protocol):
     """The whole batches at the start of a chunk of a log file; rows are numbered from 0."""
 
-    data: bytes
-    end: int  # bytes of whole batches
-    positions: Sequence[int]
-    sizes: Sequence[int]
-    last_offsets: Sequence[int]
-    max_timestamps: Sequence[int]
+    @property
+    def data(self) -> bytes: ...
+
+    @property
+    def end(self) -> int:
+        """Bytes of whole batches."""
+        ...
+
+    @property
+    def positions(self) -> Sequence[int]: ...
+
+    @property
+    def sizes(self) -> Sequence[int]: ...
+
+    @property
+    def last_offsets(self) -> Sequence[int]: ...
+
+    @property
+    def max_timestamps(self) -> Sequence[int]: ...
 
     def __len__(self) -> int: ...
 
@@ -70,24 +83,45 @@ class KeyMap(Protocol):
 class Judged(Protocol):
     """What stays of the records of a chunk, by row; rows whose verdict asks for no look are 0."""
 
-    kept: Sequence[int]  # records that stay
-    counts: Sequence[int]  # records there are
-    has_tombstones: Sequence[int]  # whether one of those that stay has no value
-    max_timestamps: Sequence[int]  # of those that stay
+    @property
+    def kept(self) -> Sequence[int]:
+        """Records that stay."""
+        ...
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """Records there are."""
+        ...
+
+    @property
+    def has_tombstones(self) -> Sequence[int]:
+        """Whether one of those that stay has no value."""
+        ...
+
+    @property
+    def max_timestamps(self) -> Sequence[int]:
+        """Of those that stay."""
+        ...
 
     def body(self, row: int, base_timestamp: int) -> bytes:
         """The records that stay, uncompressed, their times counted from `base_timestamp`."""
         ...
 
 
-class Engine(Protocol):
-    def scan(self, data: bytes) -> Batches: ...
+B = TypeVar("B", bound=Batches)
+K = TypeVar("K", bound=KeyMap)
 
-    def new_map(self, memory_bytes: int, load_factor: float, most_keys: int) -> KeyMap:
+
+class EngineOf(Protocol[B, K]):
+    """Chunks and maps of one engine are for that engine only."""
+
+    def scan(self, data: bytes) -> B: ...
+
+    def new_map(self, memory_bytes: int, load_factor: float, most_keys: int) -> K:
         """An empty map; more than `most_keys` will not be asked for."""
         ...
 
-    def judge(self, batches: Batches, verdicts: bytearray, keys: KeyMap, latest_offset: int, now_ms: int) -> Judged:
+    def judge(self, batches: B, verdicts: bytearray, keys: K, latest_offset: int, now_ms: int) -> Judged:
         """Judge the records of the rows whose verdict is FILTER, FILTER_KEEP_HEADER or KEEP_WITH_HORIZON (which keeps all).
 
         A record stays if it lies past `latest_offset`, up to which `keys` knows the log, or if it is the last one of its key
@@ -97,3 +131,6 @@ class Engine(Protocol):
             CorruptBatch: records that are none, or a compressed batch that does not unfold.
         """
         ...
+
+
+Engine = EngineOf[Any, Any]

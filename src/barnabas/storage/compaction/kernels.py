@@ -106,7 +106,7 @@ def _find(data, position, size, slots, arena, hashed):  # type: ignore[no-untype
                     return slot
         slot += 1
         if slot == slots.shape[0]:
-            slot = 0
+            slot = np.int64(0)
     return slot
 
 

@@ -124,7 +124,7 @@ class PlainJudged:
         if base_timestamp == header.base_timestamp:
             return b"".join([data[record.start : record.end] for record in kept])
         shift = header.base_timestamp - base_timestamp
-        parts = []
+        parts: list[bytes] = []
         for record in kept:
             body = bytes([record.attributes]) + varint(record.time_delta + shift) + data[record.delta_at : record.end]
             parts += (varint(len(body)), body)
@@ -137,7 +137,7 @@ class PlainEngine:
     def scan(self, data: bytes) -> PlainBatches:
         return PlainBatches(data)
 
-    def new_map(self, memory_bytes: int, load_factor: float, most_keys: int) -> PlainKeys:  # noqa: ARG002 - a dict knows its fill
+    def new_map(self, memory_bytes: int, load_factor: float, most_keys: int) -> PlainKeys:
         return PlainKeys(memory_bytes)
 
     def judge(self, batches: PlainBatches, verdicts: bytearray, keys: PlainKeys, latest_offset: int, now_ms: int) -> PlainJudged:
