@@ -99,7 +99,9 @@ class Hosting:
         """The folders are renamed before the deletion is answered; their files go when the disk has time."""
         broker = self._broker
         removed = [broker.partitions.remove(i.topic, i.partition) for i in instructions]
-        self._broker.cleaner.forget((i.topic, i.partition) for i in instructions)
+        keys = [(i.topic, i.partition) for i in instructions]
+        broker.cleaner.forget(keys)
+        await broker.cleaner.leave(keys)
         gone = [partition for partition in removed if partition is not None and not partition.is_offline]
         for each in gone:
             broker.moves.stop(each.topic, each.index)

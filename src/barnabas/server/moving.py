@@ -128,6 +128,7 @@ class Moves:
             async with self._slot():
                 log.info("move begins topic=%s partition=%d to=%s", *key, moving.directory.path)
                 await self.settle(*key)
+                await self._broker.cleaner.leave([key])
                 is_done = not moving.stopped.is_set() and await self._move(key, moving)
         except (StorageError, OSError) as error:
             is_done = False

@@ -36,6 +36,7 @@ from barnabas.storage.aborted import AbortedTransactions
 from barnabas.storage.compaction.engine import Batches, CorruptBatch, Engine, Judged, KeyMap
 from barnabas.storage.compaction.output import CleanedSegment, PlacedBatches
 from barnabas.storage.compaction.plain import check_crc
+from barnabas.storage.compaction.swap import remove_leftovers
 from barnabas.storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask, SegmentRef
 from barnabas.storage.compaction.verdicts import Judge, TransactionFilter, Verdict
 from barnabas.storage.files import Files
@@ -74,6 +75,7 @@ class _Cleaning:
 
     def run(self) -> Generator[CleanedGroup, None, CleaningResult]:
         task = self._task
+        remove_leftovers(self._files, task.directory)
         keys = self._map_dirty()
         end_offset = self._latest_offset + 1
         segments = tuple(segment for segment in task.segments if segment.base_offset < end_offset)
