@@ -745,11 +745,16 @@ class Log:
         self.config = config
         self._roll_size = self._roll_time = self._roll_offset = -1
 
+    @property
+    def needs_work_to_close(self) -> bool:
+        """Whether `close` has something to write or sync."""
+        return not self._closed and self._flusher.failed is None and (self._as_on_disk != self._extent or self._torn)
+
     def close(self) -> None:
         """Flush, write down what opening again needs, and let go of the files; a log that did not change costs nothing."""
         if self._closed:
             return
-        if self._flusher.failed is not None or (self._as_on_disk == self._extent and not self._torn):
+        if not self.needs_work_to_close:
             self.abandon()
             return
         try:

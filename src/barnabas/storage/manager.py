@@ -101,6 +101,7 @@ class LogManager:
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.interrupted: dict[TopicPartition, LogDirectory] = {}  # moves that were under way when the broker ended
         self._closed = False
+        self._unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met
         self._checkpoint_lock = Lock()
         self._unforgotten: set[tuple[Path, TopicPartition]] = set()  # still in the checkpoints of a directory, though deleted
         self.directories: list[LogDirectory] = []
@@ -523,6 +524,14 @@ class LogManager:
             log.warning("checkpoints name deleted partitions path=%s error=%s", directory.path, error)
             self._unforgotten.update((directory.path, key) for key in keys)
 
+    def close_log(self, entry: Log) -> None:
+        """Close one log ahead of `close`, which takes up what went wrong; blocks, and may run in several threads at once."""
+        try:
+            entry.close()
+        except StorageError as error:
+            log.error("log not closed directory=%s error=%s", entry.directory, error)
+            self._unclosed.setdefault(self._homes[entry.topic, entry.partition], error)
+
     def close(self) -> None:
         """Close all logs, write the checkpoints and the marker that says so, unlock. Where a log fails to close, there is no
         marker.
@@ -533,13 +542,9 @@ class LogManager:
         if self._closed:
             return
         self._closed = True
-        failed: dict[LogDirectory, StorageError] = {}
-        for key, entry in self._logs.items():
-            try:
-                entry.close()
-            except StorageError as error:
-                log.error("log not closed directory=%s error=%s", entry.directory, error)
-                failed.setdefault(self._homes[key], error)
+        for entry in self._logs.values():
+            self.close_log(entry)
+        failed = self._unclosed
         recovery_points, starts = self._recovery_points(), self._start_offsets()
         for directory in self.directories:
             if directory.failure is not None:
