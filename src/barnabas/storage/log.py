@@ -634,11 +634,17 @@ class Log:
         segments = self._segments
         start = bisect_left(segments.bases, replaced[0])
         old = segments.sealed[start : start + len(replaced)]
-        if self._closed or self._swapping or [segment.base_offset for segment in old] != list(replaced):
+        is_here = cleaned.directory == self.directory  # not so if the log has moved to another log directory meanwhile
+        if self._closed or self._swapping or not is_here or [segment.base_offset for segment in old] != list(replaced):
             raise SegmentsGone(self.directory.name)
         segments.replace(old, [cleaned])
         self._swapping = True
         return old
+
+    @property
+    def is_swapping(self) -> bool:
+        """Whether files of the log are being renamed: which segment a name is of is uncertain until that is done."""
+        return self._swapping
 
     def end_swap(self, garbage: Garbage) -> None:
         """The swap is done; `garbage` is what was replaced."""
@@ -788,8 +794,9 @@ class Log:
     def put_on(self, directory: Path, segments: Sequence[Segment]) -> Garbage:
         """Go on in `directory`, where `segments` lie that hold the same bytes; what is to be closed and removed of the old folder.
 
-        Flushes under way come to nothing, for they concern the old files.
+        Flushes under way come to nothing, for they concern the old files. Not while segments are swapped.
         """
+        assert not self._swapping, "a copy is not up to date while segments are swapped"
         old = self._flusher
         flusher = Flusher(self._files, directory, durable_end=old.durable_end, is_folder_durable=False)
         flusher.recovery_point, flusher.truncations, flusher.failed = old.recovery_point, old.truncations + 1, old.failed
