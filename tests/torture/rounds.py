@@ -167,7 +167,7 @@ def _kill_soon(broker: Broker, delay_s: float) -> None:
 
 def _demand_clean(broker: Broker) -> None:
     """The last start trusted the files as they were."""
-    opened = [line for line in broker.log.splitlines() if "log directory opened" in line]
+    opened = [line for line in broker.log.splitlines() if "log directory found" in line]
     if not opened or "clean_shutdown=True" not in opened[-1]:
         raise Broken(f"the start after a clean stop did not take it for one: {opened[-1:]}")
 

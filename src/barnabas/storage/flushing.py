@@ -60,7 +60,8 @@ class FlushPlan:
         self.everything = everything
         self.truncations = flusher.truncations
         self.is_done = False
-        self.position = (segments[-1].base_offset, segments[-1].size)  # base offset of the last segment, and its bytes
+        # The last segment's base offset and bytes. There may be none: the records were let go, and what is left begins at `end`.
+        self.position = (segments[-1].base_offset, segments[-1].size) if segments else (end, 0)
         self.size = 0  # for whoever made the plan to note how many bytes it covers
         self.errors: list[tuple[Segment | None, OSError, bool]] = []  # the segment, what happened, whether in a sync
         self._files = flusher.files
