@@ -18,7 +18,8 @@ from barnabas.storage.check.partition import PartitionContext, PartitionReport
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, LOCK_FILE
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
-from barnabas.storage.manager import DELETED_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
+from barnabas.storage.manager import DELETED_FOLDER, FUTURE_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
+from barnabas.storage.moving import MARKER
 
 OFFSET_CHECKPOINTS = (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS, checkpoints.HIGH_WATERMARKS)
 KNOWN_NAMES = {
@@ -51,6 +52,10 @@ class DataFolder:
         return PartitionContext(points.get(key, 0), self.was_clean, topic_id)
 
 
+NOTHING_LOST = "nothing is lost"
+MOVE_GOES_ON = "the next start goes on with the move"
+
+
 def read_data_folder(files: Files, path: Path) -> DataFolder:
     """The files of the folder itself, and what is wrong with them."""
     found = DataFolder(path, was_clean=files.exists(path / CLEAN_SHUTDOWN_FILE))
@@ -73,9 +78,11 @@ def _name(found: DataFolder, name: str) -> Iterator[Finding]:
     if DELETED_FOLDER.fullmatch(name):
         loss = "nothing is lost: the next start removes it"
         yield Finding(path, "a deleted partition that is not removed yet", loss, repair=Repair.REMOVE_FOLDER)
+    elif FUTURE_FOLDER.fullmatch(name):
+        yield Finding(path, "an unfinished copy of a partition that is moved here", NOTHING_LOST, why_not=MOVE_GOES_ON)
     elif STRAY_FOLDER.fullmatch(name):
         what = "a partition that was being moved, or that no metadata knew"
-        yield Finding(path, what, "nothing is lost", why_not="the next start decides whether it is still wanted")
+        yield Finding(path, what, NOTHING_LOST, why_not="the next start decides whether it is still wanted")
     elif match := LOG_FOLDER.fullmatch(name):
         found.partitions[match["topic"], int(match["partition"])] = path
     elif name.endswith(TEMPORARY_SUFFIX):
@@ -111,6 +118,19 @@ def _properties(files: Files, found: DataFolder) -> Iterator[Finding]:
 
 def _unreadable(path: Path, reason: str, loss: str) -> Finding:
     return Finding(path, f"it cannot be read: {reason}", loss, why_not="what it said is not written anywhere else")
+
+
+def leave_moved(files: Files, folders: Iterable[DataFolder]) -> Iterator[Finding]:
+    """Take the partitions out that were moved to another of these folders, and whose old copy a stop has left."""
+    moved = {
+        key: path for folder in folders for key, path in folder.partitions.items() if files.exists(path / MARKER)
+    }
+    for folder in folders:
+        for key, path in list(folder.partitions.items()):
+            if moved.get(key, path) != path:
+                del folder.partitions[key]
+                what = f"the partition was moved to {moved[key].parent}"
+                yield Finding(path, what, NOTHING_LOST, why_not="the next start removes this copy")
 
 
 def check_together(folders: Iterable[DataFolder]) -> Iterator[Finding]:
