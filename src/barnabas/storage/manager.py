@@ -51,7 +51,7 @@ DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
 FUTURE_FOLDER = re.compile(r".*\.[0-9a-f]{32}-future")
 STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-stray")
 OWN_NAME = re.compile(
-    r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-checkpoint|metadata\.db.*|lost\+found|.*\.tmp|.*-stray"
+    r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-checkpoint|bootstrap\.checkpoint|metadata\.db.*|lost\+found|.*\.tmp"
 )
 KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: of a folder that was adopted, and no partition that is served
 MAX_NAME_LENGTH = 255
@@ -267,8 +267,8 @@ class LogManager:
         if FUTURE_FOLDER.fullmatch(name):
             self._drop_copy(directory, path)
             return None
-        if match is None or name == KRAFT_FOLDER or STRAY_FOLDER.fullmatch(name):
-            if name != KRAFT_FOLDER and not OWN_NAME.fullmatch(name):
+        if match is None or name == KRAFT_FOLDER:
+            if name != KRAFT_FOLDER and not OWN_NAME.fullmatch(name) and not STRAY_FOLDER.fullmatch(name):
                 log.warning("what is none of the broker's is left alone path=%s", path)
             return None
         return match["topic"], int(match["partition"])

@@ -31,7 +31,7 @@ KNOWN_NAMES = {
     "metadata.db",
     "metadata.db-wal",
     "metadata.db-shm",
-    "metadata.db.reserve",
+    "metadata.db.reserve",  # room for it on a full disk
     *OFFSET_CHECKPOINTS,
 }
 
