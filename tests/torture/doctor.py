@@ -13,13 +13,11 @@ from pathlib import Path
 from barnabas.cli.doctor_check import check_folders
 from barnabas.storage.check.finding import Finding
 
-# What no repair does because the next start does it, or decides about it. The topics that come and go may be on their way.
-LEFT_TO_THE_START = re.compile(
-    "a compacted segment that has not taken its place yet"
-    "|a partition that was being moved, or that no metadata knew"
-    "|an unfinished copy of a partition that is moved here|the partition was moved to .*"
-    "|partition 0 of topic fleeting-[0-9]+ has no folder in the data folders that were named"
+# Topics that come and go may be on their way: a start makes the folder, or removes it.
+ON_THE_WAY = re.compile(
+    "partition 0 of topic fleeting-[0-9]+ has no folder in the data folders that were named"
     "|the metadata has no partition 0 of topic fleeting-[0-9]+"
+    "|it has offset [0-9]+ for fleeting-[0-9]+-0, of which there is no folder"
 )
 
 
@@ -29,4 +27,4 @@ def findings(folders: Sequence[Path]) -> list[Finding]:
 
 def beyond_a_start(folders: Sequence[Path]) -> list[Finding]:
     """What was found that a start does not mend."""
-    return [each for each in findings(folders) if each.repair is None and not LEFT_TO_THE_START.fullmatch(each.what)]
+    return [each for each in findings(folders) if not each.mended and not ON_THE_WAY.fullmatch(each.what)]

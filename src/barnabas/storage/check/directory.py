@@ -48,8 +48,8 @@ class DataFolder:
     partitions: dict[TopicPartition, Path] = field(default_factory=dict)
 
     def context(self, key: TopicPartition, topic_id: UUID | None) -> PartitionContext:
-        points = self.offsets.get(checkpoints.RECOVERY_POINTS, {})
-        return PartitionContext(points.get(key, 0), self.was_clean, topic_id)
+        points, starts = (self.offsets.get(name, {}) for name in (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS))
+        return PartitionContext(points.get(key, 0), self.was_clean, topic_id, starts.get(key, 0))
 
 
 NOTHING_LOST = "nothing is lost"
@@ -77,9 +77,9 @@ def _name(found: DataFolder, name: str) -> Iterator[Finding]:
         return
     if DELETED_FOLDER.fullmatch(name):
         loss = "nothing is lost: the next start removes it"
-        yield Finding(path, "a deleted partition that is not removed yet", loss, repair=Repair.REMOVE_FOLDER)
+        yield Finding(path, "a deleted partition that is not removed yet", loss, repair=Repair.REMOVE_FOLDER, mended=True)
     elif FUTURE_FOLDER.fullmatch(name):
-        yield Finding(path, "an unfinished copy of a partition that is moved here", NOTHING_LOST, why_not=MOVE_GOES_ON)
+        yield Finding(path, "an unfinished copy of a partition that is moved here", NOTHING_LOST, why_not=MOVE_GOES_ON, mended=True)
     elif STRAY_FOLDER.fullmatch(name):
         what = "a partition that was being moved, or that no metadata knew"
         yield Finding(path, what, NOTHING_LOST, why_not="the next start decides whether it is still wanted")
@@ -87,7 +87,7 @@ def _name(found: DataFolder, name: str) -> Iterator[Finding]:
         found.partitions[match["topic"], int(match["partition"])] = path
     elif name.endswith(TEMPORARY_SUFFIX):
         loss = "nothing is lost: the file that it was to replace is there"
-        yield Finding(path, "an unfinished replacement of a small file", loss, repair=Repair.REMOVE_FILE)
+        yield Finding(path, "an unfinished replacement of a small file", loss, repair=Repair.REMOVE_FILE, mended=True)
     else:
         yield Finding(path, "not a file of a data folder", "nothing reads it", why_not="whoever put it there may want it")
 
@@ -130,7 +130,7 @@ def leave_moved(files: Files, folders: Iterable[DataFolder]) -> Iterator[Finding
             if moved.get(key, path) != path:
                 del folder.partitions[key]
                 what = f"the partition was moved to {moved[key].parent}"
-                yield Finding(path, what, NOTHING_LOST, why_not="the next start removes this copy")
+                yield Finding(path, what, NOTHING_LOST, why_not="the next start removes this copy", mended=True)
 
 
 def check_together(folders: Iterable[DataFolder]) -> Iterator[Finding]:
