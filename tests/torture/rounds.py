@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.testing import Broker
 from barnabas.testing.broker import BrokerFailed
 from tests.torture.check import Broken, Checker
-from tests.torture.doctor import beyond_a_start, findings
+from tests.torture.doctor import beyond_a_start, left_by_a_stop
 from tests.torture.ledger import Ledger
 from tests.torture.load import FAST_RETRIES, Load
 from tests.torture.moments import Moment, wait_for
@@ -191,10 +191,10 @@ def _demand_mendable(broker: Broker) -> None:
 
 
 def _demand_whole(broker: Broker) -> None:
-    """The broker was stopped: the doctor finds nothing at all."""
-    found = findings(broker.data_dirs)
+    """The broker was stopped: the doctor finds nothing."""
+    found = left_by_a_stop(broker.data_dirs)
     if found:
-        raise Broken(f"the doctor found something after a clean stop: {found[0]}")
+        raise Broken(f"the doctor found something after a clean stop: {found}")
 
 
 def _demand_quiet(broker: Broker) -> None:

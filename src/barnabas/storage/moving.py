@@ -23,6 +23,7 @@ Source: KIP-113. Kafka copies batches by a fetcher; here a file is copied as a f
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,7 +111,8 @@ class CopyPlan:
             except FileNotFoundError:  # its files were renamed meanwhile; the next plan knows
                 self.lost.add(piece.segment)
         for offset in snapshots_in(self._files.list_directory(self._source)):
-            self._copy_small(file_name(offset, SNAPSHOT_SUFFIX))
+            with suppress(FileNotFoundError):  # removed meanwhile, as those of segments that are gone
+                self._copy_small(file_name(offset, SNAPSHOT_SUFFIX))
         self._files.sync_directory(self._target)
 
     def _copy_segment(self, piece: _Piece) -> None:
@@ -228,9 +230,9 @@ class LogMove:
         if plan.truncations != self.log.truncations:
             return
         for piece in plan.pieces:
-            if piece.segment in plan.lost:
-                continue
             copied = self._copied.setdefault(piece.segment, _Copied())
+            if piece.segment in plan.lost:  # it may have left some of its files, which the next plan removes with it
+                continue
             copied.size, copied.is_complete = piece.end, piece.is_last
             copied.index_entries = piece.index_bytes // piece.segment.index.entry_bytes
             copied.time_index_entries = piece.time_index_bytes // piece.segment.time_index.entry_bytes
