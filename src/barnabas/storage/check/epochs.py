@@ -62,8 +62,11 @@ class EpochCheck:
         epochs = [run.epoch for run in self._runs]
         return [(run.epoch, run.first_offset) for run in self._runs] if epochs == sorted(set(epochs)) else None
 
-    def findings(self, end_offset: int, recovery_point: int) -> Iterator[Finding]:
-        """What is wrong; the next start learns by itself of the epochs that began at or past `recovery_point`."""
+    def findings(self, start_offset: int, end_offset: int, recovery_point: int) -> Iterator[Finding]:
+        """What is wrong; the next start learns by itself of the epochs that began at or past `recovery_point`.
+
+        Records below `start_offset` are deleted, and the file need not know of them.
+        """
         if self._fault:
             yield self._of_file(f"it cannot be read: {self._fault}")
             return
@@ -81,7 +84,17 @@ class EpochCheck:
                 mended=True,
             )
             return
+        self._forget_below(start_offset)
         yield from self._compare(LeaderEpochs(self._entries), recovery_point)
+
+    def _forget_below(self, start_offset: int) -> None:
+        """Leave out what was deleted, though it still lies in the first segment. The file may have moved on with a start of the log that
+        was never written down: the first epoch that it knows has no records before it then."""
+        self._runs = [run for run in self._runs if run.last_offset >= start_offset]
+        for run in self._runs[:1]:
+            run.first_offset = max(run.first_offset, start_offset)
+            if self._entries and self._entries[0][0] == run.epoch:
+                run.first_offset = max(run.first_offset, min(self._entries[0][1], run.last_offset))
 
     def _compare(self, known: LeaderEpochs, recovery_point: int) -> Iterator[Finding]:
         agree = [known.epoch_of(run.first_offset) == run.epoch == known.epoch_of(run.last_offset) for run in self._runs]
