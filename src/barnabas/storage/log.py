@@ -309,6 +309,10 @@ class Log:
         self._torn = True
         with suppress(OSError):
             self._cut_torn()
+        active = self._segments.active
+        if not active.size:  # it is not the refused batch that its age counts from
+            active.first_timestamp = None
+            self._plan_roll()
         return storage_error(self.directory.parent, error)
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendResult:
@@ -402,6 +406,7 @@ class Log:
         Everything that takes room comes first, so that a full disk leaves the active segment as it was.
         """
         sealed = self._segments.active
+        assert sealed.size or offset > sealed.base_offset, "a segment does not follow itself"
         segment = None
         try:
             self._cut_torn()
