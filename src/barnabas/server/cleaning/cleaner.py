@@ -6,8 +6,8 @@ Rules
   2. A log that cannot be cleaned does not keep others from it. One with a corrupt batch, or that ends the process again
      and again, is left alone until the broker starts anew; any other failure is tried again after a pause.
   3. How far a log is clean is written down once its segments are in place, so a crash in between only cleans twice.
-  4. A log that is deleted, truncated or moved to another log directory meanwhile ends its cleaning; nothing of it stays but `.cleaned`
-     files, which are removed. One that is on the move is not cleaned.
+  4. A log that is deleted, truncated or put into another log directory meanwhile ends its cleaning; nothing of it stays but `.cleaned`
+     files, which are removed.
 
 What is dirty is brought to the disk before it is cleaned (see `compaction.choose`).
 """
@@ -30,6 +30,8 @@ from barnabas.storage.faults import storage_error
 from barnabas.storage.log import MAX_OFFSET
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
 
@@ -119,7 +121,7 @@ class LogCleaner:
             self._deaths.pop(key, None)
 
     async def leave(self, keys: Sequence[TopicPartition]) -> None:
-        """Let go of these partitions, which are closed or on the move: when this returns nothing is renamed in their folders any more."""
+        """Let go of these partitions, which are closed: when this returns nothing is renamed in their folders any more."""
         for key in keys:
             partition = self._in_progress.get(key)
             if partition is not None:
@@ -127,6 +129,10 @@ class LogCleaner:
         swaps = [swap for swap, key in self._swaps.items() if key in keys]
         if swaps:
             await asyncio.wait(swaps)
+
+    def interrupt(self, directory: Path) -> None:
+        """The log that lay in `directory` lies elsewhere now: its cleaning is given up, and begins again when it is due."""
+        self._process.cancel(directory)
 
     async def close(self) -> None:
         """Stop; a swap under way comes to its end."""
@@ -170,7 +176,6 @@ class LogCleaner:
                     or "compact" not in partition.log.config.cleanup_policy
                     or key in self._in_progress
                     or key in self.uncleanable
-                    or self._is_moving(key)
                 ):
                     continue
                 looked_at += len(partition.log.segments)
@@ -188,10 +193,6 @@ class LogCleaner:
             if best is not None:
                 self._in_progress[best.partition.topic, best.partition.index] = best.partition
             return best
-
-    def _is_moving(self, key: TopicPartition) -> bool:
-        """To another log directory, which copies segments: they stay as they are until it is there."""
-        return self._broker.moves.of(*key) is not None
 
     def _notice_truncation(self, partition: Partition) -> None:
         """What was cut off and written anew is dirty."""
@@ -221,7 +222,7 @@ class LogCleaner:
             if plan is not None:
                 await self._in_thread(plan.run)
                 partition.log.finish_flush(plan)
-            if partition.closed or self._is_moving(key):
+            if partition.closed:
                 return True
             limit = min(partition.last_stable_offset, partition.log.recovery_point)
             found = self._dirtiness(partition, limit)
@@ -313,12 +314,7 @@ class LogCleaner:
     def _check_same(self, partition: Partition, task: CleaningTask) -> None:
         """Raise SegmentsGone where the segments of a cleaning are not the log's any more, though there may be some of their names."""
         log_ = partition.log
-        if (
-            partition.closed
-            or log_.directory != task.directory
-            or log_.lowest_truncation < task.end_offset
-            or self._is_moving((partition.topic, partition.index))
-        ):
+        if partition.closed or log_.directory != task.directory or log_.lowest_truncation < task.end_offset:
             raise SegmentsGone(task.directory.name)
 
     async def _take(self, partition: Partition, group: CleanedGroup) -> None:
