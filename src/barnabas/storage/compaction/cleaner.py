@@ -102,7 +102,7 @@ class _Cleaning:
         """The last offsets of the keys in the dirty part, as far as they fit."""
         task = self._task
         start = task.first_dirty_offset
-        keys: KeyMap = self._engine.new_map(task.dedupe_bytes, task.load_factor, max(task.end_offset - start, 1))
+        keys: KeyMap = self._engine.new_map(task.dedupe_bytes, task.load_factor)
         transactions = TransactionFilter(entry for entry in self._aborted if entry.last_offset >= start)
         for segment in task.segments:
             if segment.next_offset <= start:
