@@ -7,7 +7,7 @@ differs from both neighbours is at fault itself, a run of batches that agree sho
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
@@ -62,8 +62,10 @@ class EpochCheck:
         epochs = [run.epoch for run in self._runs]
         return [(run.epoch, run.first_offset) for run in self._runs] if epochs == sorted(set(epochs)) else None
 
-    def findings(self, end_offset: int, recovery_point: int) -> Iterator[Finding]:
-        """What is wrong; the next start learns by itself of the epochs that began at or past `recovery_point`."""
+    def findings(self, start_offset: int, end_offset: int, recovery_point: int) -> Iterator[Finding]:
+        """What is wrong. The next start learns by itself of the epochs that began at or past `recovery_point`; of what lies below
+        `start_offset`, the log's, the file knows nothing, though the batches may still be there.
+        """
         if self._fault:
             yield self._of_file(f"it cannot be read: {self._fault}")
             return
@@ -81,6 +83,8 @@ class EpochCheck:
                 mended=True,
             )
             return
+        if self._entries and self._entries[0][1] <= start_offset:
+            self._runs = [_from(run, self._entries[0][1]) for run in self._runs if run.last_offset >= self._entries[0][1]]
         yield from self._compare(LeaderEpochs(self._entries), recovery_point)
 
     def _compare(self, known: LeaderEpochs, recovery_point: int) -> Iterator[Finding]:
@@ -108,3 +112,7 @@ class EpochCheck:
         if self.rebuilt is None:
             return Finding(self.path, what, COSTS, why_not="the epochs of the batches contradict each other")
         return Finding(self.path, what, COSTS, repair=Repair.REBUILD_EPOCHS, mended=mended)
+
+
+def _from(run: _Run, offset: int) -> _Run:
+    return replace(run, first_offset=max(run.first_offset, offset))
