@@ -279,6 +279,19 @@ def test_what_a_killed_broker_leaves_is_mended(folder: Path) -> None:
     assert check_partition(FILES, folder, PartitionContext(end, True, TOPIC_ID)).findings == []
 
 
+def test_epochs_need_not_know_of_deleted_records(folder: Path) -> None:
+    """Records are deleted within a segment: the file's first epoch begins where the log does, or where it was about to begin."""
+    file = folder / "leader-epoch-checkpoint"
+    assert file.read_text() == "0\n2\n0 0\n1 40\n"
+    for entries, start, is_right in (
+        ("0 5\n1 40", 5, True), ("0 5\n1 40", 0, True), ("1 40", 40, True), ("1 45", 45, True), ("1 45", 43, True),
+        ("1 40", 5, False), ("0 5\n1 44", 5, False), ("0 5\n1 36", 5, False),
+    ):  # fmt: skip
+        file.write_text(f"0\n{entries.count(chr(10)) + 1}\n{entries}\n")
+        findings = check_partition(FILES, folder, PartitionContext(83, True, TOPIC_ID, log_start_offset=start)).findings
+        assert [finding.path for finding in findings] == ([] if is_right else [file]), entries
+
+
 def test_damage_past_the_recovery_point_says_what_the_next_start_removes(folder: Path) -> None:
     bases = [int(path.stem) for path in sorted(folder.glob("*.log"))]
     path = folder / f"{bases[1]:020d}.log"

@@ -55,7 +55,7 @@ class DataFolder:
         points = self.offsets.get(checkpoints.RECOVERY_POINTS, {})
         is_compacted = is_compacted or key in self.offsets.get(checkpoints.CLEANED_OFFSETS, {})
         starts = self.offsets.get(checkpoints.LOG_START_OFFSETS, {})
-        return PartitionContext(points.get(key, 0), self.was_clean, topic_id, is_compacted, starts.get(key, 0))
+        return PartitionContext(points.get(key, 0), self.was_clean, topic_id, starts.get(key, 0), is_compacted)
 
 
 def read_data_folder(files: Files, path: Path) -> DataFolder:

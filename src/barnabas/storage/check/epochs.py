@@ -7,7 +7,7 @@ differs from both neighbours is at fault itself, a run of batches that agree sho
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
@@ -83,9 +83,17 @@ class EpochCheck:
                 mended=True,
             )
             return
-        if self._entries and self._entries[0][1] <= start_offset:
-            self._runs = [_from(run, self._entries[0][1]) for run in self._runs if run.last_offset >= self._entries[0][1]]
+        self._forget_below(start_offset)
         yield from self._compare(LeaderEpochs(self._entries), recovery_point)
+
+    def _forget_below(self, start_offset: int) -> None:
+        """Leave out what was deleted, though it still lies in the first segment. The file may have moved on with a start of the log that
+        was never written down: the first epoch that it knows has no records before it then."""
+        self._runs = [run for run in self._runs if run.last_offset >= start_offset]
+        for run in self._runs[:1]:
+            run.first_offset = max(run.first_offset, start_offset)
+            if self._entries and self._entries[0][0] == run.epoch:
+                run.first_offset = max(run.first_offset, min(self._entries[0][1], run.last_offset))
 
     def _compare(self, known: LeaderEpochs, recovery_point: int) -> Iterator[Finding]:
         agree = [known.epoch_of(run.first_offset) == run.epoch == known.epoch_of(run.last_offset) for run in self._runs]
@@ -112,7 +120,3 @@ class EpochCheck:
         if self.rebuilt is None:
             return Finding(self.path, what, COSTS, why_not="the epochs of the batches contradict each other")
         return Finding(self.path, what, COSTS, repair=Repair.REBUILD_EPOCHS, mended=mended)
-
-
-def _from(run: _Run, offset: int) -> _Run:
-    return replace(run, first_offset=max(run.first_offset, offset))

@@ -53,15 +53,15 @@ class PartitionContext:
         recovery_point: records below it are on the disk.
         was_clean: the last stop was clean, so `recovery_point` is where the log ends.
         topic_id: as the metadata has it, or None.
+        log_start_offset: records below it are deleted, whether they still lie there or not.
         is_compacted: its topic is compacted, or once was.
-        log_start_offset: records below it are deleted, though their batches may still be there.
     """
 
     recovery_point: int = 0
     was_clean: bool = False
     topic_id: UUID | None = None
-    is_compacted: bool = False
     log_start_offset: int = 0
+    is_compacted: bool = False
 
 
 @dataclass(slots=True)
@@ -202,7 +202,7 @@ def _check_segments(
     producers.end(report.end_offset)
     report.findings += producers.findings
     report.replacements |= producers.replacements
-    for finding in epochs.findings(max(first, context.log_start_offset), report.end_offset, recovery_point):
+    for finding in epochs.findings(context.log_start_offset, report.end_offset, recovery_point):
         report.findings.append(finding)
         if finding.repair is Repair.REBUILD_EPOCHS and epochs.rebuilt is not None:
             report.replacements[finding.path] = checkpoints.encode_leader_epochs(epochs.rebuilt)
