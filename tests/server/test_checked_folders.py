@@ -51,6 +51,8 @@ class Everything:
         self.broker = Broker(CONFIG, data_dir=",".join(map(str, folders)))
         self.broker.start()
         self.admin = AdminClient(self.servers)
+
+    def make_topics(self) -> None:
         for future in self.admin.create_topics([NewTopic(name, 2, 1, config=each) for name, each in TOPICS.items()]).values():
             future.result(10)
 
@@ -146,8 +148,11 @@ class Everything:
 @pytest.fixture
 def everything(tmp_path: Path) -> Iterator[Everything]:
     made = Everything([tmp_path / "one", tmp_path / "two"])
-    yield made
-    made.broker.kill()
+    try:
+        made.make_topics()
+        yield made
+    finally:
+        made.broker.kill()
 
 
 def check(folders: list[Path], capfd: pytest.CaptureFixture[str], *options: str) -> tuple[int, list[dict[str, Any]]]:
