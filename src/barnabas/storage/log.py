@@ -418,7 +418,7 @@ class Log:
             if sealed.size:
                 self.snapshot()
                 sealed.write_indexes()
-            segment = Segment.create(self._files, self.directory, offset, now_ms)
+            segment = Segment.create(self._files, self.directory, offset, now_ms, self.config.preallocated_bytes)
             if sealed.size:
                 sealed.seal()
             else:
@@ -697,7 +697,8 @@ class Log:
         for segment in self._segments:
             remove_segment_files(self._files, segment)
         self.log_start_offset = offset
-        self._segments.start_over(Segment.create(self._files, self.directory, offset, created_ms))
+        first = Segment.create(self._files, self.directory, offset, created_ms, self.config.preallocated_bytes)
+        self._segments.start_over(first)
         for stale in snapshot_offsets(self._files, self.directory):
             self._files.unlink(self.directory / file_name(stale, SNAPSHOT_SUFFIX))
         self._truncated()
