@@ -51,7 +51,7 @@ DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
 FUTURE_FOLDER = re.compile(r".*\.[0-9a-f]{32}-future")
 STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-stray")
 OWN_NAME = re.compile(
-    r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-checkpoint|metadata\.db.*|lost\+found|.*\.tmp|.*-stray"
+    r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-checkpoint|bootstrap\.checkpoint|metadata\.db.*|lost\+found|.*\.tmp"
 )
 KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: of a folder that was adopted, and no partition that is served
 MAX_NAME_LENGTH = 255
@@ -156,6 +156,7 @@ class LogManager:
             try:
                 recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
                 start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
+                cleaned_offsets = directory.read(checkpoints.CLEANED_OFFSETS)
                 self._forget(directory, directory.partitions_named() - set(here))
             except (LogDirFailed, OSError) as error:
                 self._failed_at_start(directory, error)
@@ -169,6 +170,7 @@ class LogManager:
                     clean_shutdown=directory.was_clean,
                     recovery_point=recovery_points.get(key, 0),
                     log_start_offset=start_offsets.get(key, 0),
+                    cleaned_offset=cleaned_offsets.get(key, 0),
                 )
                 found.append(FoundLog(key, directory, opening))
             log.info("log directory found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean)
@@ -268,8 +270,8 @@ class LogManager:
         if FUTURE_FOLDER.fullmatch(name):
             self._drop_copy(directory, path)
             return None
-        if match is None or name == KRAFT_FOLDER or STRAY_FOLDER.fullmatch(name):
-            if name != KRAFT_FOLDER and not OWN_NAME.fullmatch(name):
+        if match is None or name == KRAFT_FOLDER:
+            if name != KRAFT_FOLDER and not OWN_NAME.fullmatch(name) and not STRAY_FOLDER.fullmatch(name):
                 log.warning("what is none of the broker's is left alone path=%s", path)
             return None
         return match["topic"], int(match["partition"])
@@ -283,6 +285,7 @@ class LogManager:
         clean_shutdown: bool,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        cleaned_offset: int = 0,
         topic_id: UUID | None = None,
     ) -> Log:
         return Log.open(
@@ -293,6 +296,7 @@ class LogManager:
             clean_shutdown=clean_shutdown,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            cleaned_offset=cleaned_offset,
             topic_id=topic_id,
             producer_id_expiration_ms=self._producer_id_expiration_ms,
             open_files=self.open_files,
