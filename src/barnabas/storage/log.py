@@ -67,7 +67,7 @@ from barnabas.storage.loader import aborted_of, load_log, load_producers, remove
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.producer_state import CompletedTransaction, LastWrite, ProducerDescription, ProducerStates, parse_marker
 from barnabas.storage.retention import count_not_retained
-from barnabas.storage.rolling import is_older_than_segment_ms, must_roll, roll_bounds
+from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments, retire
 from barnabas.storage.snapshot import encode_snapshot
@@ -146,6 +146,7 @@ class Log:
         clean_shutdown: bool,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        cleaned_offset: int = 0,
         topic_id: UUID | None = None,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         open_files: OpenFiles | None = None,
@@ -155,6 +156,7 @@ class Log:
         Args:
             clean_shutdown: the log was closed, so its files are taken as they are.
             recovery_point: what a crash cannot have touched.
+            cleaned_offset: compaction may have left gaps below it.
             topic_id: written down for a new log; for an existing one its own stands.
             open_files: bounds how many segments have their file open, of all logs that it was given to.
 
@@ -178,6 +180,7 @@ class Log:
                 clean_shutdown=clean_shutdown,
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
+                cleaned_offset=cleaned_offset,
             )
         except OSError as error:
             raise storage_error(directory.parent, error) from error
@@ -309,6 +312,10 @@ class Log:
         self._torn = True
         with suppress(OSError):
             self._cut_torn()
+        active = self._segments.active
+        if not active.size:  # it is not the refused batch that its age counts from
+            active.first_timestamp = None
+            self._plan_roll()
         return storage_error(self.directory.parent, error)
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendResult:
@@ -383,7 +390,9 @@ class Log:
         """The segment for a batch of `size` bytes that is past one of the bounds: the active one, or a new one."""
         segment = self._segments.active
         if must_roll(segment, self.config, size, header):
-            segment = self._roll(now_ms, header.base_offset)
+            # A gap, as a follower of a compacted log has, goes into the segment it comes before: where one ends early, its tail was lost.
+            within_reach = header.last_offset <= self.log_end_offset + MAX_RELATIVE_OFFSET
+            segment = self._roll(now_ms, self.log_end_offset if within_reach and segment.size else header.base_offset)
         if not segment.size and header.max_timestamp >= 0:
             segment.first_timestamp = header.max_timestamp
         self._plan_roll()
@@ -397,11 +406,12 @@ class Log:
         return True
 
     def _roll(self, now_ms: int, offset: int) -> Segment:
-        """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap there.
+        """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap that is too wide.
 
         Everything that takes room comes first, so that a full disk leaves the active segment as it was.
         """
         sealed = self._segments.active
+        assert sealed.size or offset > sealed.base_offset, "a segment does not follow itself"
         segment = None
         try:
             self._cut_torn()

@@ -157,6 +157,7 @@ class LogManager:
             try:
                 recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
                 start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
+                cleaned_offsets = directory.read(checkpoints.CLEANED_OFFSETS)
                 self._forget(directory, directory.partitions_named() - set(here))
             except (LogDirFailed, OSError) as error:
                 self._failed_at_start(directory, error)
@@ -170,6 +171,7 @@ class LogManager:
                     clean_shutdown=directory.was_clean,
                     recovery_point=recovery_points.get(key, 0),
                     log_start_offset=start_offsets.get(key, 0),
+                    cleaned_offset=cleaned_offsets.get(key, 0),
                 )
                 found.append(FoundLog(key, directory, opening))
             log.info("log directory found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean)
@@ -296,6 +298,7 @@ class LogManager:
         clean_shutdown: bool,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        cleaned_offset: int = 0,
         topic_id: UUID | None = None,
     ) -> Log:
         return Log.open(
@@ -306,6 +309,7 @@ class LogManager:
             clean_shutdown=clean_shutdown,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            cleaned_offset=cleaned_offset,
             topic_id=topic_id,
             producer_id_expiration_ms=self._producer_id_expiration_ms,
             open_files=self.open_files,
