@@ -189,7 +189,10 @@ def test_a_log_of_which_all_is_too_old_becomes_empty_and_goes_on(tmp_path: Path)
     assert retain(log) == 1
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1, 1, 0)
     assert retain(log) == 0
+    log.flush()  # of records that are gone
+    assert (log.recovery_point, log.unflushed_bytes) == (1, 0)
     append(log, b"y", time_ms=NOW)
+    assert log.unflushed_bytes == log.size_bytes
     assert [record.offset for record in read_all(log)] == [1]
     log.close()
 

@@ -130,10 +130,27 @@ def load_log(
     epochs.truncate_from_start(log_start_offset)
     # With segments that were removed their snapshots went.
     snapshots = snapshots_in(names) if clean_shutdown and not doomed else snapshot_offsets(files, directory)
+    if not clean_shutdown:
+        snapshots = _forget_transactions(files, directory, segments, snapshots, recovery_point)
     producers = load_producers(files, directory, segments, snapshots)
     for segment in segments:
         segment.close()  # most logs of a broker wait for long for their next record
     return LoadedLog(segments, epochs, producers, log_start_offset)
+
+
+def _forget_transactions(
+    files: Files, directory: Path, segments: list[Segment], snapshots: Sequence[int], recovery_point: int
+) -> list[int]:
+    """Drop what is known of transactions past the recovery point, which may be torn, or of markers that are gone. The producers are
+    replayed from there, and find them again. Answers the snapshots that are left.
+    """
+    for segment in segments:
+        if segment.next_offset > recovery_point or segment is segments[-1]:
+            aborted_of(segment).truncate(recovery_point)
+    kept = [offset for offset in snapshots if offset <= max(recovery_point, segments[0].base_offset)]
+    for offset in snapshots[len(kept) :]:
+        files.unlink(directory / file_name(offset, SNAPSHOT_SUFFIX))
+    return kept
 
 
 def _without_leftovers(files: Files, directory: Path) -> list[str]:

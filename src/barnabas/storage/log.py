@@ -644,11 +644,17 @@ class Log:
         segments = self._segments
         start = bisect_left(segments.bases, replaced[0])
         old = segments.sealed[start : start + len(replaced)]
-        if self._closed or self._swapping or [segment.base_offset for segment in old] != list(replaced):
+        is_here = cleaned.directory == self.directory  # not so if the log has moved to another log directory meanwhile
+        if self._closed or self._swapping or not is_here or [segment.base_offset for segment in old] != list(replaced):
             raise SegmentsGone(self.directory.name)
         segments.replace(old, [cleaned])
         self._swapping = True
         return old
+
+    @property
+    def is_swapping(self) -> bool:
+        """Whether files of the log are being renamed: which segment a name is of is uncertain until that is done."""
+        return self._swapping
 
     def end_swap(self, garbage: Garbage) -> None:
         """The swap is done; `garbage` is what was replaced."""
@@ -755,11 +761,16 @@ class Log:
         self.config = config
         self._roll_size = self._roll_time = self._roll_offset = -1
 
+    @property
+    def needs_work_to_close(self) -> bool:
+        """Whether `close` has something to write or sync."""
+        return not self._closed and self._flusher.failed is None and (self._as_on_disk != self._extent or self._torn)
+
     def close(self) -> None:
         """Flush, write down what opening again needs, and let go of the files; a log that did not change costs nothing."""
         if self._closed:
             return
-        if self._flusher.failed is not None or (self._as_on_disk == self._extent and not self._torn):
+        if not self.needs_work_to_close:
             self.abandon()
             return
         try:
@@ -793,8 +804,9 @@ class Log:
     def put_on(self, directory: Path, segments: Sequence[Segment]) -> Garbage:
         """Go on in `directory`, where `segments` lie that hold the same bytes; what is to be closed and removed of the old folder.
 
-        Flushes under way come to nothing, for they concern the old files.
+        Flushes under way come to nothing, for they concern the old files. Not while segments are swapped.
         """
+        assert not self._swapping, "a copy is not up to date while segments are swapped"
         old = self._flusher
         flusher = Flusher(self._files, directory, durable_end=old.durable_end, is_folder_durable=False)
         flusher.recovery_point, flusher.truncations, flusher.failed = old.recovery_point, old.truncations + 1, old.failed

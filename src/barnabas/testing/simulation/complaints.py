@@ -21,6 +21,7 @@ EXCUSES = {
         "log not closed",
         "log directory not marked clean",
         "log cannot be read",
+        "corrupt data",
     ),
     "cleaner-dies": ("cleaning failed", "log is not compacted any more"),
     "rot": ("corrupt data", "log cannot be read", "read failed", "log is not compacted any more", "cleaning failed"),
