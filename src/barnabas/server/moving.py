@@ -57,6 +57,7 @@ class Moves:
         self._moving: dict[TopicPartition, _Moving] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving: dict[TopicPartition, asyncio.Future[None]] = {}  # old folders that still have their names
+        self._haunted: set[TopicPartition] = set()  # whose old folder could not be given up: until the next start they stay where they are
         self._threads: Executor | None = None
         self._slots: asyncio.Semaphore | None = None
         self._free_at_ms = 0.0  # when the limit on the rate lets the next round begin
@@ -76,9 +77,11 @@ class Moves:
         """Move a log to `directory`; nothing is done if it is there, or on its way there.
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR, too many moves are waiting.
+            KafkaError: KAFKA_STORAGE_ERROR, too many moves are waiting, or the folder that an earlier one left still has the log's name.
         """
         key = topic, partition
+        if key in self._haunted:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "An earlier move of this log could not be finished.")
         found = self._moving.get(key)
         if found is not None:
             if found.directory is directory:
@@ -139,7 +142,8 @@ class Moves:
             async with self._slot():
                 log.info("move begins topic=%s partition=%d to=%s", *key, moving.directory.path)
                 await self.settle(*key)
-                is_done = not moving.stopped.is_set() and await self._move(key, moving)
+                is_wanted = not moving.stopped.is_set() and key not in self._haunted
+                is_done = is_wanted and await self._move(key, moving)
         except (StorageError, OSError) as error:
             is_done = False
             if not moving.stopped.is_set():
@@ -190,6 +194,7 @@ class Moves:
             garbage = await self._in_thread(lambda: broker.logs.leave(moving.copy, retired))
         except (StorageError, OSError) as error:
             log.error("old folder of a moved log stays for the next start path=%s error=%s", retired.folder, error)
+            self._haunted.add(key)
             garbage = retired.garbage
             garbage.directory = None
         finally:

@@ -153,6 +153,7 @@ class Fate:
 
     async def _die(self, blow: Blow, *, power: bool = False) -> None:
         if blow.changes:
+            self._simulation.complaints.excuse("cleaner-dies")  # where it is the one to die, the broker may notice before it is killed
             self._node.kill_in(blow.changes)
             waited_s = 0.0
             while not self._node.has_died and waited_s < LONGEST_WAIT_S:
@@ -163,6 +164,7 @@ class Fate:
     async def _come_back(self, blow: Blow, *, crashed: bool, may_lose_tail: bool) -> None:
         """Start again, with a second crash on the way if that is in store, and audit before anybody else connects."""
         power = blow.kind == "power-cut"
+        self._node.faults.heal()  # a broker whose disk fails while it starts need not start
         self._world.network.admitted = AUDITOR
         if blow.again:
             starting = self._node.start()

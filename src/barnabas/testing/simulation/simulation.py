@@ -106,6 +106,7 @@ class Simulation:
         self._problems: list[str] = []
         self._failed: BaseException | None = None
         self._loops = 0
+        self._working = 0
         self._producing = 0
 
     def run(self) -> Verdict:
@@ -146,7 +147,8 @@ class Simulation:
         works.append(self._loop("fate").create_task(fate.run(self.scenario.blows)))
         for task in works:
             task.add_done_callback(self._work_done)
-        self._drive(lambda: all(task.done() for task in works), limit_s=RUN_LIMIT_S)
+        self._working = len(works)
+        self._drive(lambda: not self._working, limit_s=RUN_LIMIT_S)
         for task in works:
             task.result()
         self.node.faults.heal()
@@ -176,6 +178,7 @@ class Simulation:
         return tasks
 
     def _work_done(self, task: asyncio.Task[None]) -> None:
+        self._working -= 1
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._failed = self._failed or error
