@@ -120,6 +120,7 @@ class Shards(Generic[S]):
         kind: of what the shards are, for the lines of the log: "group".
         make: makes the empty shard of a partition.
         prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
+        changed: told of a shard after each outcome that was carried out.
     """
 
     def __init__(
@@ -129,12 +130,14 @@ class Shards(Generic[S]):
         clock: Clock,
         make: Callable[[int, Now], S],
         prepare: Callable[[], Awaitable[None]] | None = None,
+        changed: Callable[[Led[S]], None] | None = None,
     ) -> None:
         self._kind = kind
         self._log = log_
         self._clock = clock
         self._make = make
         self._prepare = prepare
+        self._changed = changed
         self._preparing: asyncio.Task[None] | None = None
         self._led: dict[int, Led[S]] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -216,6 +219,10 @@ class Shards(Generic[S]):
         """How many groups, or transactional ids, are known here."""
         return sum(len(led.shard) for led in self._led.values())
 
+    def is_led(self, led: Led[S]) -> bool:
+        """Whether this is not stale."""
+        return self._led.get(led.partition) is led
+
     def __iter__(self) -> Iterator[Led[S]]:
         """What is led here, loading or not."""
         return iter(list(self._led.values()))
@@ -256,6 +263,8 @@ class Shards(Generic[S]):
         commit = self.carry_out(led, outcome)
         if commit is not None:
             await shielded(commit)
+        elif not outcome.records:
+            await self.settled(led)
         return outcome.response
 
     def carry_out(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
@@ -277,6 +286,8 @@ class Shards(Generic[S]):
         else:
             commit.add_done_callback(lambda done: self._committed(led, outcome, done))
         self.arm(led)
+        if self._changed is not None:
+            self._changed(led)
         return commit
 
     def _append(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
@@ -379,6 +390,10 @@ class Shards(Generic[S]):
 
     def _fire(self) -> None:
         self._timer = None
+        self.wake()
+
+    def wake(self) -> None:
+        """Do what has become due, and set the timer for what will."""
         now = self.now()
         for led in list(self._led.values()):
             if led.phase is Phase.ACTIVE and led.shard.next_deadline_ms() <= now.steady_ms:
