@@ -90,3 +90,4 @@ def _settle(future: asyncio.Future[None], error: KafkaError | None) -> None:
         future.set_result(None)
     else:
         future.set_exception(error)
+        future.exception()  # counts as seen: at a stop whoever waited may be gone

@@ -619,6 +619,7 @@ class Log:
                     self._files.unlink(self.directory / file_name(offset, SNAPSHOT_SUFFIX))
             self._garbage.append(retire(self._files, gone))
         except OSError as error:
+            self._garbage.append(Garbage(self._files, [], [segment.close for segment in gone]))
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
         log.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
 
@@ -843,6 +844,7 @@ class Log:
             # Written without waiting for the disk when the partition was made: after a loss of power it may be there and empty.
             log.warning("topic id lost, it is taken from the metadata file=%s reason=%r", error.path, error.reason)
             known = None
+            self._files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that
         if known is not None:
             self.topic_id = known
         elif self.topic_id is not None:
