@@ -40,6 +40,10 @@ UNEQUAL = 3  # records walked over before their sizes are taken to vary: a wider
 FIRST_GATHER, MOST_GATHERED = 32, 1024  # records gathered at once, doubled as long as all are covered
 
 
+# Good batches in the order of their requests: correlation id, first byte and end in what was received, records, largest timestamp
+Run = list[tuple[int, int, int, int, int]]
+
+
 class Scan(NamedTuple):
     """What well-formed records hold; deltas in ms from the base timestamp."""
 
@@ -48,17 +52,18 @@ class Scan(NamedTuple):
     has_null_key: bool
 
 
-def compiled_walk() -> Callable[[bytes, int], tuple[int, int, bool] | None] | None:
-    """The machine code made of `walk.py`, if it was made and of the text that is there now."""
+def compiled_walk() -> Any | None:
+    """The machine code made of `walk.py`, if it was made and of the text that is there now: a module as that one."""
     try:
         compiled: Any = import_module("barnabas.protocol.records._walk")
     except ImportError:
         return None
     source = Path(__file__).with_name("walk.py").read_bytes()
-    return compiled.walk_records if zlib.crc32(source) == compiled.SOURCE_CHECKSUM else None
+    return compiled if zlib.crc32(source) == compiled.SOURCE_CHECKSUM else None
 
 
-_walk = compiled_walk()
+compiled = compiled_walk()
+_walk: Callable[[bytes, int, int, int], tuple[int, int, bool] | None] | None = compiled and compiled.walk_records
 
 
 def scan_records(data: bytes | bytearray, count: int) -> Scan | None:
@@ -66,7 +71,7 @@ def scan_records(data: bytes | bytearray, count: int) -> Scan | None:
     if _walk is None:
         return scan_interpreted(data, count)
     try:
-        found = _walk(data if type(data) is bytes else bytes(data), count)
+        found = _walk(data if type(data) is bytes else bytes(data), 0, len(data), count)
     except IndexError:
         return None
     return None if found is None else tuple.__new__(Scan, found)
