@@ -33,6 +33,7 @@ from barnabas.protocol.records.columns import (
     timestamp_deltas,
 )
 from barnabas.protocol.records.gather import gather
+from barnabas.protocol.records.header import Buffer
 from barnabas.protocol.records.varint import MAX_VARLONG_BITS
 
 SHORTEST_RUN = 12  # records; trying for a run costs about as much as walking over this many
@@ -63,15 +64,15 @@ def compiled_walk() -> Any | None:
 
 
 compiled = compiled_walk()
-_walk: Callable[[bytes, int, int, int], tuple[int, int, bool] | None] | None = compiled and compiled.walk_records
+_walk: Callable[[memoryview, int], tuple[int, int, bool] | None] | None = compiled and compiled.walk_in_pieces
 
 
-def scan_records(data: bytes | bytearray, count: int) -> Scan | None:
+def scan_records(data: Buffer, count: int) -> Scan | None:
     """What `count` records that fill `data` hold; None where they do not, or where only the slow way can tell."""
     if _walk is None:
-        return scan_interpreted(data, count)
+        return scan_interpreted(bytes(data) if isinstance(data, memoryview) else data, count)
     try:
-        found = _walk(data if type(data) is bytes else bytes(data), 0, len(data), count)
+        found = _walk(data if isinstance(data, memoryview) else memoryview(data), count)
     except IndexError:
         return None
     return None if found is None else tuple.__new__(Scan, found)

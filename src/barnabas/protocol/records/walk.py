@@ -14,42 +14,80 @@ Ugly: every varint is read in place, since a function that returns two integers 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from crc32c import crc32c
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-MAX_INT32 = 2**31 - 1
+MAX_INT32: Final = 2**31 - 1
+SIZE_BYTES: Final = 4  # that the size of a record takes at most; a record has more
+PIECE_BYTES: Final = 32 * 1024  # stays in the cache
 
 
-def walk_records(data: bytes, position: i64, stop: i64, count: i64) -> tuple[i64, i64, bool] | None:  # noqa: C901 (one loop for speed)
+def walk_records(data: bytes, position: i64, stop: i64, count: i64) -> tuple[i64, i64, bool] | None:
     """Smallest and largest timestamp delta (or 0) and whether a key is null, if `count` records fill the bytes [position, stop) of
     `data`; None says nothing.
 
     Raises:
         IndexError: the records do not end with the data.
     """
+    end, index, min_delta, max_delta, has_null_key = _walk(data, position, stop, 0, count)
+    return (min_delta, max_delta, has_null_key) if end == stop and index == count else None
+
+
+def walk_in_pieces(view: memoryview, count: i64) -> tuple[i64, i64, bool] | None:
+    """As `walk_records` for all bytes of `view`, copied a piece at a time: a copy of a megabyte takes as long as checking its CRC."""
+    position: i64 = 0
     index: i64 = 0
     min_delta: i64 = 0
     max_delta: i64 = 0
     has_null_key = False
+    size: i64 = len(view)
+    piece: i64 = PIECE_BYTES
     while index < count:
+        data = bytes(view[position : position + piece])
+        end, index, oldest, newest, keyless = _walk(data, 0, len(data), index, count)
+        if end < 0 or (end == 0 and position + len(data) == size):
+            return None
+        if end == 0:
+            piece *= 2  # not even one record
+        position += end
+        min_delta = min(min_delta, oldest)
+        max_delta = max(max_delta, newest)
+        has_null_key = has_null_key or keyless
+    return (min_delta, max_delta, has_null_key) if position == size else None
+
+
+def _walk(data: bytes, position: i64, stop: i64, index: i64, count: i64) -> tuple[i64, i64, i64, i64, bool]:  # noqa: C901 (one loop for speed)
+    """Over the records from number `index` to `count` that end at or before `stop`.
+
+    Returns:
+        Where they end, -1 if one is not well-formed; the number of the next one; and what `walk_records` says.
+    """
+    min_delta: i64 = 0
+    max_delta: i64 = 0
+    has_null_key = False
+    while index < count and stop - position >= SIZE_BYTES:
+        start: i64 = position
         byte: i64 = data[position]
         value: i64 = byte & 0x7F
         position += 1
         shift: i64 = 7
         while byte >= 0x80:
             if shift > 21:
-                return None
+                return -1, index, 0, 0, False
             byte = data[position]
             position += 1
             value |= (byte & 0x7F) << shift
             shift += 7
         if value & 1:
-            return None
+            return -1, index, 0, 0, False
         end: i64 = position + (value >> 1)
+        if end > stop:
+            position = start
+            break
 
         position += 1  # attributes
         byte = data[position]
@@ -58,7 +96,7 @@ def walk_records(data: bytes, position: i64, stop: i64, count: i64) -> tuple[i64
         shift = 7
         while byte >= 0x80:
             if shift > 49:
-                return None
+                return -1, index, 0, 0, False
             byte = data[position]
             position += 1
             value |= (byte & 0x7F) << shift
@@ -75,13 +113,13 @@ def walk_records(data: bytes, position: i64, stop: i64, count: i64) -> tuple[i64
         shift = 7
         while byte >= 0x80:
             if shift > 21:
-                return None
+                return -1, index, 0, 0, False
             byte = data[position]
             position += 1
             value |= (byte & 0x7F) << shift
             shift += 7
         if value != index << 1:
-            return None
+            return -1, index, 0, 0, False
 
         # Key and value, then the headers: their number, and for each a key and a value
         lengths_left: i64 = 2
@@ -92,14 +130,14 @@ def walk_records(data: bytes, position: i64, stop: i64, count: i64) -> tuple[i64
             shift = 7
             while byte >= 0x80:
                 if shift > 21:
-                    return None
+                    return -1, index, 0, 0, False
                 byte = data[position]
                 position += 1
                 value |= (byte & 0x7F) << shift
                 shift += 7
             if value & 1:
                 if value != 1:
-                    return None
+                    return -1, index, 0, 0, False
                 if lengths_left == 2:
                     has_null_key = True
             else:
@@ -112,13 +150,13 @@ def walk_records(data: bytes, position: i64, stop: i64, count: i64) -> tuple[i64
         shift = 7
         while byte >= 0x80:
             if shift > 21:
-                return None
+                return -1, index, 0, 0, False
             byte = data[position]
             position += 1
             value |= (byte & 0x7F) << shift
             shift += 7
         if value & 1:
-            return None
+            return -1, index, 0, 0, False
         lengths_left = value  # zigzag has doubled it: a key and a value for each header
         while lengths_left:
             byte = data[position]
@@ -127,22 +165,22 @@ def walk_records(data: bytes, position: i64, stop: i64, count: i64) -> tuple[i64
             shift = 7
             while byte >= 0x80:
                 if shift > 21:
-                    return None
+                    return -1, index, 0, 0, False
                 byte = data[position]
                 position += 1
                 value |= (byte & 0x7F) << shift
                 shift += 7
             if value & 1:
                 if value != 1 or not lengths_left & 1:  # a header's key cannot be null
-                    return None
+                    return -1, index, 0, 0, False
             else:
                 position += value >> 1
             lengths_left -= 1
 
         if position != end:
-            return None
+            return -1, index, 0, 0, False
         index += 1
-    return (min_delta, max_delta, has_null_key) if position == stop else None
+    return position, index, min_delta, max_delta, has_null_key
 
 
 def walk_requests(  # noqa: C901 (one loop for speed)
