@@ -18,7 +18,7 @@ from barnabas.cluster.administration import Administration
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
-from barnabas.coordination.runtime import GroupCoordinator
+from barnabas.coordination.groups import GroupCoordinator
 from barnabas.errors import LogDirFailed
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
@@ -34,7 +34,7 @@ from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
-from barnabas.server.opening import most_open_segments, open_logs
+from barnabas.server.opening import close_logs, most_open_segments, open_logs
 from barnabas.server.receiver import Receiver
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
@@ -195,6 +195,8 @@ class Broker:
             await self.log_starts.close()
         if hasattr(self, "logs"):
             # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
+            if self._registered:
+                await close_logs(self)
             end = self.logs.close if self._registered else self.logs.abandon
             await self.loop.run_in_executor(self.io_threads, end)
             garbage = list(self.garbage)
