@@ -65,8 +65,9 @@ from barnabas.storage.files import Files, write_all
 from barnabas.storage.flushing import Flusher, FlushPlan
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.loader import aborted_of, load_log, load_producers, remove_segment_files, snapshot_offsets
+from barnabas.storage.markers import parse_marker
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.producer_state import CompletedTransaction, LastWrite, ProducerDescription, ProducerStates, parse_marker
+from barnabas.storage.producer_state import CompletedTransaction, LastWrite, ProducerDescription, ProducerStates
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, SNAPSHOT_SUFFIX, Segment, file_name
