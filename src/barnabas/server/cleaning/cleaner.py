@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.errors import CorruptLog, LogDirFailed, SegmentsGone, StorageError
-from barnabas.server.cleaning.process import CleanerDied, CleanerProcess
+from barnabas.server.cleaning.process import CleanerDied
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.compaction.choose import Dirtiness, dirtiness
 from barnabas.storage.compaction.replacing import replace_segments
@@ -66,7 +66,7 @@ class LogCleaner:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._process = CleanerProcess(broker.loop, broker.io_threads)
+        self._process = broker.surroundings.make_cleaner(broker.loop, broker.io_threads)
         self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
         self._in_progress: dict[TopicPartition, Partition] = {}
         self._deaths: Counter[TopicPartition] = Counter()
