@@ -136,3 +136,25 @@ async def test_a_target_that_fails_while_it_is_waited_for_takes_its_moves_along(
         await until(lambda: client.broker.moves.finished == 1)
         code, values = await client.fetch(offset=RECORDS)
         assert (code, values) == (0, [b"more"])
+
+
+async def test_a_log_whose_old_folder_stays_is_not_moved_again(tmp_path: Path) -> None:
+    files = FailingFiles()
+    folders = [tmp_path / "one", tmp_path / "two", tmp_path / "three"]
+    async with running(folders, files) as client:
+        assert await client.create() == 0
+        assert await client.produce(b"a") == 0
+        home = client.broker.logs.directory_of(TOPIC, 0)
+        first, second = [each for each in client.broker.logs.directories if each is not home]
+        files.fail(frozenset({"read_file"}), first.path)  # of its checkpoints, when the log is there and the old folder is to go
+        assert await alter(client, first) == 0
+        await until(lambda: client.broker.moves.finished == 1)
+        await client.broker.moves.settle(TOPIC, 0)
+        files.heal()
+        assert await alter(client, second) == STORAGE_ERROR
+        assert await alter(client, home) == STORAGE_ERROR
+    async with running(folders, files) as client:
+        assert client.broker.logs.directory_of(TOPIC, 0).path == first.path
+        assert await alter(client, second) == 0
+        await until(lambda: client.broker.moves.finished == 1)
+        assert await client.fetch() == (0, [b"a"])

@@ -61,6 +61,7 @@ class Moves:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending: dict[TopicPartition, asyncio.Task[None]] = {}  # the last move of each that was given up
         self._leaving: dict[TopicPartition, asyncio.Future[None]] = {}  # old folders that still have their names
+        self._haunted: set[TopicPartition] = set()  # whose old folder could not be given up: until the next start they stay where they are
         self._threads: Executor | None = None
         self._slots: asyncio.Semaphore | None = None
         self._free_at_ms = 0.0  # when the limit on the rate lets the next round begin
@@ -80,10 +81,12 @@ class Moves:
         """Move a log to `directory`; nothing is done if it is there, or on its way there. A crash does not forget what this has answered.
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR, too many moves are waiting, or the disk does not work; UNKNOWN_TOPIC_OR_PARTITION, the log
-                was deleted meanwhile.
+            KafkaError: KAFKA_STORAGE_ERROR, too many moves are waiting, the disk does not work, or the folder that an earlier move left
+                still has the log's name; UNKNOWN_TOPIC_OR_PARTITION, the log was deleted meanwhile.
         """
         key = topic, partition
+        if key in self._haunted:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "An earlier move of this log could not be finished.")
         while (found := self._moving.get(key)) is None or found.directory is not directory:
             if found is not None:
                 self.stop(topic, partition)
@@ -220,6 +223,7 @@ class Moves:
             garbage = await self._in_thread(lambda: broker.logs.leave(moving.copy, retired))
         except (StorageError, OSError) as error:
             log.error("old folder of a moved log stays for the next start path=%s error=%s", retired.folder, error)
+            self._haunted.add(key)
             garbage = retired.garbage
             garbage.directory = None
         finally:
