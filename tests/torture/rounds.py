@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker
@@ -92,7 +93,7 @@ def _evidence_kept(broker: Broker) -> Iterator[None]:
     """
     try:
         yield
-    except (AssertionError, BrokerFailed, TimeoutError) as error:
+    except (AssertionError, BrokerFailed, TimeoutError, KafkaException) as error:
         ended = "" if broker.is_running() else f"; it is down: {broker.log.splitlines()[-1:]}"
         broker.kill()
         folder = Path(tempfile.mkdtemp(prefix="barnabas-torture-"))
