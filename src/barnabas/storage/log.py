@@ -833,10 +833,11 @@ class Log:
             self._cut_torn()
             active = self._segments.active
             active.add_time_entry()
-            for index in (active.index, active.time_index):
-                index.write(exact=True)
-            self.snapshot()
-            self._epochs.write()
+            with self._flusher.lock:  # a flush may still run in a thread
+                for index in (active.index, active.time_index):
+                    index.write(exact=True)
+                self.snapshot()
+                self._epochs.write()
             self.flush()
             if not active.synced:  # it is empty, so nothing was flushed; its name has to be there when it is appended to
                 active.sync_records()
