@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
+from barnabas.clock import Clock, SystemClock
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
@@ -64,9 +65,12 @@ class Client:
         answer = await self.ask((19, 7), CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
         return int(answer.topics[0].error_code)
 
-    async def produce(self, value: bytes, partition: int = 0, *, acks: int = -1, name: str = TOPIC) -> int:
-        """The error code."""
-        data = PartitionProduceData(index=partition, records=bytes(build_batch([(None, value)], timestamp_ms=NOW_MS)))
+    async def produce(
+        self, value: bytes, partition: int = 0, *, acks: int = -1, name: str = TOPIC, time_ms: int = NOW_MS, **fields: int
+    ) -> int:
+        """The error code; `fields` are the batch's."""
+        batch = build_batch([(None, value)], timestamp_ms=time_ms, **fields)  # type: ignore[arg-type]
+        data = PartitionProduceData(index=partition, records=bytes(batch))
         request = ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=name, partition_data=[data])])
         answer = await self.ask((0, 8), request, ProduceResponse)
         return int(answer.responses[0].partition_responses[0].error_code)
@@ -103,7 +107,9 @@ class Client:
 
 
 @asynccontextmanager
-async def running(folders: Sequence[Path], files: FailingFiles | None = None, **settings: str) -> AsyncIterator[Client]:
+async def running(
+    folders: Sequence[Path], files: FailingFiles | None = None, clock: Clock | None = None, **settings: str
+) -> AsyncIterator[Client]:
     properties = {
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": ",".join(map(str, folders)),
@@ -112,7 +118,7 @@ async def running(folders: Sequence[Path], files: FailingFiles | None = None, **
     }
     files = files or FailingFiles()
     config, _ = BrokerConfig.from_properties(properties)
-    broker = Broker(config, asyncio.get_running_loop(), Surroundings(files=files))
+    broker = Broker(config, asyncio.get_running_loop(), Surroundings(clock=clock or SystemClock(), files=files))
     client = None
     try:
         await broker.start()

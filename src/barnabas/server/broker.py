@@ -19,7 +19,7 @@ from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 from barnabas.coordination.groups import GroupCoordinator
-from barnabas.errors import LogDirFailed
+from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.cleaning.cleaner import LogCleaner
@@ -201,7 +201,10 @@ class Broker:
             await self.loop.run_in_executor(self.io_threads, end)
             garbage = list(self.garbage)
             self.garbage.clear()
-            await self.loop.run_in_executor(self.io_threads, remove_all, garbage)
+            try:
+                await self.loop.run_in_executor(self.io_threads, remove_all, garbage)
+            except StorageError as error:
+                log.warning("files of removed segments stay for the next start error=%s", error)
         await self.loop.run_in_executor(None, self.io_threads.shutdown)
 
     # --- Dispatcher

@@ -231,3 +231,10 @@ def sync_file(files: Files, path: Path, fileno: int | None = None) -> None:
         files.sync(opened)
     finally:
         files.close(opened)
+
+
+class ReadingFiles(OsFiles):
+    """The real file system, for whoever changes nothing: also of a disk that cannot be written."""
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -65,6 +65,7 @@ from barnabas.storage.files import Files, write_all
 from barnabas.storage.flushing import Flusher, FlushPlan
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.loader import aborted_of, load_log, load_producers, remove_segment_files, snapshot_offsets
+from barnabas.storage.markers import parse_marker
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.producer_state import (
     KEPT_BATCHES,
@@ -72,7 +73,6 @@ from barnabas.storage.producer_state import (
     LastWrite,
     ProducerDescription,
     ProducerStates,
-    parse_marker,
 )
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
@@ -688,6 +688,7 @@ class Log:
                     self._files.unlink(self.directory / file_name(offset, SNAPSHOT_SUFFIX))
             self._garbage.append(retire(self._files, gone))
         except OSError as error:
+            self._garbage.append(Garbage(self._files, [], [segment.close for segment in gone]))
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
         log.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
 
@@ -912,6 +913,7 @@ class Log:
             # Written without waiting for the disk when the partition was made: after a loss of power it may be there and empty.
             log.warning("topic id lost, it is taken from the metadata file=%s reason=%r", error.path, error.reason)
             known = None
+            self._files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that
         if known is not None:
             self.topic_id = known
         elif self.topic_id is not None:

@@ -125,13 +125,17 @@ class Segment:
         """A new, empty segment, ready to grow. Files left under its name are emptied."""
         segment = cls(files, directory, base_offset, now_ms)
         segment._fileno = files.open(segment.path, create=True)
-        files.truncate(segment._fileno, 0)
-        segment.max_timestamp, segment.offset_of_max_timestamp = NO_TIMESTAMP, base_offset
-        segment.trust = Trust(files, tail=0)
-        segment.index, segment.time_index = segment.make_indexes()
-        for index in (segment.index, segment.time_index):
-            index.start_empty()
-            index.write(exact=True)
+        try:
+            files.truncate(segment._fileno, 0)
+            segment.max_timestamp, segment.offset_of_max_timestamp = NO_TIMESTAMP, base_offset
+            segment.trust = Trust(files, tail=0)
+            segment.index, segment.time_index = segment.make_indexes()
+            for index in (segment.index, segment.time_index):
+                index.start_empty()
+                index.write(exact=True)
+        except OSError:
+            segment.close()
+            raise
         return segment
 
     @classmethod

@@ -9,7 +9,7 @@ transaction): they are appended with one write and answered with one buffer, in 
 one is as good as any.
 
 Rules
-  1. Only what `handle_produce` answered without an error is learnt, and only if it had one partition. The bytes learnt run from the API
+  1. Only what `handle_produce` appended without an error is learnt, and only if it had one partition. The bytes learnt run from the API
      key to the length of the records, without the correlation id; behind the records only empty tagged fields may follow.
   2. Whatever is not exactly as before, and every error, goes the general way: `take` then says False and has changed nothing.
   3. The batches of a run are appended all or none, in order; the request that ends it goes the way it would go alone.
@@ -259,7 +259,7 @@ def _records(frame: memoryview, end: int, version: int) -> memoryview | None:
 
 
 def learn(broker: Broker, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> None:
-    """Remember a request that was answered without an error."""
+    """Remember a request whose records were appended."""
     if len(head.topics) != 1 or len(head.topics[0][1]) != 1 or head.acks == ACKS_NONE:
         return
     key, (wanted,) = head.topics[0]
