@@ -10,7 +10,7 @@ from barnabas.coordination.outcome import Outcome
 from barnabas.coordination.records import Record
 from barnabas.coordination.transactions.markers import Marker
 from barnabas.coordination.transactions.shard import Initialised, InitRequest, TransactionShard
-from barnabas.coordination.transactions.transaction import NOBODY, Owner, TopicPartition
+from barnabas.coordination.transactions.transaction import NOBODY, Owner, TopicPartition, Transaction
 from barnabas.errors import ErrorCode, KafkaError
 from tests.coordination.support import ManualClock
 
@@ -54,6 +54,13 @@ class Driver:
             self.shard.replay(record)
         for outcome in self.shard.receive_loaded(self.clock.now()):
             self.carry_out(outcome)
+
+    def replayed(self) -> dict[str, Transaction]:
+        """What another coordinator would read from the log now."""
+        shard = TransactionShard(self.config, self.clock.now(), coordinator_epoch=0, take_id=lambda: -7)
+        for record in self.log:
+            shard.replay(record)
+        return dict(shard.transactions)
 
     def carry_out(self, outcome: Outcome) -> object:
         if outcome.records:

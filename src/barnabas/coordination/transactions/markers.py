@@ -1,7 +1,7 @@
 """Which markers are still to be written for the transactions whose end is decided.
 
 A marker goes to every partition of a transaction; when all of them are there the transaction is complete. Who sends them asks
-`due` for those of a partition's leader and tells `written` what was taken. No I/O, no clock.
+`take_fresh` and tells `written` what was taken. No I/O, no clock.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class MarkersDue:
     def __init__(self) -> None:
         self._left: dict[Marker, set[TopicPartition]] = {}
         self._by_id: dict[str, Marker] = {}
+        self._fresh: list[Marker] = []
 
     def __len__(self) -> int:
         return len(self._left)
@@ -47,6 +48,7 @@ class MarkersDue:
         )
         self._by_id[decided.transactional_id] = marker
         self._left[marker] = set(decided.partitions)
+        self._fresh.append(marker)
         return marker
 
     def written(self, marker: Marker, partitions: Iterable[TopicPartition]) -> bool:
@@ -59,6 +61,16 @@ class MarkersDue:
             return False
         left.difference_update(partitions)
         return not left
+
+    def complete_of(self, transactional_id: str) -> list[Marker]:
+        """The marker of this id if it is due and stands everywhere."""
+        marker = self._by_id.get(transactional_id)
+        return [marker] if marker is not None and not self._left[marker] else []
+
+    def take_fresh(self) -> list[tuple[Marker, frozenset[TopicPartition]]]:
+        """The markers that have become due since this was asked last, to be sent."""
+        fresh, self._fresh = self._fresh, []
+        return [(marker, frozenset(self._left[marker])) for marker in fresh if self._left.get(marker)]
 
     def is_complete(self, marker: Marker) -> bool:
         """Whether it is due and stands everywhere."""

@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Protocol
 
-from barnabas.coordination.outcome import Now, Outcome, Written
+from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Written
 from barnabas.coordination.records import Record
 from barnabas.coordination.timers import Timers
 from barnabas.coordination.transactions import transaction as rules
@@ -87,12 +88,26 @@ class Decided(Written):
     transaction: Transaction
 
 
+@dataclass(frozen=True, slots=True)
+class Completing(Written):
+    """Transactions were ended by the records that were written."""
+
+    markers: tuple[Marker, ...]
+
+
+class _Due(Enum):
+    """What a deadline is for."""
+
+    ABORT = "abort"  # an open transaction times out
+    COMPLETE = "complete"  # the record of an end is tried again, which the log has refused
+
+
 class TransactionShard:
     """The coordinator of the transactional ids of one partition.
 
     Args:
         coordinator_epoch: the leader epoch of the partition; markers carry it, so that a former coordinator's are refused.
-        take_id: gives a producer id that nobody had before.
+        take_id: gives a producer id that nobody had before; a KafkaError if there is none.
     """
 
     def __init__(self, config: TransactionConfig, now: Now, *, coordinator_epoch: int, take_id: TakeId) -> None:
@@ -101,7 +116,7 @@ class TransactionShard:
         self._config = config
         self._take_id = take_id
         self._transactions: dict[str, Transaction] = {}
-        self._timers: Timers[str] = Timers()
+        self._timers: Timers[tuple[_Due, str]] = Timers()
         self._cleanup_at_ms = now.steady_ms + config.transaction_remove_expired_transaction_cleanup_interval_ms
         self._story: deque[str] = deque(maxlen=STORY_LENGTH)
         self._decision: tuple[Record, Transaction] | None = None  # what the record that is to be replayed next was made of
@@ -217,13 +232,16 @@ class TransactionShard:
     # -- markers --------------------------------------------------------------------------------------------------------
 
     def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome:
-        """The record that decided an end is committed, or was refused (and nothing has changed)."""
-        if not isinstance(event, Decided):
-            return Outcome()
-        if error is None:
-            return self._begin_markers(event.transaction)
-        if self._transactions[event.transaction.transactional_id].deadline_ms is not None:
-            self._timers.schedule(event.transaction.transactional_id, now.steady_ms + RETRY_MS)
+        """The records of an outcome are committed, or were refused (and nothing has changed)."""
+        if isinstance(event, Decided):
+            name = event.transaction.transactional_id
+            if error is None:
+                return self._begin_markers(event.transaction)
+            if self._transactions[name].deadline_ms is not None:
+                self._timers.schedule((_Due.ABORT, name), now.steady_ms + RETRY_MS)
+        elif isinstance(event, Completing) and error is not None:
+            for marker in event.markers:
+                self._timers.schedule((_Due.COMPLETE, marker.transactional_id), now.steady_ms + RETRY_MS)
         return Outcome()
 
     def _begin_markers(self, decided: Transaction) -> Outcome:
@@ -242,7 +260,10 @@ class TransactionShard:
 
     def _completed(self, markers: Iterable[Marker], now: Now | None = None) -> Outcome:
         out = Outcome()
-        for marker in markers:
+        complete = tuple(markers)
+        if complete:
+            out.written = Completing(complete)
+        for marker in complete:
             before = self._transactions[marker.transactional_id]
             if before.state not in PREPARED or before.producer_epoch != marker.producer_epoch:
                 raise InvariantViolated(f"markers of {marker} are complete, and its transaction is {before}", self.story)
@@ -253,7 +274,7 @@ class TransactionShard:
 
     # -- the log --------------------------------------------------------------------------------------------------------
 
-    def replay(self, record: Record) -> None:
+    def replay(self, record: Record, producer_id: int = NO_PRODUCER) -> None:
         """Take one record of the log; raises MalformedMessage if it cannot be read."""
         found = read_record(record)
         if found is None:
@@ -261,7 +282,7 @@ class TransactionShard:
         name, transaction = found
         if transaction is None:
             self._transactions.pop(name, None)
-            self._timers.cancel(name)
+            self._timers.cancel((_Due.ABORT, name))
             self.markers.forget(name)
             return
         before = self._transactions.get(name)
@@ -274,6 +295,9 @@ class TransactionShard:
             self.markers.forget(name)
         if not self._is_loading and (before is None or before.deadline_ms != transaction.deadline_ms):
             self._time(transaction)
+
+    def replay_end(self, producer_id: int, *, commit: bool) -> None:
+        """Nobody writes to this topic in a transaction; a marker in it changes nothing."""
 
     def receive_loaded(self, now: Now) -> list[Outcome]:
         """Everything in the log has been replayed: decided ends are carried out, open transactions have their deadlines."""
@@ -288,9 +312,9 @@ class TransactionShard:
     def _time(self, transaction: Transaction) -> None:
         deadline = transaction.deadline_ms
         if deadline is None:
-            self._timers.cancel(transaction.transactional_id)
+            self._timers.cancel((_Due.ABORT, transaction.transactional_id))
         else:
-            self._timers.schedule(transaction.transactional_id, deadline + self._wall_offset_ms)
+            self._timers.schedule((_Due.ABORT, transaction.transactional_id), deadline + self._wall_offset_ms)
 
     def next_deadline_ms(self) -> int:
         """On the steady clock, no later than when `expire` has something to do."""
@@ -299,11 +323,21 @@ class TransactionShard:
 
     def expire(self, now: Now) -> Iterator[Outcome]:
         """What follows from the time that has passed; each outcome is to be carried out before the next is asked for."""
-        for name in self._timers.due(now.steady_ms):
-            yield self._fence(self._transactions[name], now)
+        for kind, name in self._timers.due(now.steady_ms):
+            if kind is _Due.ABORT:
+                yield self._abort_late(name, now)
+            else:
+                yield self._completed(self.markers.complete_of(name), now)
         if now.steady_ms >= self._cleanup_at_ms:
             self._cleanup_at_ms = now.steady_ms + self._config.transaction_remove_expired_transaction_cleanup_interval_ms
             yield from self._forget_unused(now)
+
+    def _abort_late(self, name: str, now: Now) -> Outcome:
+        try:
+            return self._fence(self._transactions[name], now)
+        except KafkaError:  # no producer id is to be had
+            self._timers.schedule((_Due.ABORT, name), now.steady_ms + RETRY_MS)
+            return Outcome()
 
     def _forget_unused(self, now: Now) -> Iterator[Outcome]:
         limit_ms = now.wall_ms - self._config.transactional_id_expiration_ms

@@ -96,7 +96,13 @@ def check_partition(
     segments = _segments(folder, names, swaps)
     if not segments:
         report.findings.append(
-            Finding(folder, "there is no segment", "the next start begins an empty log", why_not="nothing is left")
+            Finding(
+                folder,
+                "there is no segment",
+                "the next start begins an empty log",
+                why_not="nothing is left",
+                mended=not (context.was_clean or context.recovery_point),  # the stop came while the partition was made
+            )
         )
     bases = {segment.base_offset for segment in segments}
     report.findings += _orphans(folder, names, bases | (swaps.replaced if swaps else set()))

@@ -96,6 +96,13 @@ def remove_leftovers(files: Files, directory: Path) -> None:
             files.unlink(directory / name)
 
 
+def drop_cleaned(files: Files, directory: Path) -> None:
+    """Remove what a cleaning that was broken off has written, and leave swaps to the next start."""
+    for name in files.list_directory(directory):
+        if name.endswith(CLEANED_SUFFIX) and OWN_NAME.fullmatch(name):
+            files.unlink(directory / name)
+
+
 @dataclass(frozen=True, slots=True)
 class UnfinishedSwaps:
     """What a crash left of swaps in a folder: what a start makes of it.

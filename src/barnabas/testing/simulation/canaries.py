@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from barnabas.storage import loader
+from barnabas.server import page_cache
+from barnabas.storage import loader, verify
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.files import FaultyFiles
 
 
 class WithoutSync(FaultyFiles):
-    """A broker that never syncs: every sync says that all is well and does nothing."""
+    """A broker, or a cleaner, that never syncs: every sync says that all is well and does nothing."""
 
     def __init__(self, files: FaultyFiles) -> None:
         # One process, one table of descriptors: what the simulation knows of the process must hold for this one.
@@ -81,4 +82,15 @@ def truncation_off_by_one() -> Iterator[None]:
             yield before  # nothing is to be cut off
 
     with mock.patch.object(loader, "scan_batches", one_less):
+        yield
+
+
+@contextmanager
+def reads_without_checksums() -> Iterator[None]:
+    """What comes from the disk is served as it is."""
+
+    def believed(files: Any, fileno: int, _start: int, end: int, _least: int) -> verify.Verified:
+        return verify.Verified(end, None, files.size(fileno))
+
+    with mock.patch.object(page_cache, "verify", believed):
         yield
