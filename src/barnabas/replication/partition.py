@@ -124,30 +124,30 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         result = self.log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
         if not result.duplicate:
-            if self.log.log_end_offset < self._flush_at:
-                self._advance(self.log.log_end_offset, len(records))
-            else:
-                self._appended_past_flush_point(len(records))
+            self._appended(len(records))
         return result
 
     def append_run(self, run: Run, buffer: memoryview, *, acks_all: bool) -> int | None:
         """Append the checked batches of `run`, which lie in `buffer`, all or none; the first one's base offset.
 
         Returns:
-            None where they are not committed at once, or it takes more than writing them; nothing was done then.
+            None where it takes more than writing them; nothing was done then.
 
         Raises:
             KafkaError, StorageError: as `append_as_leader`.
         """
-        log = self.log
-        if acks_all and log.config.min_insync_replicas > IN_SYNC_REPLICAS:
+        if acks_all and self.log.config.min_insync_replicas > IN_SYNC_REPLICAS:
             return None
-        if log.log_end_offset + run.records >= self._flush_at:
-            return None
-        first_offset = log.append_run(run, buffer, leader_epoch=self.leader_epoch)
+        first_offset = self.log.append_run(run, buffer, leader_epoch=self.leader_epoch)
         if first_offset is not None:
-            self._advance(log.log_end_offset, run.size)
+            self._appended(run.size)
         return first_offset
+
+    def _appended(self, size: int) -> None:
+        if self.log.log_end_offset < self._flush_at:
+            self._advance(self.log.log_end_offset, size)
+        else:
+            self._appended_past_flush_point(size)
 
     def is_committed(self, last_offset: int) -> bool:
         return last_offset < self.high_watermark

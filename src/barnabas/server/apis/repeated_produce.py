@@ -184,8 +184,24 @@ def _append_run(
     if first_offset is None:
         return 0, position
     broker.metrics.bytes_in += run.size
-    connection.send([known.answers(run, first_offset, partition.log.log_start_offset)])
+    log_start_offset = partition.log.log_start_offset
+    if first_offset + run.records <= partition.high_watermark:
+        connection.send([known.answers(run, first_offset, log_start_offset)])
+        return len(run.batches), run.behind
+    for correlation_id, _, _, count, _ in run.batches:
+        answer = known.answer(correlation_id, first_offset, NO_TIMESTAMP, log_start_offset)
+        first_offset += count
+        _answer(broker, connection, known, correlation_id, answer, first_offset - 1)
     return len(run.batches), run.behind
+
+
+def _answer(broker: Broker, connection: Connection, known: _Known, correlation_id: int, answer: bytes, last_offset: int) -> None:
+    """Answer a request whose last record is at `last_offset`, now or when that is committed."""
+    if last_offset >= known.partition.high_watermark:
+        waiting = _Waiting(broker, connection, known, correlation_id, answer)
+        known.partition.wait_committed(last_offset, waiting.settle)
+    else:
+        connection.send([answer])
 
 
 def is_transactional(records: memoryview) -> bool:
@@ -205,11 +221,7 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
         return False  # an append that fails has changed nothing; the general way finds the same and words it
     broker.metrics.bytes_in += len(records)
     answer = known.answer(correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset)
-    if result.last_offset >= partition.high_watermark:
-        waiting = _Waiting(broker, connection, known, correlation_id, answer)
-        partition.wait_committed(result.last_offset, waiting.settle)
-    else:
-        connection.send([answer])
+    _answer(broker, connection, known, correlation_id, answer, result.last_offset)
     return True
 
 
