@@ -1,7 +1,7 @@
 """Connections to the other brokers of the cluster, and requests on them.
 
-Owns one connection for each broker that something was sent to. Requests are pipelined and answered in order, so what waits long at the other
-end (a follower's Fetch) has `Peers` of its own.
+Owns one connection for each broker that something was sent to. Requests are pipelined and answered in order, so what waits long at the
+other end (a follower's Fetch) has `Peers` of its own.
 
 Rules
   1. Where a broker is, is looked up for each request (`find`); a connection to an address that it has left is closed.
