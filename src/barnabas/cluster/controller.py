@@ -5,7 +5,7 @@ of its request by itself. A single broker is a cluster of one: it runs the same 
 
 What becomes of partitions when brokers come and go is planned in steps of some milliseconds, each a commit of its own:
 
-    controller.observe_brokers(entries)
+    controller.observe(found)
     while controller.is_unsettled:
         plan = controller.settle()
         ... commit it ...
