@@ -30,6 +30,7 @@ KNOWN_NAMES = {
     "metadata.db",
     "metadata.db-wal",
     "metadata.db-shm",
+    "metadata.db.reserve",
     *OFFSET_CHECKPOINTS,
 }
 

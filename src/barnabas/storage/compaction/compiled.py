@@ -10,7 +10,6 @@ memory is divided between the two is guessed from the keys of the first chunk.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
