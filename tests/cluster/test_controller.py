@@ -336,13 +336,18 @@ def test_a_deletion_waits_for_brokers_that_are_down(cluster: Cluster) -> None:
     assert outcomes[0].error is None
     cluster.controller.commit(plan)
     for broker_id, left in ((1, (2, 3)), (2, (3,))):
-        cluster.controller.commit(core.logs_deleted(broker_id, [topic_id]))
+        node = cluster.nodes[broker_id]
+        node.reload()
+        node.commit(node.core.forget_deleted_topics())
+        core.load(cluster.controller.store.list("/"))
         assert core.image.deletions == {topic_id: left}
     cluster.create(NewTopic("t", 1, 2))  # the name is free meanwhile
     cluster.check()
     cluster.restart(3)
-    assert cluster.nodes[3].core.deleted_topics == {topic_id}
-    cluster.controller.commit(core.logs_deleted(3, [topic_id]))
+    third = cluster.nodes[3]
+    assert third.core.deleted_topics == {topic_id}
+    third.commit(third.core.forget_deleted_topics())
+    core.load(cluster.controller.store.list("/"))
     assert core.image.deletions == {}
     cluster.check()
 

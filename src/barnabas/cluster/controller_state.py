@@ -21,6 +21,7 @@ from barnabas.cluster.instructions import Instruction, UpdateBrokerConfig
 from barnabas.cluster.metadata import MetadataImage, ResourceType
 from barnabas.cluster.observation import Observation, observe_all
 from barnabas.cluster.plan import Plan, PlanBuilder, Versions
+from barnabas.cluster.records import ControllerOffice
 from barnabas.cluster.store import Entry
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.describe import Layers
@@ -42,6 +43,7 @@ class ControllerState:
     def __init__(self, static: BrokerConfig, entries: Iterable[Entry], *, alone: bool, incarnation: str) -> None:
         self.static = static
         self.broker_id = static.node_id
+        self.incarnation = incarnation
         self.election = Election(self.broker_id, incarnation)
         self._alone = alone
         self.config = static
@@ -52,6 +54,7 @@ class ControllerState:
         self.image = MetadataImage("")
         self.versions = Versions()
         self._controller_epoch: Entry | None = None
+        self._office: ControllerOffice | None = None
         self._last_broker_epoch = self._next_block = 0
         self.observe(observe_all(self.image, entries))
         self.settle_all()
@@ -66,6 +69,8 @@ class ControllerState:
         for broker in plan.delta.brokers:
             self._last_broker_epoch = max(self._last_broker_epoch, broker.epoch)
         self.image = self.image.apply(plan.delta)
+        if plan.delta.brokers:
+            self.settle_all()
         for instruction in plan.instructions:
             if isinstance(instruction, UpdateBrokerConfig):
                 self.config = instruction.config
@@ -78,6 +83,9 @@ class ControllerState:
         self.versions.reread(found.entries)
         if records.CONTROLLER_EPOCH in found.entries:
             self._controller_epoch = found.entries[records.CONTROLLER_EPOCH]
+        if records.CONTROLLER in found.entries:
+            holder = found.entries[records.CONTROLLER]
+            self._office = None if holder is None else records.decode_controller(holder.value)
         self._last_broker_epoch = max(self._last_broker_epoch, _number(found.entries.get(records.BROKER_EPOCH)))
         self._next_block = max(self._next_block, _number(found.entries.get(records.PRODUCER_IDS)))
         delta = found.delta

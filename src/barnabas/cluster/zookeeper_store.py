@@ -19,6 +19,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
+from typing import Any
 
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import Create, Exists, GetChildren, GetData, Sync, Transaction
@@ -296,12 +297,12 @@ def _parents(path: str) -> list[str]:
     return ["/".join(segments[:end]) for end in range(2, len(segments))]
 
 
-def _entry(path: str, outcome: object) -> Entry | None:
+def _entry(path: str, outcome: Any) -> Entry | None:
     """From what the server said to GetData; a parent without a value is no entry."""
     if isinstance(outcome, NoNodeError):
         return None
     _raise_unless(outcome)
-    value, status = outcome  # type: ignore[misc]
+    value, status = outcome
     return None if value is None else Entry(path, value, status.version)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
-from barnabas.cluster.instructions import CreateLog, DeleteLog, Instruction, UpdateBrokerConfig, UpdateTopicConfig
+from barnabas.cluster.instructions import ChangeReplica, CreateLog, DeleteLog, Instruction, UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.errors import StorageError
 from barnabas.replication.offline import OfflinePartition
 from barnabas.replication.partition import Partition
@@ -92,6 +92,10 @@ class Hosting:
                 for found in self._broker.partitions.topic(topic).values():
                     found.update_config(config)
                 self._broker.cleaner.update_config()
+            case ChangeReplica(topic, partition, _, state):
+                replica = self._broker.partitions.get(topic, partition)
+                if replica is not None:
+                    replica.leader_id, replica.leader_epoch = state.leader, state.leader_epoch
             case UpdateBrokerConfig(config):
                 self._broker.update_config(config)
 
