@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from barnabas.cluster.configs import ALL_BROKERS
 from barnabas.cluster.controller_state import ControllerState
-from barnabas.cluster.instructions import ChangeReplica, CreateLog, DeleteLog, Instruction, UpdateBrokerConfig, UpdateTopicConfig
+from barnabas.cluster.instructions import (
+    ChangeReplica,
+    CreateLog,
+    DeleteLog,
+    ForgetTopics,
+    Instruction,
+    UpdateBrokerConfig,
+    UpdateTopicConfig,
+)
 from barnabas.cluster.metadata import MetadataDelta, MetadataImage, PartitionState, ResourceType, Topic
 from barnabas.config.topic import TopicConfig
 
@@ -41,7 +49,11 @@ def replica_instructions(
                 made.append(_creation(now, number, state, broker_id, config_of(name)))
             if old.get(number) != state:
                 changed.append(ChangeReplica(name, number, now.topic_id, state))
-    return [*gone, *made, *changed]
+    deleted = tuple(
+        name for name in dict.fromkeys(topics) if name in before.topics and after.topic_id(name) != before.topics[name].topic_id
+    )
+    forgotten = [ForgetTopics(deleted)] if deleted else []
+    return [*gone, *forgotten, *made, *changed]
 
 
 def all_replicas(image: MetadataImage, broker_id: int) -> Iterator[ChangeReplica]:

@@ -106,14 +106,21 @@ class GroupCoordinator:
 
     # -- which partitions are here --------------------------------------------------------------------------------------
 
-    async def load(self, partition: int) -> None:
-        """This broker leads `partition` now: read it, and serve its groups from then on."""
+    async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
+        """This broker leads `partition` now: read it, and serve its groups from then on.
+
+        Args:
+            ready: returns when the log can be read to its end; what it raises ends the loading.
+        """
         if partition in self._led or self._closed:
             return
         led = self._led[partition] = _Led(partition, GroupShard(self._config, self._now()))
         read = False
         try:
-            await self._replay_all(led)
+            if ready is not None:
+                await ready()
+            if self._led.get(partition) is led:
+                await self._replay_all(led)
             read = True
         finally:
             if not read and self._led.get(partition) is led:

@@ -19,13 +19,12 @@ from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
-from barnabas.coordination.runtime import GroupCoordinator
 from barnabas.errors import LogDirFailed
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, joining, maintenance
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
-from barnabas.server.coordinator_log import PartitionedLog
+from barnabas.server.coordinators import OFFSETS_TOPIC, Coordinators
 from barnabas.server.faults import StorageFaults, report_later
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.flushing import FLUSH_THREADS, Flushing
@@ -47,7 +46,6 @@ from barnabas.storage.manager import LogManager
 from barnabas.storage.open_files import OpenFiles
 
 log = logging.getLogger(__name__)
-OFFSETS_TOPIC = "__consumer_offsets"
 IO_THREADS = 4  # cold reads, deletes, checkpoints; each waits for the disk, not for a core
 
 
@@ -163,9 +161,10 @@ class Broker:
         self.moves.resume()
         # What a crash left in memory is on the disk before it is shown, and before groups are read.
         await self.flushing.wait_idle()
-        offsets_log = PartitionedLog(self, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
-        self.groups = GroupCoordinator(offsets_log, self.config, self.clock, self._prepare_groups)
-        await self._load_groups()
+        self.coordinators = Coordinators(self)
+        self.groups = self.coordinators.groups
+        if member is None:
+            await self.coordinators.load_all()
         maintenance.schedule(self, self._timers)
         self.cleaner.start()
         await self._listeners.serve()
@@ -252,30 +251,14 @@ class Broker:
         self.config = config
         self.cleaner.update_config()
 
-    def endpoint(self, context: RequestContext) -> tuple[int, str, int]:
-        """Id, host and port of this broker on the listener that the request came by."""
-        found = next(endpoint for endpoint in self.endpoints if endpoint.listener == context.listener)
-        return self.config.broker_id, found.host, found.port
-
-    # --- groups
-
-    async def _prepare_groups(self) -> None:
-        await self.controller.auto_create([OFFSETS_TOPIC])
-        await self._load_groups()
-
-    async def _load_groups(self) -> None:
-        for index, partition in sorted(self.partitions.topic(OFFSETS_TOPIC).items()):
-            if partition.is_offline:
-                continue
-            try:
-                await self.groups.load(index)
-            except OSError as error:
-                self.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
+    def coordinator(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:
+        """Id, host and port of a group's coordinator on the listener that the request came by."""
+        return self.coordinators.find(context, group_id)
 
     def unload_groups(self, index: int) -> None:
         """The groups of a partition cannot be kept any more: whoever asks is sent away."""
-        if hasattr(self, "groups"):
-            self.groups.unload(index)
+        if hasattr(self, "coordinators"):
+            self.coordinators.unload(index)
 
     def _stop_for(self, error: LogDirFailed) -> None:
         if not self.failure.done():

@@ -83,7 +83,7 @@ class Hosting:
                 for instruction in run:
                     self._update(instruction)
         deleted = {i.topic for i in instructions if isinstance(i, DeleteLog)}
-        if deleted:
+        if deleted and self._broker.member is None:  # in a cluster groups hear of every topic, not only of those with logs here
             await self._broker.groups.delete_topics(sorted(deleted))
 
     def _update(self, instruction: Instruction) -> None:

@@ -8,8 +8,10 @@ leave           before the sockets close: what others can lead is led by others
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.cluster.instructions import Instruction, StandDown
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration
 from barnabas.server.forwarding import Forwarder
@@ -54,7 +56,14 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
         config.broker_rack,
         log_dirs=tuple(encode_uuid(directory.id) for directory in broker.logs.directories),
     )
-    await member.join(registration, broker.hosting.apply, timeout_ms=config.initial_broker_registration_timeout_ms)
+
+    async def apply(instructions: Sequence[Instruction]) -> None:
+        if any(isinstance(instruction, StandDown) for instruction in instructions):
+            broker.coordinators.stand_down()
+        await broker.hosting.apply(instructions)
+        broker.coordinators.follow(instructions)
+
+    await member.join(registration, apply, timeout_ms=config.initial_broker_registration_timeout_ms)
     if config.auto_leader_rebalance_enable:
         timers.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
 
