@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from barnabas.cli.cluster_start import start
 from barnabas.cli.connection import Connection, connection_options, fail
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option, print_fields
@@ -16,7 +17,10 @@ API_COLUMNS = {"key": "KEY", "name": "REQUEST", "min": "FIRST", "max": "LAST", "
 
 @click.group(context_settings=HELP_OPTIONS)
 def cluster() -> None:
-    """Show the brokers and what they speak."""
+    """Run several brokers here, show those of a cluster and what they speak."""
+
+
+cluster.add_command(start)
 
 
 @cluster.command("describe")

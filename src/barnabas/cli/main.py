@@ -30,7 +30,7 @@ COMMANDS = {
     "consume": Entry("consume", "consume", "Print the records of TOPICs, from the beginning to the end that they have now."),
     "group": Entry("group", "group", "Show consumer groups and their lag, reset and delete offsets."),
     "config": Entry("config", "config", "Show and change settings of topics, brokers and groups."),
-    "cluster": Entry("cluster", "cluster", "Show the brokers and what they speak."),
+    "cluster": Entry("cluster", "cluster", "Run several brokers here, show those of a cluster and what they speak."),
     "log": Entry("log", "log", "Look into the files of a data folder."),
     "bench": Entry("bench", "bench", "Measure how fast a cluster takes and gives records."),
     "doctor": Entry("doctor", "doctor", "Check this machine, a data folder and a broker."),

@@ -141,7 +141,7 @@ class Member(Commands):
 
     async def leave(self, timeout_ms: int) -> None:
         """Have the controller move away what this broker leads and others can lead; gives up after `timeout_ms`."""
-        if self._is_down or self._closed:
+        if self._is_down or self._closed or self._store.session.state is not SessionState.CONNECTED:
             return
         self._is_leaving = True
         with suppress(TimeoutError, StoreUnavailable, StoreConflict, KafkaError):
