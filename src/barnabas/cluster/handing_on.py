@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from barnabas.cluster.commands import Apply
 from barnabas.cluster.instructions import Instruction
@@ -17,9 +17,14 @@ logger = logging.getLogger(__name__)
 
 
 class HandingOn:
-    """A queue with one reader."""
+    """A queue with one reader.
 
-    def __init__(self) -> None:
+    Args:
+        on_idle: called each time all that was handed was carried out.
+    """
+
+    def __init__(self, on_idle: Callable[[], None]) -> None:
+        self._on_idle = on_idle
         self._waiting: list[Instruction] = []
         self._apply: Apply | None = None
         self._task: asyncio.Task[None] | None = None
@@ -62,3 +67,4 @@ class HandingOn:
                     logger.exception("event=instructions-failed count=%d", len(run))
         finally:
             self._task = None
+            self._on_idle()

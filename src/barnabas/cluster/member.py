@@ -87,11 +87,11 @@ class Member(Commands):
         self._store = store
         self._thread = thread
         self._candidate = Candidate(store, self._core.election, lambda _: None, lambda _: None)
-        self._handing_on = HandingOn()
         self._turn = asyncio.Lock()
         self._dirty: set[str] = {ROOT}  # told to have changed, not read since
         self._session_events: list[SessionEvent] = []
         self._wake = asyncio.Event()
+        self._handing_on = HandingOn(self._wake.set)
         self._changed = asyncio.Event()  # set and replaced whenever the image changes
         self._registration: BrokerRegistration | None = None
         self._is_down = True  # roles are not handed on
