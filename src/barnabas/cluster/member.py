@@ -94,7 +94,7 @@ class Member(Commands):
         self._handing_on = HandingOn(self._wake.set)
         self._changed = asyncio.Event()  # set and replaced whenever the image changes
         self._registration: BrokerRegistration | None = None
-        self._is_down = True  # roles are not handed on
+        self.is_down = True  # no part of the cluster, or perhaps none any more: roles are not handed on
         self._is_leaving = False
         self._lapse: asyncio.TimerHandle | None = None
         self._refused: BrokerIdInUse | None = None
@@ -135,13 +135,13 @@ class Member(Commands):
         self._wake.set()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self.wait_for(lambda _: not self._is_down)
+                await self.wait_for(lambda _: not self.is_down)
         except TimeoutError:
             raise self._refused or StoreUnavailable(f"the broker did not become active within {timeout_ms} ms") from None
 
     async def leave(self, timeout_ms: int) -> None:
         """Have the controller move away what this broker leads and others can lead; gives up after `timeout_ms`."""
-        if self._is_down or self._closed or self._store.session.state is not SessionState.CONNECTED:
+        if self.is_down or self._closed or self._store.session.state is not SessionState.CONNECTED:
             return
         self._is_leaving = True
         with suppress(TimeoutError, StoreUnavailable, StoreConflict, KafkaError):
@@ -220,8 +220,8 @@ class Member(Commands):
         self._wake.set()
 
     def _stand_down(self, reason: str) -> None:
-        if not self._is_down:
-            self._is_down = True
+        if not self.is_down:
+            self.is_down = True
             logger.warning("event=stood-down broker=%d reason=%r", self._core.broker_id, reason)
             self._handing_on.hand([StandDown()])
 
@@ -291,7 +291,7 @@ class Member(Commands):
             self._refused = None
             if mine.state is BrokerState.FENCED and not core.has_old_duties:
                 return core.change_own_state(BrokerState.ACTIVE)
-            if mine.state is BrokerState.ACTIVE and self._is_down:
+            if mine.state is BrokerState.ACTIVE and self.is_down:
                 self._take_roles()
         if core.deleted_topics and self._handing_on.is_idle and self._registration is not None:
             return core.forget_deleted_topics()
@@ -300,7 +300,7 @@ class Member(Commands):
         return None
 
     def _take_roles(self) -> None:
-        self._is_down = False
+        self.is_down = False
         logger.info("event=active broker=%d epoch=%d", self._core.broker_id, self.broker_epoch)
         self._handing_on.hand(list(all_replicas(self.image, self._core.broker_id)))
         self._tell_changed()
@@ -353,7 +353,7 @@ class Member(Commands):
         topics = [*delta.deleted_topics, *(topic.name for topic in delta.topics)]
         changes = replica_instructions(before, image, topics, core.broker_id, core.topic_config)
         changes += config_instructions(before, image, delta, core)
-        if self._is_down:
+        if self.is_down:
             changes = [each for each in changes if not isinstance(each, ChangeReplica)]
         if changes:
             self._handing_on.hand(changes)

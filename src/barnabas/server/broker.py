@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -37,6 +38,8 @@ from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
 from barnabas.server.opening import most_open_segments, open_logs
 from barnabas.server.receiver import Receiver
+from barnabas.server.replication.fetchers import Fetchers
+from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
@@ -71,7 +74,7 @@ class Broker:
         self.files = self.surroundings.files
         self.new_id = self.surroundings.new_id
         self.metrics = Metrics()
-        self.partitions = Partitions()
+        self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.internal_topics = frozenset({OFFSETS_TOPIC})
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
@@ -105,6 +108,8 @@ class Broker:
         self.flushing = Flushing(
             loop, self.metrics, self.faults.report, self.surroundings.make_executor(FLUSH_THREADS, "barnabas-flush")
         )
+        self.isr = IsrChanges(self)
+        self.fetchers = Fetchers(self)
         self.hosting = Hosting(self)
         self.moves = Moves(self)
         self.cleaner = LogCleaner(self)
@@ -194,6 +199,8 @@ class Broker:
         await self._listeners.wait_closed()
         await self._dispatcher.close()
         await self._timers.close()
+        await self.fetchers.close()
+        await self.isr.close()
         await self.cleaner.close()
         if self.http is not None:
             await self.http.close()
@@ -210,6 +217,8 @@ class Broker:
         if hasattr(self, "log_starts"):
             await self.log_starts.close()
         if hasattr(self, "logs"):
+            if self._registered:
+                await self.faults.guard(self.high_watermarks_writer())
             # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
             end = self.logs.close if self._registered else self.logs.abandon
             await self.loop.run_in_executor(self.io_threads, end)
@@ -254,6 +263,11 @@ class Broker:
     def coordinator(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:
         """Id, host and port of a group's coordinator on the listener that the request came by."""
         return self.coordinators.find(context, group_id)
+
+    def high_watermarks_writer(self) -> Callable[[], None]:
+        """What writes the high watermarks down as they are now; it blocks."""
+        offsets = {(p.topic, p.index): p.high_watermark for p in self.partitions}
+        return lambda: self.logs.write_high_watermarks(offsets)
 
     def unload_groups(self, index: int) -> None:
         """The groups of a partition cannot be kept any more: whoever asks is sent away."""
