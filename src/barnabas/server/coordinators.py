@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.instructions import ChangeReplica, DeleteLog, ForgetTopics, Instruction, StandDown
 from barnabas.cluster.metadata import PartitionState
-from barnabas.coordination.runtime import GroupCoordinator
+from barnabas.coordination.groups import GroupCoordinator
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.faults import report_later
