@@ -22,7 +22,6 @@ from bench.storage.result import Result, ratio
 from bench.storage.servers import OURS, THEIRS, AnyServer, Ours, Theirs, partition_folder
 from bench.wire import BadAnswer, record_batch
 
-INCREMENTAL_ALTER_CONFIGS = 44
 TOPIC = 2  # resource type
 RECORDS, VALUE_BYTES, KEYS, DIFFERENT_BATCHES = 500, 100, 50_000, 200
 CLEANER = {"log.cleaner.backoff.ms": "100", "log.segment.delete.delay.ms": "1000"}
@@ -82,7 +81,7 @@ def _allow(server: AnyServer, topic: str) -> None:
     configs = [AlterableConfig(name=key, config_operation=0, value=value) for key, value in changes.items()]
     resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=[resource])
-    answer = wire.call(server.address, INCREMENTAL_ALTER_CONFIGS, 1, request, IncrementalAlterConfigsResponse)
+    answer = wire.call(server.address, wire.INCREMENTAL_ALTER_CONFIGS, 1, request, IncrementalAlterConfigsResponse)
     if answer.responses[0].error_code:
         raise BadAnswer(f"settings of {topic}: {answer.responses[0].error_message}")
 

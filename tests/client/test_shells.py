@@ -136,7 +136,7 @@ def server() -> Iterator[Server]:
 
 
 def config(server: Server, **settings: Any) -> ClientConfig:
-    defaults = {"request_timeout_ms": 200, "default_api_timeout_ms": 5_000, "retry_backoff_ms": 1}
+    defaults = {"request_timeout_ms": 20_000, "default_api_timeout_ms": 60_000, "retry_backoff_ms": 1}
     return ClientConfig((("127.0.0.1", server.port),), **{**defaults, **settings})
 
 
@@ -167,8 +167,12 @@ def test_a_question_and_its_answer(server: Server, ask: Callable[..., int]) -> N
 @pytest.mark.parametrize("kind", [MetadataRequest, ListOffsetsRequest])
 def test_a_connection_that_fails_is_made_anew(server: Server, ask: Callable[..., int], how: object, kind: type[Message]) -> None:
     server.failing_once(kind, how)
-    assert ask(server) == 5
-    assert server.connections == 2
+    if how is HANG:
+        assert ask(server, request_timeout_ms=200) == 5
+        assert server.connections >= 2  # a slow machine times out more often
+    else:
+        assert ask(server) == 5
+        assert server.connections == 2
 
 
 @both
@@ -217,7 +221,7 @@ def read_all(client: BlockingClient, start: int, end: int) -> list[int]:
 
 @pytest.mark.parametrize("how", [None, HANG, CLOSE, GARBAGE])
 def test_reading_ahead_survives_a_lost_answer(server: Server, how: object) -> None:
-    with BlockingClient(config(server)) as client:
+    with BlockingClient(config(server, request_timeout_ms=200)) as client:
         assert read_all(client, 5, 30) == [0, 10, 20]
         if how is not None:
             server.failing_once(FetchRequest, how)

@@ -50,6 +50,13 @@ class FakeLogs:
         return self.logs.get((topic, partition))
 
 
+class FakeMoves:
+    """No log is on its way to another directory."""
+
+    def of(self, topic: str, partition: int) -> None:
+        return None
+
+
 def counting_ids() -> Any:
     """Topic ids 1, 2, 3, ..."""
     numbers = iter(range(1, 1_000_000))
@@ -71,6 +78,7 @@ class FakeBroker:
         self.config = config
         self.controller = Administration(store or MemoryStore(), config, new_id=counting_ids(), cluster_id="test-cluster")
         self.logs = FakeLogs(directory)
+        self.moves = FakeMoves()
         self.partitions = Partitions()
         self.instructions: list[Instruction] = []
         for broker_id in brokers:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4, uuid5
 
+from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.outcome import Caller, Now
 from barnabas.coordination.records import Record
-from barnabas.coordination.runtime import GroupCoordinator
 from barnabas.errors import KafkaError
 
 NAMESPACE = UUID(int=7)

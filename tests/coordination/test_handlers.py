@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 
-from barnabas.coordination.runtime import GroupCoordinator
+from barnabas.coordination.groups import GroupCoordinator
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message

@@ -37,11 +37,11 @@ Dirs = tuple[Path, Path]
 
 @pytest.fixture
 def dirs(tmp_path: Path) -> Dirs:
-    return tmp_path / "one", tmp_path / "two"
+    return tmp_path / "disk", tmp_path / "disk-2"
 
 
 def make(dirs: Dirs, config: dict[str, str] = CONFIG) -> Broker:
-    return Broker(config, data_dir=",".join(map(str, dirs)))
+    return Broker(config, data_dir=dirs[0], log_dirs=len(dirs))
 
 
 def alter(line: Line, path: Path | str, topic: str = "t", partition: int = 0) -> int:

@@ -167,11 +167,11 @@ async def test_a_read_that_fails_refuses_only_that_read(tmp_path: Path) -> None:
             assert await client.produce(b"%d" % index * 400_000) == 0
         files.fail(READS, tmp_path)
         assert await client.offset_at(NOW_MS) == STORAGE_ERROR
-        assert await client.fetch(offset=1) == (STORAGE_ERROR, [])  # in a sealed segment, which has to be searched
+        assert (await client.fetch(offset=1))[0] == 0  # looked for from the segment's start, and sent by the kernel
         assert await client.produce(b"more") == 0
         files.heal()
         assert (await client.fetch(offset=1))[0] == 0
-        assert client.broker.metrics.read_errors >= 2
+        assert client.broker.metrics.read_errors >= 1
         assert client.broker.logs.failed_directories == []
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from barnabas.config.topic import HOUR_MS, TopicConfig
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import ErrorCode, KafkaError, StorageExhausted
 from barnabas.protocol.records.batch import build_batch, iterate_records, read_header
 from barnabas.storage.files import OsFiles
 from barnabas.storage.flushing import FlushPlan
 from barnabas.storage.index import OFFSET_ENTRY, SparseIndex
 from barnabas.storage.leader_epochs import LeaderEpochs
 from barnabas.storage.segment import RESERVED_BYTES
+from barnabas.testing.failing_files import FailingFiles
 from tests.storage.support import FILES, NOW, append, batch, bytes_of, open_log, read_all, retain
 
 SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)
@@ -46,6 +47,22 @@ def test_segments_roll_by_the_time_of_their_records(tmp_path: Path) -> None:
     assert not log.maybe_roll(NOW + 9000)
     assert bases(tmp_path) == [0, 3, 5, 6]
     log.close()
+
+
+def test_a_segment_whose_first_batch_was_refused_is_empty_and_has_no_age(tmp_path: Path) -> None:
+    files = FailingFiles()
+    log = open_log(tmp_path, replace(SMALL, segment_bytes=10**6, segment_ms=1000), files=files)
+    files.fill(tmp_path / "topic-0")
+    with pytest.raises(StorageExhausted):
+        append(log, b"refused")
+    files.heal()
+    assert not log.maybe_roll(NOW + 9000)
+    append(log, b"kept", time_ms=NOW + 9000)
+    assert not log.maybe_roll(NOW + 9500)
+    log.close()
+    again = open_log(tmp_path)
+    assert [record.value for record in read_all(again)] == [b"kept"]
+    again.close()
 
 
 def test_segments_roll_when_an_index_is_full(tmp_path: Path) -> None:
@@ -172,7 +189,10 @@ def test_a_log_of_which_all_is_too_old_becomes_empty_and_goes_on(tmp_path: Path)
     assert retain(log) == 1
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (1, 1, 0)
     assert retain(log) == 0
+    log.flush()  # of records that are gone
+    assert (log.recovery_point, log.unflushed_bytes) == (1, 0)
     append(log, b"y", time_ms=NOW)
+    assert log.unflushed_bytes == log.size_bytes
     assert [record.offset for record in read_all(log)] == [1]
     log.close()
 

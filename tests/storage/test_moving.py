@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -10,10 +11,11 @@ import pytest
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import LogDirFailed
 from barnabas.storage.directory import LogDirectory
+from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
 from barnabas.storage.moving import MARKER, SWAP_BYTES, LogMove
-from tests.storage.support import NOW, TOPIC_ID, append, read_all
+from tests.storage.support import FILES, NOW, TOPIC_ID, append, read_all
 
 CONFIG = TopicConfig(segment_bytes=3000, index_interval_bytes=200)
 
@@ -26,14 +28,14 @@ class FixedClock:
         return 0.0
 
 
-def manager(root: Path) -> LogManager:
-    logs = LogManager([root / "a", root / "b"], clock=FixedClock(), broker_id=1, cluster_id="cluster")
+def manager(root: Path, files: OsFiles = FILES) -> LogManager:
+    logs = LogManager([root / "a", root / "b"], clock=FixedClock(), broker_id=1, cluster_id="cluster", files=files)
     logs.open_all(lambda _topic: CONFIG)
     return logs
 
 
-def begin(root: Path, records: int = 100) -> tuple[LogManager, Log, LogMove, LogDirectory]:
-    logs = manager(root)
+def begin(root: Path, records: int = 100, files: OsFiles = FILES) -> tuple[LogManager, Log, LogMove, LogDirectory]:
+    logs = manager(root, files)
     log = logs.create("t", 0, TOPIC_ID, CONFIG)
     for number in range(records):
         append(log, b"%d" % number * 20, producer_id=7, producer_epoch=0, base_sequence=number)
@@ -176,6 +178,40 @@ def test_retention_and_truncation_reach_the_copy(tmp_path: Path) -> None:
     assert found is not None
     assert [record.value for record in read_all(found)] == kept
     again.close()
+
+
+class Meanwhile(OsFiles):
+    """Does something when a file of this ending is opened to be copied."""
+
+    def __init__(self, suffix: str) -> None:
+        self.suffix = suffix
+        self.then: Callable[[], None] = bool
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        if path.name.endswith(self.suffix):
+            then, self.then = self.then, bool
+            then()
+        return super().open(path, create=create)
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
+def test_what_retention_takes_amid_copying_leaves_nothing(tmp_path: Path, suffix: str) -> None:
+    files = Meanwhile(suffix)
+    logs, log, move, target = begin(tmp_path, files=files)
+
+    def retain() -> None:
+        log.delete_records_before(40)
+        log.detach_below_start()
+
+    files.then = retain
+    copy_round(move)
+    assert log.first_offset > 0
+    copy_all(move)
+    finish(logs, move, target)
+    assert sorted(int(path.stem) for path in log.directory.glob("*.log")) == log.segments.bases
+    assert {int(path.stem) for path in log.directory.glob("*.*index")} == set(log.segments.bases)
+    assert [record.value for record in read_all(log)] == wanted(100)[40:]
+    logs.close()
 
 
 def test_a_flush_of_the_old_folder_says_nothing_about_the_moved_log(tmp_path: Path) -> None:

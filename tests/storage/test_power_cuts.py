@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -11,7 +12,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.storage.log import Log
 from barnabas.testing.simulation.disk import Disk, Fate
 from barnabas.testing.simulation.files import FaultyFiles
-from tests.storage.support import NOW, TOPIC_ID, append
+from tests.storage.support import NOW, TOPIC_ID, append, batch
 
 HOME = Path("/data")
 FOLDER = HOME / "topic-0"
@@ -26,7 +27,9 @@ def disk(request: pytest.FixtureRequest) -> Disk:
     return made
 
 
-def opened(disk: Disk, *, clean: bool = False, log_start_offset: int = 0, config: TopicConfig = SMALL) -> tuple[Log, FaultyFiles]:
+def opened(
+    disk: Disk, *, clean: bool = False, log_start_offset: int = 0, cleaned_offset: int = 0, config: TopicConfig = SMALL
+) -> tuple[Log, FaultyFiles]:
     files = FaultyFiles(disk)
     log = Log.open(
         FOLDER,
@@ -35,6 +38,7 @@ def opened(disk: Disk, *, clean: bool = False, log_start_offset: int = 0, config
         now_ms=NOW,
         clean_shutdown=clean,
         log_start_offset=log_start_offset,
+        cleaned_offset=cleaned_offset,
         topic_id=TOPIC_ID,
     )
     return log, files
@@ -56,15 +60,46 @@ def is_dense(log: Log) -> bool:
     return True
 
 
-def test_what_is_left_of_segments_that_were_not_flushed_has_no_hole(disk: Disk) -> None:
-    log, files = opened(disk)
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_what_is_left_of_segments_that_were_not_flushed_has_no_hole(disk: Disk, policy: str) -> None:
+    config = replace(SMALL, cleanup_policy=frozenset({policy}))
+    log, files = opened(disk, config=config)
     for _ in range(12):
         append(log, b"x" * 100)
     assert log.active_base_offset > 4
     power_cut(disk, files)
-    log, _ = opened(disk)
+    log, _ = opened(disk, config=config)
     assert log.log_start_offset == 0
     assert is_dense(log)
+
+
+def test_a_gap_of_compaction_between_segments_is_no_lost_tail(disk: Disk) -> None:
+    config = replace(SMALL, cleanup_policy=frozenset({"compact"}), segment_ms=1)
+    log, files = opened(disk, config=config)
+    append(log, b"first")
+    log.flush()
+    log.maybe_roll(NOW + 10)
+    gap = batch(b"behind the gap", time_ms=NOW + 10, base_offset=7, partition_leader_epoch=0)
+    log.append_as_follower(gap, now_ms=NOW)
+    log.flush()
+    log.close()
+    files.rename(FOLDER / "00000000000000000001.log", FOLDER / "00000000000000000007.log")  # as Kafka's compaction names it
+    for suffix in ("index", "timeindex"):
+        files.unlink(FOLDER / f"00000000000000000001.{suffix}")
+    log, _ = opened(disk, config=config, cleaned_offset=8)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 8)
+    log.close()
+
+
+def test_a_follower_leaves_no_gap_between_segments(disk: Disk) -> None:
+    config = replace(SMALL, cleanup_policy=frozenset({"compact"}))
+    log, files = opened(disk, config=config)
+    for offset in range(0, 60, 5):
+        log.append_as_follower(batch(b"x" * 100, base_offset=offset, partition_leader_epoch=0), now_ms=NOW)
+    assert log.active_base_offset > 20
+    files.die()  # without loss of power
+    log, _ = opened(disk, config=config)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 56)
 
 
 def test_what_recovery_dropped_does_not_come_back() -> None:

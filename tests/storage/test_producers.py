@@ -154,6 +154,44 @@ def test_transactions_open_and_end(tmp_path: Path, abort: bool) -> None:
     log.close()
 
 
+def test_a_marker_that_a_loss_of_power_took_has_no_entry_left(tmp_path: Path) -> None:
+    """Else a transaction that commits afterwards would be taken for an aborted one."""
+    log = open_log(tmp_path)
+    produce(log, 0, 3, transactional=1)
+    size = log.size_bytes
+    end_transaction(log, abort=True)
+    log.abandon()
+    newest = tmp_path / "topic-0" / f"{0:020d}.log"
+    newest.write_bytes(newest.read_bytes()[:size])
+    log = open_log(tmp_path, clean=False)
+    assert log.aborted_transactions(0, 100) == []
+    end_transaction(log, abort=False)
+    assert log.aborted_transactions(0, log.log_end_offset) == []
+    log.close()
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 34 * 3, b"torn", None])
+def test_aborted_transactions_past_the_recovery_point_are_found_again(tmp_path: Path, left: bytes | None) -> None:
+    """What lies in files that were never synced is not believed, whatever snapshot may have come to the disk."""
+    small = TopicConfig(segment_bytes=400)
+    log = open_log(tmp_path, small)
+    for number in range(6):
+        produce(log, number, transactional=1)
+        end_transaction(log, abort=number % 2 == 0)
+    before = log.aborted_transactions(0, log.log_end_offset)
+    assert len(before) == 3
+    assert len(list((tmp_path / "topic-0").glob("*.snapshot"))) > 1
+    log.abandon()
+    for path in (tmp_path / "topic-0").glob("*.txnindex"):
+        if left is None:
+            path.unlink()
+        else:
+            path.write_bytes(left)
+    log = open_log(tmp_path, small, clean=False)
+    assert log.aborted_transactions(0, log.log_end_offset) == before
+    log.close()
+
+
 def test_markers_of_a_replaced_coordinator_are_refused(log: Log) -> None:
     produce(log, 0, transactional=1)
     end_transaction(log, abort=False, coordinator_epoch=3)

@@ -81,6 +81,12 @@ def test_a_data_folder_of_the_caller_stays(tmp_path: Path) -> None:
     assert (tmp_path / "data").is_dir()
 
 
+def test_data_is_spread_over_several_folders(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path / "disk", log_dirs=3) as broker:
+        assert broker.data_dirs == [tmp_path / "disk", tmp_path / "disk-2", tmp_path / "disk-3"]
+        assert all((folder / "meta.properties").exists() for folder in broker.data_dirs)
+
+
 def test_two_brokers_do_not_meet() -> None:
     with Broker() as one, Broker() as other:
         assert one.bootstrap_servers != other.bootstrap_servers

@@ -7,18 +7,21 @@ answered, so that what must be there is known to the record.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from barnabas.storage.checkpoints import CLEANED_OFFSETS, read_offsets
+from barnabas.storage.files import OsFiles
+from tests.torture.compacted import Expectation
 from tests.torture.ledger import Fleeting, Lane, Ledger, TopicState
 from tests.torture.load import FAST_RETRIES, GROUP
 from tests.torture.topics import TRIMMED, Promise, TortureTopic
-from tests.torture.values import Origin, key_of, origin_of
+from tests.torture.values import ORIGIN_HEADER, Origin, is_tombstone, key_of, origin_of
 
 ANSWER_S = 30.0
 MESSAGES_AT_ONCE = 2_000
@@ -39,8 +42,8 @@ class Found:
 class Checker:
     """See the module; remembers how far it has looked, so that a round costs what the round added."""
 
-    def __init__(self, servers: str, topics: Iterable[TortureTopic], ledger: Ledger, data_dir: Path) -> None:
-        self._topics, self._ledger, self._data_dir = list(topics), ledger, data_dir
+    def __init__(self, servers: str, topics: Iterable[TortureTopic], ledger: Ledger, disks: Sequence[Path]) -> None:
+        self._topics, self._ledger, self._disks = list(topics), ledger, disks
         self._admin = AdminClient({"bootstrap.servers": servers, **FAST_RETRIES})
         self._settings: dict[str, Any] = {
             "bootstrap.servers": servers,
@@ -48,6 +51,7 @@ class Checker:
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
             "check.crcs": True,
+            "enable.partition.eof": True,
             "fetch.wait.max.ms": 20,
             **FAST_RETRIES,
         }
@@ -55,6 +59,7 @@ class Checker:
         self._looked: dict[tuple[str, int], int] = {}  # the offset up to which a partition is known to be right
         self._next: dict[tuple[str, str, int], int] = {}  # the sequence that follows there
         self._starts: dict[tuple[str, int], int] = {}
+        self._compacted: dict[tuple[str, int], Expectation] = {}
         self.records_read = 0
 
     def close(self) -> None:
@@ -109,15 +114,23 @@ class Checker:
                     self._admin.delete_topics([name], request_timeout=ANSWER_S)[name].result()
                 self._ledger.fleeting[name] = Fleeting(TopicState.DELETED)
         there = self._admin.list_topics(timeout=ANSWER_S).topics
-        wanted = {f"{name}-{index}" for name, topic in there.items() for index in topic.partitions}
+        wanted = sorted(f"{name}-{index}" for name, topic in there.items() for index in topic.partitions)
         _await(
-            lambda: {path.name for path in self._data_dir.iterdir() if path.is_dir()} == wanted, "folders are those of the topics"
+            lambda: sorted(path.name for disk in self._disks for path in disk.iterdir() if path.is_dir()) == wanted,
+            "folders are those of the topics, each once",
         )
+        for (topic, partition), homes in self._ledger.homes.items():
+            home = self._home(topic, partition)
+            _demand(home in homes, f"{topic}-{partition} is in {home}, it was moved to {homes}")
+            self._ledger.homes[topic, partition] = {home}
         self._check_files()
+
+    def _home(self, topic: str, partition: int) -> Path:
+        return next(disk for disk in self._disks if (disk / f"{topic}-{partition}").exists())
 
     def _check_files(self) -> None:
         """Nothing lies about that belongs to no segment."""
-        for path in self._data_dir.glob("*/*.*index"):
+        for path in (path for disk in self._disks for path in disk.glob("*/*.*index")):
             log = path.with_suffix(".log")
             _await(lambda path=path, log=log: log.exists() or not path.exists(), f"{path.name} has a segment")  # type: ignore[misc]
 
@@ -133,6 +146,7 @@ class Checker:
         """As `records`, from the very beginning; of these topics only, if any are named."""
         self._looked.clear()
         self._next.clear()
+        self._compacted.clear()
         for topic in self._topics:
             if not topics or topic.name in topics:
                 for partition in range(topic.partitions):
@@ -157,6 +171,7 @@ class Checker:
             self._check_from(where, lanes, start, list(self._read(topic.name, partition, start, end)), end)
         else:
             self._check_keys(where, lanes, list(self._read(topic.name, partition, start, end)))
+            self._check_compacted(topic.name, partition, lanes)
 
     def _check_all(self, topic: TortureTopic, partition: int, lanes: dict[str, Lane], end: int) -> None:
         """Nothing between the records, nothing missing, nothing out of turn; where promised, nothing twice."""
@@ -209,8 +224,29 @@ class Checker:
             wrong = [(s, o) for s, o in found if lane.acknowledged.get(s) not in (-1, o)]
             _demand(not wrong, f"{where}: {producer} has {wrong[:3]} elsewhere than acknowledged")
             latest = {key_of(Origin(producer, 0, sequence)): sequence for sequence in range(lane.sent)}
-            lost = set(latest.values()) - set(sequences)
+            lost = {s for s in set(latest.values()) - set(sequences) if not is_tombstone(Origin(producer, 0, s))}
             _demand(not lost, f"{where}: {producer} lost the last records of keys: sequences {sorted(lost)[:5]}")
+
+    def _check_compacted(self, topic: str, partition: int, lanes: dict[str, Lane]) -> None:
+        """The cleaner, left alone, comes to where the oracle is."""
+        if any(offset == -1 for lane in lanes.values() for offset in lane.acknowledged.values()):
+            return  # the client was not told where a record is
+        expectation = self._compacted.setdefault((topic, partition), Expectation())
+        expectation.take(lanes)
+        deadline = time.monotonic() + ANSWER_S
+        while True:
+            cleaned = self._cleaned(topic, partition)
+            offsets = [found.offset for found in self._read(topic, partition, *self._bounds(topic, partition))]
+            if cleaned == self._cleaned(topic, partition):
+                fault = expectation.fault(offsets, cleaned)
+                if not fault:
+                    return
+                _demand(time.monotonic() < deadline, f"{topic}-{partition}: {fault}")
+
+    def _cleaned(self, topic: str, partition: int) -> int:
+        """How far the cleaner says that it is."""
+        path = self._home(topic, partition) / CLEANED_OFFSETS
+        return read_offsets(OsFiles(), path).get((topic, partition), 0) if path.exists() else 0
 
     # Reading
 
@@ -242,17 +278,29 @@ class Checker:
             )
             deadline = time.monotonic() + ANSWER_S if messages else deadline
             for message in messages:
-                offset, value = message.offset(), message.value()
-                _demand(message.error() is None, f"{topic}-{partition}: reading failed at {at}: {message.error()}")
+                offset, error = message.offset(), message.error()
                 assert offset is not None
-                assert isinstance(value, bytes)
-                origin = origin_of(value)
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    at = offset  # what lay before the end was cleaned away
+                    continue
+                _demand(error is None, f"{topic}-{partition}: reading failed at {at}: {error}")
+                origin = _origin(message)
                 if origin is None or origin.partition != partition or message.key() != key_of(origin):
-                    raise Broken(f"{topic}-{partition}: offset {offset} holds what nobody sent: {value[:60]!r}")
+                    raise Broken(f"{topic}-{partition}: offset {offset} holds what nobody sent: {message.value()!r:.80}")
                 self.records_read += 1
                 at = offset + 1
                 yield Found(offset, origin)
         self._consumer.unassign()
+
+
+def _origin(message: Message) -> Origin | None:
+    """Who sent it; that of a tombstone is in its header."""
+    told = message.value()
+    if told is None:
+        told = dict(message.headers() or ()).get(ORIGIN_HEADER)
+        origin = origin_of(told) if isinstance(told, bytes) else None
+        return origin if origin is not None and is_tombstone(origin) else None
+    return origin_of(told) if isinstance(told, bytes) else None
 
 
 def _demand(kept: bool, otherwise: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from threading import Lock
 
 
@@ -46,6 +47,7 @@ class Ledger:
     commits: dict[str, tuple[int, int]] = field(default_factory=dict)  # group -> (acknowledged, last tried)
     trims: dict[int, tuple[int, int]] = field(default_factory=dict)  # partition -> (acknowledged start, last tried)
     fleeting: dict[str, Fleeting] = field(default_factory=dict)
+    homes: dict[tuple[str, int], set[Path]] = field(default_factory=dict)  # log directories that a moved partition may end in
     lock: Lock = field(default_factory=Lock)
 
     def of_topic(self, topic: str) -> dict[tuple[str, int], Lane]:

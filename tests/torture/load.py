@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from threading import Condition, Event, Thread
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from barnabas.errors import ErrorCode
+from barnabas.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
+from barnabas.testing import Broker
+from tests.server.wire import Line
 from tests.torture.ledger import Fleeting, Ledger, TopicState
-from tests.torture.topics import TRIMMED, TortureTopic
-from tests.torture.values import Origin, key_of, value_of
+from tests.torture.topics import TRIMMED, Promise, TortureTopic
+from tests.torture.values import ORIGIN_HEADER, Origin, is_tombstone, key_of, value_of
 
 RECORDS_PER_TURN = 60
 MAX_QUEUED = 400  # of a producer, while the broker is away
@@ -28,6 +38,8 @@ TURN_S = 0.02
 REQUEST_S = 5.0
 FLEETING_TOPICS = 4
 FLEETING_RECORDS = 40
+MOVE_PAUSE_S = 0.2
+ALTER_REPLICA_LOG_DIRS = (34, 2)
 SETTLE_S = 120.0
 GROUP = "committer"
 # A broker that comes back is found within this time.
@@ -114,7 +126,11 @@ class Writer:
                 lane.acknowledged[origin.sequence] = -1 if offset is None else offset
 
         lane.sent += 1
-        self.producer.produce(self.topic.name, value_of(origin), key_of(origin), partition=index, on_delivery=done)
+        value: bytes | None = value_of(origin)
+        headers: list[tuple[str, str | bytes | None]] = []
+        if self.topic.promise is Promise.LAST_OF_KEY and is_tombstone(origin):
+            value, headers = None, [(ORIGIN_HEADER, value)]
+        self.producer.produce(self.topic.name, value, key_of(origin), partition=index, headers=headers, on_delivery=done)
 
     def settle(self) -> None:
         """Wait until every record is answered."""
@@ -220,10 +236,37 @@ class Churner:
             self._ledger.fleeting[name] = state
 
 
+class Mover:
+    """Sends partitions from one log directory to another, ever again."""
+
+    def __init__(self, broker: Broker, ledger: Ledger, rng: random.Random, topics: Sequence[TortureTopic]) -> None:
+        self._broker, self._ledger, self._rng, self._topics = broker, ledger, rng, topics
+
+    def turn(self) -> None:
+        topic, folder = self._rng.choice(self._topics), self._rng.choice(self._broker.data_dirs)
+        partition = self._rng.randrange(topic.partitions)
+        with suppress(OSError, EOFError):  # nobody there; it may or may not have arrived
+            self._move(topic.name, partition, folder)
+        time.sleep(MOVE_PAUSE_S)
+
+    def _move(self, topic: str, partition: int, folder: Path) -> None:
+        before = self._ledger.homes.get((topic, partition), set(self._broker.data_dirs))
+        self._ledger.homes[topic, partition] = before | {folder}
+        there = AlterReplicaLogDirTopic(name=topic, partitions=[partition])
+        request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=str(folder), topics=[there])])
+        with Line(self._broker) as line:
+            answer = line.ask(ALTER_REPLICA_LOG_DIRS, request, AlterReplicaLogDirsResponse)
+        code = answer.results[0].partitions[0].error_code
+        if code:
+            raise AssertionError(f"the move of {topic}-{partition} to {folder} was refused: {ErrorCode(code).name}")
+        self._ledger.homes[topic, partition] = {folder}
+
+
 class Load:
     """All of it together; a context that ends every thread."""
 
-    def __init__(self, servers: str, topics: tuple[TortureTopic, ...], ledger: Ledger, seed: int) -> None:
+    def __init__(self, broker: Broker, topics: tuple[TortureTopic, ...], ledger: Ledger, seed: int) -> None:
+        servers = broker.bootstrap_servers
         self._gate = Gate()
         self.errors: list[BaseException] = []
         self._writers = [
@@ -233,10 +276,11 @@ class Load:
         ]
         trimmed = next(topic for topic in topics if topic.name == TRIMMED)
         self._committer = Committer(servers, ledger)
-        self._others: list[Committer | Trimmer | Churner] = [
+        self._others: list[Committer | Trimmer | Churner | Mover] = [
             self._committer,
             Trimmer(servers, ledger, random.Random(f"{seed} trim"), trimmed.partitions),
             Churner(servers, ledger, random.Random(f"{seed} churn")),
+            Mover(broker, ledger, random.Random(f"{seed} move"), topics),
         ]
         self._thawed = Event()
         self._thawed.set()

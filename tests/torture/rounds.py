@@ -23,11 +23,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.testing import Broker
 from barnabas.testing.broker import BrokerFailed
 from tests.torture.check import Broken, Checker
+from tests.torture.doctor import beyond_a_start, left_by_a_stop
 from tests.torture.ledger import Ledger
 from tests.torture.load import FAST_RETRIES, Load
 from tests.torture.moments import Moment, wait_for
 from tests.torture.topics import BROKER_SETTINGS, TOPICS, TortureTopic
 
+DISKS = 2
 CREATION_S = 30.0
 START_KILL_SHARE = 0.4  # of rounds: the start is killed too, once or twice
 START_S = (0.03, 0.6)  # a start takes about this long, so a kill at a time between them lands in it
@@ -67,29 +69,36 @@ def torture(plan: Plan, topics: tuple[TortureTopic, ...] = TOPICS) -> Iterator[R
     """
     rng = random.Random(plan.seed)
     ledger = Ledger()
-    with Broker(BROKER_SETTINGS) as broker, _evidence_kept(broker):
+    with Broker(BROKER_SETTINGS, log_dirs=DISKS) as broker:
         create_topics(broker, topics)
-        checker = Checker(broker.bootstrap_servers, topics, ledger, broker.data_dir)
-        with Load(broker.bootstrap_servers, topics, ledger, plan.seed) as load:
+        checker = Checker(broker.bootstrap_servers, topics, ledger, broker.data_dirs)
+        with Load(broker, topics, ledger, plan.seed) as load, _evidence_kept(broker):
             for number, moment in enumerate(_moments(plan, rng), 1):
                 yield _round(number, moment, plan, rng, broker, load, ledger, checker)
             with load.paused():
                 checker.all_records_again()
         checker.close()
-        broker.stop()
+        with _evidence_kept(broker):
+            broker.stop()
+            _demand_whole(broker)
 
 
 @contextmanager
 def _evidence_kept(broker: Broker) -> Iterator[None]:
-    """Where a promise was broken, the data folder and the log of the broker are kept, and the error says where."""
+    """Where a promise was broken, the data folders and the log of the broker are kept, and the error says where.
+
+    An empty broker takes the place of the broken one then: clients that wait for an answer would not come to an end without.
+    """
     try:
         yield
-    except Broken as broken:
-        folder = Path(tempfile.mkdtemp(prefix="barnabas-torture-"))
+    except (AssertionError, BrokerFailed, TimeoutError) as error:
         broker.kill()
-        shutil.copytree(broker.data_dir, folder / "data")
+        folder = Path(tempfile.mkdtemp(prefix="barnabas-torture-"))
         (folder / "broker.log").write_text(broker.log)
-        raise Broken(f"{broken}; the broker's data and log are in {folder}") from broken
+        for disk in broker.data_dirs:
+            shutil.move(disk, folder / disk.name)
+        broker.start()
+        raise Broken(f"{error}; the broker's data and log are in {folder}") from error
 
 
 def create_topics(broker: Broker, topics: tuple[TortureTopic, ...]) -> None:
@@ -114,9 +123,10 @@ def _round(
 ) -> Round:
     before, read = ledger.acknowledged, checker.records_read
     time.sleep(rng.uniform(0.2, 1.0) * plan.seconds)
-    hit = wait_for(moment, broker.data_dir, plan.patience_s)
+    hit = wait_for(moment, broker.data_dirs, plan.patience_s)
     _end(moment, rng, broker)
     load.freeze()
+    _demand_mendable(broker) if moment is not Moment.STOPPED else _demand_whole(broker)
     start_kills = rng.choice((1, 2)) if moment is not Moment.STOPPED and rng.random() < START_KILL_SHARE else 0
     for _ in range(start_kills):
         _start_and_kill(broker, rng)
@@ -137,7 +147,7 @@ def _round(
 def _end(moment: Moment, rng: random.Random, broker: Broker) -> None:
     if moment is Moment.STOPPED:
         broker.stop()
-        if not (broker.data_dir / CLEAN_MARKER).exists():
+        if not all((disk / CLEAN_MARKER).exists() for disk in broker.data_dirs):
             raise Broken("a clean stop left no marker")
         return
     if moment is Moment.STOP and broker.pid is not None:
@@ -155,6 +165,7 @@ def _start_and_kill(broker: Broker, rng: random.Random) -> None:
         broker.start()
     thread.join()
     broker.kill()
+    _demand_mendable(broker)
 
 
 def _kill_soon(broker: Broker, delay_s: float) -> None:
@@ -167,9 +178,23 @@ def _kill_soon(broker: Broker, delay_s: float) -> None:
 
 def _demand_clean(broker: Broker) -> None:
     """The last start trusted the files as they were."""
-    opened = [line for line in broker.log.splitlines() if "log directory opened" in line]
-    if not opened or "clean_shutdown=True" not in opened[-1]:
-        raise Broken(f"the start after a clean stop did not take it for one: {opened[-1:]}")
+    opened = [line for line in broker.log.splitlines() if "log directory found" in line][-DISKS:]
+    if not opened or not all("clean_shutdown=True" in line for line in opened):
+        raise Broken(f"the start after a clean stop did not take it for one: {opened}")
+
+
+def _demand_mendable(broker: Broker) -> None:
+    """The broker was killed: the doctor finds nothing that the next start does not mend."""
+    found = beyond_a_start(broker.data_dirs)
+    if found:
+        raise Broken(f"the doctor found what no start mends: {found}")
+
+
+def _demand_whole(broker: Broker) -> None:
+    """The broker was stopped: the doctor finds nothing."""
+    found = left_by_a_stop(broker.data_dirs)
+    if found:
+        raise Broken(f"the doctor found something after a clean stop: {found}")
 
 
 def _demand_quiet(broker: Broker) -> None:

@@ -11,7 +11,7 @@ from barnabas.testing import Broker
 from tests.torture.check import Broken, Checker
 from tests.torture.ledger import Fleeting, Ledger, TopicState
 from tests.torture.load import GROUP, Load
-from tests.torture.rounds import Plan, create_topics, torture
+from tests.torture.rounds import DISKS, Plan, create_topics, torture
 from tests.torture.topics import BROKER_SETTINGS, TOPICS, TRIMMED
 from tests.torture.values import Origin, origin_of, value_of
 
@@ -37,10 +37,10 @@ def test_a_value_with_a_wrong_byte_is_nobodys() -> None:
 def loaded() -> Iterator[tuple[Checker, Ledger]]:
     """A broker that took some load, all of it answered, and a checker that is content."""
     ledger = Ledger()
-    with Broker(BROKER_SETTINGS) as broker:
+    with Broker(BROKER_SETTINGS, log_dirs=DISKS) as broker:
         create_topics(broker, TOPICS)
-        checker = Checker(broker.bootstrap_servers, TOPICS, ledger, broker.data_dir)
-        with Load(broker.bootstrap_servers, TOPICS, ledger, seed=3) as load:
+        checker = Checker(broker.bootstrap_servers, TOPICS, ledger, broker.data_dirs)
+        with Load(broker, TOPICS, ledger, seed=3) as load:
             while ledger.acknowledged < 2_000 or not ledger.trims or not ledger.commits[GROUP][0]:
                 load.check()
             with load.paused():

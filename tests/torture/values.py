@@ -1,7 +1,8 @@
 """Records that tell by themselves who sent them, and whether a byte of them is wrong.
 
 A value begins with `<producer> <partition> <sequence> ` and goes on with bytes that follow from these three, so that the checker can make
-any of them again and needs to remember none. Sizes vary, so that batches and segments end at ever different places.
+any of them again and needs to remember none. Sizes vary, so that batches and segments end at ever different places. A tombstone has no
+value; its header says the same.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import hashlib
 from typing import NamedTuple
 from zlib import crc32
 
+ORIGIN_HEADER = "origin"
 KEYS = 50  # different keys of a producer in a partition: a compacted topic keeps as many records of it
+TOMBSTONE_SHARE = 6  # of the records of a compacted topic, one in so many
 MAX_FILL = 600
 
 
@@ -24,6 +27,11 @@ class Origin(NamedTuple):
 
 def key_of(origin: Origin) -> bytes:
     return b"%s-%d" % (origin.producer.encode(), crc32(b"%d" % origin.sequence) % KEYS)
+
+
+def is_tombstone(origin: Origin) -> bool:
+    """Whether a record that takes its key away is sent in the place of the value, to topics that are compacted."""
+    return crc32(b"%d tombstone" % origin.sequence) % TOMBSTONE_SHARE == 0
 
 
 def value_of(origin: Origin) -> bytes:

@@ -116,11 +116,12 @@ def locked(path: Path) -> Iterator[None]:
 def check_folders(paths: Sequence[Path]) -> Checked:
     """Everything that is wrong in the data folders of one broker, sorted by file and position."""
     from barnabas.cluster.check import check_topics, read_metadata
-    from barnabas.storage.check.directory import check_checkpoints, check_together, read_data_folder
+    from barnabas.storage.check.directory import check_checkpoints, check_together, leave_moved, read_data_folder
     from barnabas.storage.files import OsFiles
 
     files = OsFiles()
     folders = [read_data_folder(files, path) for path in paths]
+    moved = list(leave_moved(files, folders))
     stored = [read_metadata(path) for path in paths]
     metadata = next((each for each in stored if each.exists), stored[0])
     ids = {name: topic.topic_id for name, topic in metadata.topics.items()}
@@ -128,6 +129,7 @@ def check_folders(paths: Sequence[Path]) -> Checked:
     reports = _check_all(work)
     checked = Checked(folders, metadata, reports)
     found = checked.findings
+    found += moved
     for folder in folders:
         found += folder.findings
         found += check_checkpoints(folder, reports)

@@ -47,6 +47,9 @@ class GroupShard:
         self._cleanup_at_ms = now.steady_ms + config.offsets_retention_check_interval_ms
         self._story: deque[str] = deque(maxlen=STORY_LENGTH)
 
+    def __len__(self) -> int:
+        return len(self._groups)
+
     @property
     def groups(self) -> Mapping[str, Group]:
         return self._groups

@@ -19,7 +19,7 @@ from barnabas.cluster.administration import Administration
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
-from barnabas.coordination.runtime import GroupCoordinator
+from barnabas.coordination.groups import GroupCoordinator
 from barnabas.errors import LogDirFailed
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
@@ -35,7 +35,7 @@ from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
-from barnabas.server.opening import most_open_segments, open_logs
+from barnabas.server.opening import close_logs, most_open_segments, open_logs
 from barnabas.server.receiver import Receiver
 from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
@@ -204,6 +204,8 @@ class Broker:
             if self._registered:
                 await self.faults.guard(self.high_watermarks_writer())
             # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
+            if self._registered:
+                await close_logs(self)
             end = self.logs.close if self._registered else self.logs.abandon
             await self.loop.run_in_executor(self.io_threads, end)
             garbage = list(self.garbage)

@@ -98,6 +98,8 @@ class StorageFaults:
             "log directory failed and is out of use until the next start path=%s partitions=%d reason=%r",
             error.path, len(lost), error.reason,
         )  # fmt: skip
+        for directory in broker.logs.failed_directories:
+            broker.moves.directory_failed(directory)
         for each in lost:
             partition = broker.partitions.get(each.topic, each.partition)
             if partition is not None and partition.log is each:

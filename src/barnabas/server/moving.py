@@ -4,7 +4,8 @@ Each move is a task: rounds of copying in a thread until the copy is all but equ
 the old folder goes as that of a deleted topic does. All moves together keep to `replica.alter.log.dirs.io.max.bytes.per.second`, and at
 most `num.replica.alter.log.dirs.threads` are under way at once (one for each log directory if that is not set); the others wait.
 
-A move that fails leaves the log where it was. One that a stop of the broker interrupts begins again at the next start.
+A move that fails leaves the log where it was. One that a stop of the broker interrupts, or a target disk that fails, begins again at the
+next start.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ T = TypeVar("T")
 
 ROUND_BYTES = 16 * 1024 * 1024  # copied before the limit on the rate is looked at again
 MIN_ROUND_BYTES = 64 * 1024
+WAIT_FOR_SWAP_S = 0.01
 ROUNDS_PER_S = 4  # of a move that is held back
 SMALL_ROUNDS = (
     20  # after so many the copy catches up on the loop: a log that is synced all the time gets ahead of it again and again
@@ -98,6 +100,15 @@ class Moves:
         if found is not None:
             found.stopped.set()
 
+    def directory_failed(self, directory: LogDirectory) -> None:
+        """Give up the moves to and from a log directory that is out of use."""
+        for key, moving in list(self._moving.items()):
+            if moving.directory is directory:
+                moving.keeps_folder = True  # nothing is written there, so nothing can be removed
+                self.stop(*key)
+            elif self._broker.logs.directory_of(*key) is directory:
+                self.stop(*key)
+
     async def settle(self, topic: str, partition: int) -> None:
         """Wait until no folder has the partition's name but that of its log."""
         leaving = self._leaving.get((topic, partition))
@@ -134,6 +145,8 @@ class Moves:
             if not moving.stopped.is_set():
                 self.failed += 1
                 log.error("move failed topic=%s partition=%d to=%s error=%s", *key, moving.directory.path, error)
+                if isinstance(error, StorageError):
+                    self._broker.faults.report(error)
         if self._moving.get(key) is moving:
             del self._moving[key]
         if not is_done and not moving.keeps_folder:
@@ -148,6 +161,9 @@ class Moves:
         await self._in_thread(copy.prepare)
         rounds = 0
         while not moving.stopped.is_set() and not copy.can_swap:
+            if copy.log.is_swapping:  # the cleaner is at it, for as long as a few renames take
+                await asyncio.sleep(WAIT_FOR_SWAP_S)
+                continue
             plan = copy.plan(self._round_bytes())
             rounds = rounds + 1 if plan.size < MIN_ROUND_BYTES else 0
             if rounds > SMALL_ROUNDS:
@@ -166,6 +182,7 @@ class Moves:
         broker = self._broker
         retired = broker.logs.swap(moving.copy, moving.directory)
         del self._moving[key]
+        broker.cleaner.interrupt(retired.folder)
         self.finished += 1
         leaving = self._leaving[key] = broker.loop.create_future()
         log.info("moved topic=%s partition=%d to=%s bytes=%d", *key, moving.directory.path, moving.copy.log.size_bytes)

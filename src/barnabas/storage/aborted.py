@@ -38,11 +38,16 @@ class AbortedTransactions:
         self._write(len(entries), [transaction])
 
     def truncate(self, end_offset: int) -> None:
-        """Keep the transactions that ended before `end_offset`."""
-        entries = list(self)
-        kept = [entry for entry in entries if entry.last_offset < end_offset]
-        if len(kept) < len(entries):
-            self._write(len(kept), [])
+        """Keep the transactions that ended before `end_offset`, up to the first entry that cannot be one."""
+        if not self._files.exists(self.path):
+            return
+        kept, previous = 0, -1
+        for entry in self:
+            if not previous < entry.last_offset < end_offset:
+                break
+            kept, previous = kept + 1, entry.last_offset
+        if kept * ENTRY.size < self._files.file_size(self.path):
+            self._write(kept, [])
 
     def sync(self) -> None:
         if self._files.exists(self.path):

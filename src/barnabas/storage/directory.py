@@ -13,15 +13,18 @@ Rules
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Set
 from pathlib import Path
 from uuid import UUID
 
-from barnabas.errors import LogDirFailed, StorageError
+from barnabas.errors import CorruptLog, LogDirFailed, StorageError
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files
+
+log = logging.getLogger(__name__)
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
@@ -87,8 +90,19 @@ class LogDirectory:
             checkpoints.write_properties(self._files, path, properties)
 
     def read(self, name: str) -> dict[TopicPartition, int]:
-        """The offsets of the checkpoint file `name`."""
-        return checkpoints.read_offsets(self._files, self.path / name)
+        """The offsets of the checkpoint file `name`.
+
+        Raises:
+            CorruptLog: it does not parse, and nothing else knows what it said.
+        """
+        try:
+            return checkpoints.read_offsets(self._files, self.path / name)
+        except CorruptLog as error:
+            if name != checkpoints.CLEANED_OFFSETS:
+                raise
+            # Kafka leaves it empty where it cleaned nothing; without it, what is clean is only looked at once more.
+            log.info("logs count as not compacted yet file=%s reason=%r", error.path, error.reason)
+            return {}
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         try:

@@ -60,7 +60,8 @@ class FlushPlan:
         self.everything = everything
         self.truncations = flusher.truncations
         self.is_done = False
-        self.position = (segments[-1].base_offset, segments[-1].size)  # base offset of the last segment, and its bytes
+        # Base offset of the last segment, and its bytes. Without a segment: all that was not on the disk has been removed.
+        self.position = (segments[-1].base_offset, segments[-1].size) if segments else flusher.position
         self.size = 0  # for whoever made the plan to note how many bytes it covers
         self.errors: list[tuple[Segment | None, OSError, bool]] = []  # the segment, what happened, whether in a sync
         self._files = flusher.files
@@ -139,10 +140,8 @@ class Flusher:
         self.recovery_point = durable_end
         self.is_folder_durable = is_folder_durable
         self.truncations = 0
-        self.position = (
-            -1,
-            0,
-        )  # base offset of the last segment that was flushed with all that belongs to it, and its bytes then
+        # Base offset of the last segment that was flushed with all that belongs to it, and its bytes then.
+        self.position = (-1, 0)
         self.closed = False  # the log's files may be gone
         self.failed: LogDirFailed | None = None
 

@@ -88,8 +88,12 @@ def load_log(
     clean_shutdown: bool,
     recovery_point: int,
     log_start_offset: int,
+    cleaned_offset: int = 0,
 ) -> LoadedLog:
     """Load the log in `directory`, which exists; an empty one gets its first segment.
+
+    Args:
+        cleaned_offset: below it compaction may have left gaps between segments; Kafka's does, ours does not.
 
     Raises:
         CorruptLog: a file that is neither right nor what a crash leaves behind.
@@ -108,7 +112,7 @@ def load_log(
     if segments:
         without_index = [s for s in segments if not {s.index_name, s.time_index_name} <= known]
         trusted = None if clean_shutdown else recovery_point
-        segments = _recover(segments, without_index, epochs, config, trusted, recovery_point)
+        segments = _recover(segments, without_index, epochs, config, trusted, recovery_point, cleaned_offset)
         if segments[-1].next_offset < log_start_offset:
             log.warning(
                 "log emptied directory=%s reason=%r",
@@ -126,10 +130,27 @@ def load_log(
     epochs.truncate_from_start(log_start_offset)
     # With segments that were removed their snapshots went.
     snapshots = snapshots_in(names) if clean_shutdown and not doomed else snapshot_offsets(files, directory)
+    if not clean_shutdown:
+        snapshots = _forget_transactions(files, directory, segments, snapshots, recovery_point)
     producers = load_producers(files, directory, segments, snapshots)
     for segment in segments:
         segment.close()  # most logs of a broker wait for long for their next record
     return LoadedLog(segments, epochs, producers, log_start_offset)
+
+
+def _forget_transactions(
+    files: Files, directory: Path, segments: list[Segment], snapshots: Sequence[int], recovery_point: int
+) -> list[int]:
+    """Drop what is known of transactions past the recovery point, which may be torn, or of markers that are gone. The producers are
+    replayed from there, and find them again. Answers the snapshots that are left.
+    """
+    for segment in segments:
+        if segment.next_offset > recovery_point or segment is segments[-1]:
+            aborted_of(segment).truncate(recovery_point)
+    kept = [offset for offset in snapshots if offset <= max(recovery_point, segments[0].base_offset)]
+    for offset in snapshots[len(kept) :]:
+        files.unlink(directory / file_name(offset, SNAPSHOT_SUFFIX))
+    return kept
 
 
 def _without_leftovers(files: Files, directory: Path) -> list[str]:
@@ -154,6 +175,7 @@ def _recover(
     config: TopicConfig,
     recovery_point: int | None,
     synced_offset: int,
+    cleaned_offset: int,
 ) -> list[Segment]:
     """The segments that hold good batches end to end, of which the last is ready to grow.
 
@@ -161,6 +183,7 @@ def _recover(
         without_index: those of which an index file is missing.
         recovery_point: records below it are known to be whole, as are index entries for them; None: all are.
         synced_offset: records below it were on the disk, so damage there is no torn tail.
+        cleaned_offset: there may be gaps below it.
     """
     last = segments[-1]
     for number, segment in enumerate(segments):
@@ -172,7 +195,7 @@ def _recover(
         following = segment.next_offset
         synced = following if recovery_point is None and segment is not last else synced_offset
         dropped = recover_segment(segment, epochs, config, segment.base_offset if trusted is None else trusted, synced)
-        if dropped or (segment is not last and _ends_early(segment, following, config, recovery_point)):
+        if dropped or (segment is not last and _ends_early(segment, following, cleaned_offset, recovery_point)):
             later = segments[number + 1 :]
             _report(segment, dropped, later)
             for lost in later:
@@ -186,12 +209,12 @@ def _recover(
     return segments
 
 
-def _ends_early(segment: Segment, following: int, config: TopicConfig, recovery_point: int | None) -> bool:
+def _ends_early(segment: Segment, following: int, cleaned_offset: int, recovery_point: int | None) -> bool:
     """Whether the power took the segment's tail without a trace, so that what follows (which was written later) would leave a hole.
 
-    Only compaction makes holes, and only below the recovery point.
+    Only compaction leaves gaps between segments, and what it has cleaned is on the disk.
     """
-    is_hole = segment.next_offset < following and "compact" not in config.cleanup_policy
+    is_hole = segment.next_offset < following and following > cleaned_offset
     return is_hole and recovery_point is not None and following > recovery_point
 
 

@@ -67,7 +67,7 @@ from barnabas.storage.loader import aborted_of, load_log, load_producers, remove
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.producer_state import CompletedTransaction, LastWrite, ProducerDescription, ProducerStates, parse_marker
 from barnabas.storage.retention import count_not_retained
-from barnabas.storage.rolling import is_older_than_segment_ms, must_roll, roll_bounds
+from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments, retire
 from barnabas.storage.snapshot import encode_snapshot
@@ -146,6 +146,7 @@ class Log:
         clean_shutdown: bool,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        cleaned_offset: int = 0,
         topic_id: UUID | None = None,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         open_files: OpenFiles | None = None,
@@ -155,6 +156,7 @@ class Log:
         Args:
             clean_shutdown: the log was closed, so its files are taken as they are.
             recovery_point: what a crash cannot have touched.
+            cleaned_offset: compaction may have left gaps below it.
             topic_id: written down for a new log; for an existing one its own stands.
             open_files: bounds how many segments have their file open, of all logs that it was given to.
 
@@ -178,6 +180,7 @@ class Log:
                 clean_shutdown=clean_shutdown,
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
+                cleaned_offset=cleaned_offset,
             )
         except OSError as error:
             raise storage_error(directory.parent, error) from error
@@ -309,6 +312,10 @@ class Log:
         self._torn = True
         with suppress(OSError):
             self._cut_torn()
+        active = self._segments.active
+        if not active.size:  # it is not the refused batch that its age counts from
+            active.first_timestamp = None
+            self._plan_roll()
         return storage_error(self.directory.parent, error)
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendResult:
@@ -383,7 +390,9 @@ class Log:
         """The segment for a batch of `size` bytes that is past one of the bounds: the active one, or a new one."""
         segment = self._segments.active
         if must_roll(segment, self.config, size, header):
-            segment = self._roll(now_ms, header.base_offset)
+            # A gap, as a follower of a compacted log has, goes into the segment it comes before: where one ends early, its tail was lost.
+            within_reach = header.last_offset <= self.log_end_offset + MAX_RELATIVE_OFFSET
+            segment = self._roll(now_ms, self.log_end_offset if within_reach and segment.size else header.base_offset)
         if not segment.size and header.max_timestamp >= 0:
             segment.first_timestamp = header.max_timestamp
         self._plan_roll()
@@ -397,11 +406,12 @@ class Log:
         return True
 
     def _roll(self, now_ms: int, offset: int) -> Segment:
-        """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap there.
+        """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap that is too wide.
 
         Everything that takes room comes first, so that a full disk leaves the active segment as it was.
         """
         sealed = self._segments.active
+        assert sealed.size or offset > sealed.base_offset, "a segment does not follow itself"
         segment = None
         try:
             self._cut_torn()
@@ -639,11 +649,17 @@ class Log:
         segments = self._segments
         start = bisect_left(segments.bases, replaced[0])
         old = segments.sealed[start : start + len(replaced)]
-        if self._closed or self._swapping or [segment.base_offset for segment in old] != list(replaced):
+        is_here = cleaned.directory == self.directory  # not so if the log has moved to another log directory meanwhile
+        if self._closed or self._swapping or not is_here or [segment.base_offset for segment in old] != list(replaced):
             raise SegmentsGone(self.directory.name)
         segments.replace(old, [cleaned])
         self._swapping = True
         return old
+
+    @property
+    def is_swapping(self) -> bool:
+        """Whether files of the log are being renamed: which segment a name is of is uncertain until that is done."""
+        return self._swapping
 
     def end_swap(self, garbage: Garbage) -> None:
         """The swap is done; `garbage` is what was replaced."""
@@ -750,11 +766,16 @@ class Log:
         self.config = config
         self._roll_size = self._roll_time = self._roll_offset = -1
 
+    @property
+    def needs_work_to_close(self) -> bool:
+        """Whether `close` has something to write or sync."""
+        return not self._closed and self._flusher.failed is None and (self._as_on_disk != self._extent or self._torn)
+
     def close(self) -> None:
         """Flush, write down what opening again needs, and let go of the files; a log that did not change costs nothing."""
         if self._closed:
             return
-        if self._flusher.failed is not None or (self._as_on_disk == self._extent and not self._torn):
+        if not self.needs_work_to_close:
             self.abandon()
             return
         try:
@@ -788,8 +809,9 @@ class Log:
     def put_on(self, directory: Path, segments: Sequence[Segment]) -> Garbage:
         """Go on in `directory`, where `segments` lie that hold the same bytes; what is to be closed and removed of the old folder.
 
-        Flushes under way come to nothing, for they concern the old files.
+        Flushes under way come to nothing, for they concern the old files. Not while segments are swapped.
         """
+        assert not self._swapping, "a copy is not up to date while segments are swapped"
         old = self._flusher
         flusher = Flusher(self._files, directory, durable_end=old.durable_end, is_folder_durable=False)
         flusher.recovery_point, flusher.truncations, flusher.failed = old.recovery_point, old.truncations + 1, old.failed

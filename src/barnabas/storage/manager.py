@@ -51,7 +51,7 @@ DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
 FUTURE_FOLDER = re.compile(r".*\.[0-9a-f]{32}-future")
 STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-stray")
 OWN_NAME = re.compile(
-    r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-checkpoint|metadata\.db.*|lost\+found|.*\.tmp|.*-stray"
+    r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-checkpoint|bootstrap\.checkpoint|metadata\.db.*|lost\+found|.*\.tmp"
 )
 KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: of a folder that was adopted, and no partition that is served
 MAX_NAME_LENGTH = 255
@@ -98,9 +98,13 @@ class LogManager:
         self._logs: dict[TopicPartition, Log] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         self._counts: Counter[Path] = Counter()  # of logs, by directory
+        self._leaving: dict[
+            TopicPartition, LogDirectory
+        ] = {}  # where logs were that have moved, while the old folder has its name
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.interrupted: dict[TopicPartition, LogDirectory] = {}  # moves that were under way when the broker ended
         self._closed = False
+        self._unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met
         self._checkpoint_lock = Lock()
         self._unforgotten: set[tuple[Path, TopicPartition]] = set()  # still in the checkpoints of a directory, though deleted
         self.directories: list[LogDirectory] = []
@@ -152,6 +156,7 @@ class LogManager:
             try:
                 recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
                 start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
+                cleaned_offsets = directory.read(checkpoints.CLEANED_OFFSETS)
                 self._forget(directory, directory.partitions_named() - set(here))
             except (LogDirFailed, OSError) as error:
                 self._failed_at_start(directory, error)
@@ -165,6 +170,7 @@ class LogManager:
                     clean_shutdown=directory.was_clean,
                     recovery_point=recovery_points.get(key, 0),
                     log_start_offset=start_offsets.get(key, 0),
+                    cleaned_offset=cleaned_offsets.get(key, 0),
                 )
                 found.append(FoundLog(key, directory, opening))
             log.info("log directory found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean)
@@ -208,10 +214,7 @@ class LogManager:
         source = one if target is other else other
         # The log may have been put on its new folder a moment ago: what the checkpoints know of it is still with the old one.
         topic, _, partition = name.rpartition("-")
-        for checkpoint in (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS):
-            known, told = target.read(checkpoint), source.read(checkpoint).get((topic, int(partition)))
-            if told is not None and (topic, int(partition)) not in known:
-                target.write(checkpoint, {**known, (topic, int(partition)): told})
+        _hand_over((topic, int(partition)), source, target)
         log.info("move of a log finished log=%s removed=%s", name, source.path / name)
         remove_folder(self._files, source.path / name)
         return target
@@ -267,8 +270,8 @@ class LogManager:
         if FUTURE_FOLDER.fullmatch(name):
             self._drop_copy(directory, path)
             return None
-        if match is None or name == KRAFT_FOLDER or STRAY_FOLDER.fullmatch(name):
-            if name != KRAFT_FOLDER and not OWN_NAME.fullmatch(name):
+        if match is None or name == KRAFT_FOLDER:
+            if name != KRAFT_FOLDER and not OWN_NAME.fullmatch(name) and not STRAY_FOLDER.fullmatch(name):
                 log.warning("what is none of the broker's is left alone path=%s", path)
             return None
         return match["topic"], int(match["partition"])
@@ -282,6 +285,7 @@ class LogManager:
         clean_shutdown: bool,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        cleaned_offset: int = 0,
         topic_id: UUID | None = None,
     ) -> Log:
         return Log.open(
@@ -292,6 +296,7 @@ class LogManager:
             clean_shutdown=clean_shutdown,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            cleaned_offset=cleaned_offset,
             topic_id=topic_id,
             producer_id_expiration_ms=self._producer_id_expiration_ms,
             open_files=self.open_files,
@@ -382,7 +387,7 @@ class LogManager:
         source = self._homes[key]
         self._counts[source.path] -= 1
         self._counts[directory.path] += 1
-        self._homes[key] = directory
+        self._homes[key], self._leaving[key] = directory, source
         garbage.directory = old.with_name(self._name_with(old.name, "delete"))
         return Retired(garbage, old, garbage.directory, key, source)
 
@@ -395,6 +400,9 @@ class LogManager:
         self._files.sync_directory(move.directory)
         self.checkpoint_recovery_points()
         self.checkpoint_log_start_offsets()
+        with self._checkpoint_lock:
+            _hand_over(retired.key, retired.home, self._homes[retired.key])
+        del self._leaving[retired.key]
         (garbage,) = self.rename([retired])
         self._files.sync_directory(retired.folder.parent)
         self._files.unlink(move.folder / MARKER)
@@ -512,7 +520,11 @@ class LogManager:
             raise failures[0]
 
     def _write(self, directory: LogDirectory, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        directory.write(name, {key: offset for key, offset in offsets.items() if self._homes.get(key) is directory})
+        directory.write(name, {key: offset for key, offset in offsets.items() if self._is_told(directory, key)})
+
+    def _is_told(self, directory: LogDirectory, key: TopicPartition) -> bool:
+        """Whether the directory's checkpoints name a log: while it has two folders, those of both, for one is written before the other."""
+        return self._homes.get(key) is directory or self._leaving.get(key) is directory
 
     def _forget(self, directory: LogDirectory, gone: Iterable[TopicPartition]) -> None:
         """Take what is gone out of the directory's checkpoints; where the disk does not allow it, before the name is used again."""
@@ -522,6 +534,14 @@ class LogManager:
         except StorageError as error:
             log.warning("checkpoints name deleted partitions path=%s error=%s", directory.path, error)
             self._unforgotten.update((directory.path, key) for key in keys)
+
+    def close_log(self, entry: Log) -> None:
+        """Close one log ahead of `close`, which takes up what went wrong; blocks, and may run in several threads at once."""
+        try:
+            entry.close()
+        except StorageError as error:
+            log.error("log not closed directory=%s error=%s", entry.directory, error)
+            self._unclosed.setdefault(self._homes[entry.topic, entry.partition], error)
 
     def close(self) -> None:
         """Close all logs, write the checkpoints and the marker that says so, unlock. Where a log fails to close, there is no
@@ -533,13 +553,9 @@ class LogManager:
         if self._closed:
             return
         self._closed = True
-        failed: dict[LogDirectory, StorageError] = {}
-        for key, entry in self._logs.items():
-            try:
-                entry.close()
-            except StorageError as error:
-                log.error("log not closed directory=%s error=%s", entry.directory, error)
-                failed.setdefault(self._homes[key], error)
+        for entry in self._logs.values():
+            self.close_log(entry)
+        failed = self._unclosed
         recovery_points, starts = self._recovery_points(), self._start_offsets()
         for directory in self.directories:
             if directory.failure is not None:
@@ -566,6 +582,14 @@ class LogManager:
     def _unlock(self) -> None:
         for directory in self.directories:
             directory.unlock()
+
+
+def _hand_over(key: TopicPartition, source: LogDirectory, target: LogDirectory) -> None:
+    """Tell the checkpoints of `target` what those of `source` know of a log that moved, where they do not know it themselves."""
+    for name in checkpoints.OFFSET_CHECKPOINTS:
+        known, told = target.read(name), source.read(name).get(key)
+        if told is not None and key not in known:
+            target.write(name, {**known, key: told})
 
 
 def _report_failed(directory: LogDirectory, failure: LogDirFailed) -> None:

@@ -15,39 +15,29 @@ Rules
      not whole, and the move begins again.
   3. What was durable stays so: the swap waits until the copy is synced as far as the log is.
   4. A log that was truncated, or whose segments were replaced, is copied again as far as that goes; segments that retention let go leave
-     the copy as well.
+     the copy as well. While compaction puts cleaned segments in place nothing is planned or swapped: names lead to other files then.
+  5. A fault of the disk that is written to is raised as a StorageError of `directory`; one of the disk that is read as OSError.
 
 Source: KIP-113. Kafka copies batches by a fetcher; here a file is copied as a file, so compaction and transactions need no care.
 """
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.errors import InvariantViolated
 from barnabas.storage import checkpoints
+from barnabas.storage.copying import CopyPlan, Piece, Unreadable, writing_to
 from barnabas.storage.files import Files, sync_file, write_all
 from barnabas.storage.garbage import Garbage, remove_folder
-from barnabas.storage.loader import snapshots_in
-from barnabas.storage.segment import (
-    ABORTED_SUFFIX,
-    LOG_SUFFIX,
-    SNAPSHOT_SUFFIX,
-    SUFFIXES,
-    Segment,
-    file_name,
-)
+from barnabas.storage.segment import ABORTED_SUFFIX, SUFFIXES, Segment, file_name
 
 if TYPE_CHECKING:
     from barnabas.storage.log import Log
 
-log = logging.getLogger(__name__)
-
 MARKER = "moved.tmp"  # the ending is one that opening a log removes
-COPY_BYTES = 1024 * 1024  # in one read
 SWAP_BYTES = 64 * 1024  # that the loop copies itself
 
 
@@ -59,91 +49,6 @@ class _Copied:
     index_entries: int = 0
     time_index_entries: int = 0
     is_complete: bool = False  # a sealed one, its indexes and all
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """Bytes [start, end) of a segment; with them the indexes' first entries, all of a sealed one."""
-
-    segment: Segment
-    start: int
-    end: int
-    index_bytes: int
-    time_index_bytes: int
-    is_last: bool  # of a sealed segment
-
-
-class CopyPlan:
-    """One round of copying, fixed on the loop; `run` blocks, and belongs in a thread."""
-
-    def __init__(
-        self, files: Files, source: Path, target: Path, *, truncations: int, durable_end: int, starts_over: bool
-    ) -> None:
-        self.pieces: list[_Piece] = []
-        self.unwanted: list[Path] = []
-        self.truncations = truncations
-        self.durable_end = durable_end  # of the copy, once this has run
-        self.starts_over = starts_over
-        self.size = 0
-        self.lost: set[Segment] = set()  # pieces whose segment was gone
-        self._files = files
-        self._source = source
-        self._target = target
-
-    def add(self, piece: _Piece) -> None:
-        self.pieces.append(piece)
-        self.size += piece.end - piece.start
-
-    def run(self) -> None:
-        """Copy and sync.
-
-        Raises:
-            OSError: one of the disks does not work.
-        """
-        if self.starts_over:
-            self.unwanted += [self._target / name for name in self._files.list_directory(self._target) if name[:1].isdigit()]
-        for path in self.unwanted:
-            self._files.unlink(path)
-        for piece in self.pieces:
-            try:
-                self._copy_segment(piece)
-            except FileNotFoundError:  # its files were renamed meanwhile; the next plan knows
-                self.lost.add(piece.segment)
-        for offset in snapshots_in(self._files.list_directory(self._source)):
-            self._copy_small(file_name(offset, SNAPSHOT_SUFFIX))
-        self._files.sync_directory(self._target)
-
-    def _copy_segment(self, piece: _Piece) -> None:
-        base, index, time_index = piece.segment.base_offset, piece.segment.index_name, piece.segment.time_index_name
-        self._copy(file_name(base, LOG_SUFFIX), piece.start, piece.end)
-        self._copy(index, 0, piece.index_bytes)
-        self._copy(time_index, 0, piece.time_index_bytes)
-        self._copy_small(file_name(base, ABORTED_SUFFIX), again=True)
-
-    def _copy(self, name: str, start: int, end: int) -> None:
-        source = self._files.open(self._source / name)
-        try:
-            target = self._files.open(self._target / name, create=True)
-            try:
-                position = start
-                while position < end:
-                    data = self._files.pread(source, min(COPY_BYTES, end - position), position)
-                    if not data:
-                        raise OSError(f"{self._source / name} ends at {position}, before its end {end}")
-                    write_all(self._files, target, data, position)
-                    position += len(data)
-                self._files.truncate(target, end)
-                self._files.sync(target)
-            finally:
-                self._files.close(target)
-        finally:
-            self._files.close(source)
-
-    def _copy_small(self, name: str, *, again: bool = False) -> None:
-        if not self._files.exists(self._source / name) or (not again and self._files.exists(self._target / name)):
-            return
-        self._files.replace_file(self._target / name, self._files.read_file(self._source / name), sync=False)
-        sync_file(self._files, self._target / name)
 
 
 class LogMove:
@@ -159,12 +64,17 @@ class LogMove:
         self._durable_end = 0
 
     def prepare(self) -> None:
-        """Make the folder; blocks a little."""
-        self._files.make_directory(self.folder)
-        self._files.replace_file(self.folder / MARKER, self.log.directory.name.encode())
-        if self.log.topic_id is not None:
-            checkpoints.write_partition_metadata(self._files, self.folder / checkpoints.PARTITION_METADATA, self.log.topic_id)
-            sync_file(self._files, self.folder / checkpoints.PARTITION_METADATA)
+        """Make the folder; blocks a little.
+
+        Raises:
+            StorageError: the disk does not work, or is full.
+        """
+        with writing_to(self.directory):
+            self._files.make_directory(self.folder)
+            self._files.replace_file(self.folder / MARKER, self.log.directory.name.encode())
+            if self.log.topic_id is not None:
+                checkpoints.write_partition_metadata(self._files, self.folder / checkpoints.PARTITION_METADATA, self.log.topic_id)
+                sync_file(self._files, self.folder / checkpoints.PARTITION_METADATA)
 
     @property
     def size_bytes(self) -> int:
@@ -187,8 +97,9 @@ class LogMove:
     # Copying
 
     def plan(self, max_bytes: int) -> CopyPlan:
-        """The next round, of about `max_bytes` at most."""
+        """The next round, of about `max_bytes` at most; not while segments of the log are swapped."""
         moved = self.log
+        assert not moved.is_swapping, "names lead to other files"
         segments = list(moved.segments)
         plan = CopyPlan(
             self._files,
@@ -201,7 +112,8 @@ class LogMove:
         if plan.starts_over:
             self._copied.clear()
             self._truncations, self._durable_end = moved.truncations, 0
-        gone = [segment for segment in self._copied if segment not in set(segments)]
+        wanted = set(segments)
+        gone = [segment for segment in self._copied if segment not in wanted]
         for segment in gone:
             del self._copied[segment]
             plan.unwanted += [self.folder / file_name(segment.base_offset, suffix) for suffix in SUFFIXES]
@@ -217,18 +129,25 @@ class LogMove:
                 plan.add(self._piece(segment, copied.size, end, is_sealed=segment is not segments[-1]))
         return plan
 
-    def _piece(self, segment: Segment, start: int, end: int, *, is_sealed: bool) -> _Piece:
+    def _piece(self, segment: Segment, start: int, end: int, *, is_sealed: bool) -> Piece:
         is_last = is_sealed and end == segment.size
         if is_sealed and not is_last:
-            return _Piece(segment, start, end, 0, 0, is_last=False)
-        return _Piece(segment, start, end, segment.index.written_bytes, segment.time_index.written_bytes, is_last=is_last)
+            return Piece(segment, start, end, 0, 0, is_last=False)
+        return Piece(segment, start, end, segment.index.written_bytes, segment.time_index.written_bytes, is_last=is_last)
 
     def finish(self, plan: CopyPlan) -> None:
-        """`plan` has run."""
+        """`plan` has run.
+
+        Raises:
+            OSError: a file of the log is missing, and no change of the log explains that.
+        """
         if plan.truncations != self.log.truncations:
             return
         for piece in plan.pieces:
             if piece.segment in plan.lost:
+                if piece.segment in self.log.segments and not self.log.is_swapping:
+                    raise Unreadable(f"{piece.segment.path} is missing or too short")
+                self._copied[piece.segment] = _Copied()  # a part may be there: known, so that the next plan removes it
                 continue
             copied = self._copied.setdefault(piece.segment, _Copied())
             copied.size, copied.is_complete = piece.end, piece.is_last
@@ -246,7 +165,8 @@ class LogMove:
         *sealed, active = moved.segments
         copied = self._copied.get(active)
         return (
-            moved.truncations == self._truncations
+            not moved.is_swapping
+            and moved.truncations == self._truncations
             and len(self._copied) == len(sealed) + 1
             and copied is not None
             and active.size - copied.size <= SWAP_BYTES
@@ -260,15 +180,17 @@ class LogMove:
         """Put the log on its new folder; the old one keeps its name.
 
         Raises:
-            OSError: one of the disks does not work; the log stays where it was.
+            StorageError: the new disk does not work, or is full; the log stays where it was.
+            OSError: the old one cannot be read; the same.
         """
         if not self.can_swap:
             raise InvariantViolated("a log was to be swapped for a copy that is not up to date")
         moved = self.log
         final = self.directory / moved.directory.name
         segments = [self._moved_segment(segment, final) for segment in moved.segments]
-        checkpoints.write_leader_epochs(self._files, self.folder / checkpoints.LEADER_EPOCHS, moved.epoch_entries)
-        self._files.rename(self.folder, final)
+        with writing_to(self.directory):
+            checkpoints.write_leader_epochs(self._files, self.folder / checkpoints.LEADER_EPOCHS, moved.epoch_entries)
+            self._files.rename(self.folder, final)
         self.folder = final
         return moved.put_on(final, segments)
 
@@ -277,15 +199,17 @@ class LogMove:
         if copied.is_complete:
             return segment.moved_to(final)
         rest = self._files.pread(segment.fileno, segment.size - copied.size, copied.size)
-        target = self._files.open(self.folder / segment.path.name)
-        try:
-            write_all(self._files, target, rest, copied.size)
-        finally:
-            self._files.close(target)
+        with writing_to(self.directory):
+            target = self._files.open(self.folder / segment.path.name)
+            try:
+                write_all(self._files, target, rest, copied.size)
+            finally:
+                self._files.close(target)
         aborted = file_name(segment.base_offset, ABORTED_SUFFIX)
         if self._files.exists(segment.directory / aborted):
             data = self._files.read_file(segment.directory / aborted)
-            self._files.replace_file(self.folder / aborted, data, sync=False)
+            with writing_to(self.directory):
+                self._files.replace_file(self.folder / aborted, data, sync=False)
         return segment.moved_to(final, index_entries=copied.index_entries, time_index_entries=copied.time_index_entries)
 
     def give_up(self) -> None:

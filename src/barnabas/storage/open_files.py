@@ -8,12 +8,14 @@ Rules
      `is_crowded` tells readers when to leave the rest for the next.
   2. A segment that was used since the last look at it is passed over once (second chance), one that a flush works on always.
   3. Segments that leave their log are no longer counted: `Garbage` closes them.
+  4. Threads that open or close whole logs call `opened` and `forget` while the loop trims: each step is one call of the dict.
 
 How it works: a read or an append sets a flag on its segment and no more; the order is looked at only when there are too many.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -34,7 +36,7 @@ class OpenFiles:
     def __init__(self, limit: int, later: Callable[[Callable[[], None]], object]) -> None:
         self.limit = limit
         self._later = later
-        self._segments: dict[Segment, None] = {}
+        self._segments: OrderedDict[Segment, None] = OrderedDict()
         self._is_trimming = False
 
     def __len__(self) -> int:
@@ -61,8 +63,7 @@ class OpenFiles:
         for _ in range(2 * len(self._segments)):
             if len(self._segments) <= self.limit:
                 return
-            segment = next(iter(self._segments))
-            del self._segments[segment]
+            segment, _ = self._segments.popitem(last=False)
             if segment.used or segment.pins:
                 segment.used = False
                 self._segments[segment] = None

@@ -65,6 +65,7 @@ class Broker:
     Args:
         config: broker settings by Kafka's names, for example `{"auto.create.topics.enable": "false"}`.
         data_dir: keep the data here instead of in a temporary folder; it is not removed.
+        log_dirs: how many folders the data is spread over, as over disks; those after the first lie beside it.
         log_level: what the broker writes to its log (see `log`): debug, info, warning or error.
         ready_timeout_s: seconds until a start that is not ready counts as failed.
 
@@ -77,11 +78,13 @@ class Broker:
         config: Mapping[str, str | int | bool] | None = None,
         *,
         data_dir: str | os.PathLike[str] | None = None,
+        log_dirs: int = 1,
         log_level: str = "info",
         ready_timeout_s: float = READY_TIMEOUT_S,
     ) -> None:
         self._config = {key: _text(value) for key, value in (config or {}).items()}
         self._given_data_dir = Path(data_dir) if data_dir is not None else None
+        self._log_dirs = log_dirs
         self._log_level = log_level
         self._ready_timeout_s = ready_timeout_s
         self._folder: Path | None = None
@@ -112,6 +115,12 @@ class Broker:
         return self._working_folder() / "data"
 
     @property
+    def data_dirs(self) -> list[Path]:
+        """All folders of `log.dirs`; the first of them is `data_dir`."""
+        first = self.data_dir
+        return [first, *(first.with_name(f"{first.name}-{number}") for number in range(2, self._log_dirs + 1))]
+
+    @property
     def pid(self) -> int | None:
         """The broker's process id; None while it is down."""
         return self._process.pid if self._process is not None else None
@@ -127,7 +136,8 @@ class Broker:
         if self.is_running():
             return self
         self._forget_process()
-        self.data_dir.mkdir(parents=True, exist_ok=True)
+        for folder in self.data_dirs:
+            folder.mkdir(parents=True, exist_ok=True)
         self._process = self._spawn()
         try:
             self._listeners = self._wait_ready(self._process)
@@ -219,7 +229,8 @@ class Broker:
         listeners = self._config.get("listeners", LISTENERS)
         if self._listeners:
             listeners = ",".join(f"{name}://{address}" for name, address in self._listeners.items())
-        return {**TEST_DEFAULTS, "log.dirs": str(self.data_dir), **self._config, "listeners": listeners}
+        log_dirs = ",".join(map(str, self.data_dirs))
+        return {**TEST_DEFAULTS, "log.dirs": log_dirs, **self._config, "listeners": listeners}
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         folder = self._working_folder()

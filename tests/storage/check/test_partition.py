@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch
 from barnabas.storage import checkpoints
-from barnabas.storage.check.partition import PartitionContext, PartitionReport, check_partition
+from barnabas.storage.check.finding import Repair
+from barnabas.storage.check.indexes import COSTS_NOTHING as INDEX_COSTS
+from barnabas.storage.check.partition import FINISHES_FIRST, PartitionContext, PartitionReport, check_partition
 from barnabas.storage.check.repair import repair
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
 from barnabas.storage.segment import Segment
@@ -24,6 +26,7 @@ SMALL = TopicConfig(segment_bytes=2000, index_interval_bytes=100)
 FIRST = "0" * 20
 ANEW = "nothing is lost, it can be made anew from the batches"
 MISSES = f"lookups through it may miss records; {ANEW}"
+FINISHED = "repaired: finished as the next start would"
 Change = Callable[[Path], object]
 
 
@@ -93,13 +96,11 @@ def test_a_whole_folder(folder: Path) -> None:
         (f"{FIRST}.log.deleted", Path.touch,
          ": a deleted file that is not removed yet; nothing is lost: the next start removes it", "repaired: removed"),
         (f"{FIRST}.index.cleaned", Path.touch,
-         ": an unfinished file of a compaction; nothing is lost: the next start removes it", "repaired: removed"),
+         ": an unfinished file of a compaction; nothing is lost: the next start removes it", FINISHED),
         ("partition.metadata.tmp", Path.touch,
          ": an unfinished replacement of a small file; nothing is lost: the next start removes it", "repaired: removed"),
         (f"{99:020d}.snapshot", lambda path: path.write_bytes(bytes.fromhex("0001 48674bc7 00000000")),
          ": it is of offset 99, the log ends at 83; nothing: the next start removes it", "repaired: removed"),
-        (f"{FIRST}.log.swap", Path.touch, ": a compacted segment that has not taken its place yet; nothing is lost",
-         "not repaired: the next start finishes or drops it"),
         ("notes.txt", Path.touch, ": not a file of a log; nothing reads it", "not repaired: whoever put it there may want it"),
         (f"{7:020d}.index", Path.touch,
          ": it belongs to a segment that is not there; nothing reads it; the records of the segment are gone",
@@ -219,3 +220,89 @@ def test_a_folder_without_segments(tmp_path: Path) -> None:
     folder.mkdir()
     checkpoints.write_partition_metadata(FILES, folder / checkpoints.PARTITION_METADATA, TOPIC_ID)
     assert [str(f) for f in check(folder).findings] == [f"{folder}: there is no segment; the next start begins an empty log"]
+
+
+def test_a_compaction_that_a_stop_interrupted_is_finished_first(folder: Path) -> None:
+    """What else is found in the segment waits: a repair would meet files that are about to get other names."""
+    for suffix in (".log", ".index", ".timeindex"):
+        shutil.copy(folder / (FIRST + suffix), folder / (FIRST + suffix + ".swap"))
+    (folder / f"{FIRST}.timeindex.swap").write_bytes(b"rubbish")
+    (folder / f"{FIRST}.log").write_bytes(b"what is replaced is not looked at")
+    report = check(folder)
+    assert all(finding.mended for finding in report.findings[:3])
+    said = {str(finding).removeprefix(f"{folder}/{FIRST}"): finding.repair for finding in report.findings}
+    waits = ": a compacted segment that has not taken its place yet; nothing is lost: the next start finishes that"
+    assert said == {
+        ".index.swap" + waits: Repair.FINISH_COMPACTION,
+        ".log.swap" + waits: Repair.FINISH_COMPACTION,
+        ".timeindex.swap" + waits: Repair.FINISH_COMPACTION,
+        f".timeindex.swap: 7 bytes are no whole number of entries of 12 bytes; {INDEX_COSTS}": None,
+    }
+    assert repair(FILES, report.findings, report.replacements) == [FINISHED] * 3 + [f"not repaired: {FINISHES_FIRST}"]
+    again = check(folder)
+    assert {finding.path.name for finding in again.findings} == {f"{FIRST}.timeindex"}
+    repair(FILES, again.findings, again.replacements)
+    assert check(folder).findings == []
+
+
+def test_a_segment_that_is_missing_is_found(folder: Path) -> None:
+    bases = [int(path.stem) for path in sorted(folder.glob("*.log"))]
+    for path in folder.glob(f"{bases[1]:020d}.*"):
+        path.unlink()
+    (finding,) = (each for each in check(folder).findings if each.first_offset is not None)
+    gone = f"offsets {bases[1]} to {bases[2] - 1}"
+    what = f"it ends before offset {bases[1]}, and the next segment begins at {bases[2]}; these records are not there"
+    assert str(finding) == f"{folder / FIRST}.log, {gone}: {what}"
+    compacted = PartitionContext(83, True, TOPIC_ID, is_compacted=True)
+    assert not any(each.first_offset for each in check_partition(FILES, folder, compacted).findings)
+
+
+def test_what_a_killed_broker_leaves_is_mended(folder: Path) -> None:
+    """Everything that the next start makes anew is said to be so; nothing below the recovery point is."""
+    bases = [int(path.stem) for path in sorted(folder.glob("*.log"))]
+    last = folder / f"{bases[-1]:020d}"
+    last.with_suffix(".index").write_bytes(b"rubbish!")
+    last.with_suffix(".timeindex").unlink()
+    (folder / "leader-epoch-checkpoint").unlink()
+    (folder / "partition.metadata").write_bytes(b"")
+    max(folder.glob("*.snapshot")).write_bytes(b"")
+    log = last.with_suffix(".log")
+    log.write_bytes(log.read_bytes()[:-3])
+    for recovery_point in (0, bases[-1]):
+        findings = check_partition(FILES, folder, PartitionContext(recovery_point, False, TOPIC_ID)).findings
+        unmended = {finding.path.name for finding in findings if not finding.mended}
+        assert unmended == (set() if recovery_point == 0 else {"leader-epoch-checkpoint"})
+        assert len(findings) > 5
+    log_again = open_log(folder.parent, SMALL, clean=False, recovery_point=0)
+    end = log_again.log_end_offset
+    log_again.close()
+    assert check_partition(FILES, folder, PartitionContext(end, True, TOPIC_ID)).findings == []
+
+
+def test_epochs_need_not_know_of_deleted_records(folder: Path) -> None:
+    """Records are deleted within a segment: the file's first epoch begins where the log does, or where it was about to begin."""
+    file = folder / "leader-epoch-checkpoint"
+    assert file.read_text() == "0\n2\n0 0\n1 40\n"
+    for entries, start, is_right in (
+        ("0 5\n1 40", 5, True), ("0 5\n1 40", 0, True), ("1 40", 40, True), ("1 45", 45, True), ("1 45", 43, True),
+        ("1 40", 5, False), ("0 5\n1 44", 5, False), ("0 5\n1 36", 5, False),
+    ):  # fmt: skip
+        file.write_text(f"0\n{entries.count(chr(10)) + 1}\n{entries}\n")
+        findings = check_partition(FILES, folder, PartitionContext(83, True, TOPIC_ID, log_start_offset=start)).findings
+        assert [finding.path for finding in findings] == ([] if is_right else [file]), entries
+
+
+def test_damage_past_the_recovery_point_says_what_the_next_start_removes(folder: Path) -> None:
+    bases = [int(path.stem) for path in sorted(folder.glob("*.log"))]
+    path = folder / f"{bases[1]:020d}.log"
+    flip(70)(path)
+    findings = check_partition(FILES, folder, PartitionContext(bases[1], False, TOPIC_ID)).findings
+    (finding,) = (each for each in findings if each.path == path)
+    assert (finding.first_offset, finding.repair, finding.mended) == (bases[1], None, False)
+    assert f"the next start ends the log at offset {bases[1]} and removes all that follows" in str(finding)
+    log = open_log(folder.parent, SMALL, clean=False, recovery_point=bases[1])
+    assert log.log_end_offset == bases[1]
+    log.close()
+    flip(70)(folder / f"{FIRST}.log")
+    (finding, *_) = check_partition(FILES, folder, PartitionContext(bases[1], False, TOPIC_ID)).findings
+    assert "the next start" not in str(finding)

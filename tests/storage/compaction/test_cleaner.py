@@ -12,6 +12,7 @@ from barnabas.protocol.records.batch import Compression, iterate_records, split_
 from barnabas.storage.compaction.cleaner import clean
 from barnabas.storage.compaction.engine import Engine
 from barnabas.storage.producer_state import LastWrite
+from barnabas.testing.failing_files import READS, FailingFiles
 from tests.storage.compaction.support import (
     HORIZON_MS,
     SMALL,
@@ -234,6 +235,19 @@ def test_a_corrupt_batch_ends_the_cleaning_and_changes_nothing(tmp_path: Path, e
         compact(log, engine, first_dirty_offset=first_dirty)
     assert (caught.value.path, caught.value.position) == (str(path), 0)
     assert file_bytes(log) == before
+    assert not list(log.directory.glob("*.cleaned"))
+    log.abandon()
+
+
+def test_a_sector_that_cannot_be_read_is_as_good_as_corrupt(tmp_path: Path, engine: Engine) -> None:
+    log = compacted_log(tmp_path)
+    put(log, (b"a", b"1"))
+    put(log, (b"a", b"2"))
+    roll(log)
+    files = FailingFiles()
+    files.fail(READS, log.directory)
+    with pytest.raises(CorruptLog):
+        list(clean(task_of(log), files, engine, lambda *_: None))
     assert not list(log.directory.glob("*.cleaned"))
     log.abandon()
 

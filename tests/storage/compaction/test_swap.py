@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.storage.check.partition import PartitionContext, check_partition
 from barnabas.storage.files import OsFiles
 from tests.storage.compaction.support import SMALL, compact, compacted_log, engine_of, last_of_each_key, put, roll
-from tests.storage.support import open_log, read_all
+from tests.storage.support import FILES, open_log, read_all
 
 CHANGES = ("rename", "unlink", "sync", "sync_directory", "pwrite", "truncate", "replace_file")
 
@@ -60,6 +61,10 @@ def test_at_every_step(tmp_path: Path) -> None:
         crashed = _crash(log, CrashingFiles(step))
         log.take_garbage()  # a process that is gone removes nothing
         log.abandon()
+        context = PartitionContext(log.log_end_offset, False, log.topic_id, is_compacted=True)
+        left_behind = check_partition(FILES, log.directory, context)
+        assert all(finding.mended for finding in left_behind.findings), [str(each) for each in left_behind.findings]
+        assert left_behind.end_offset == log.log_end_offset
         again = open_log(folder, SMALL, clean=False, recovery_point=log.log_end_offset)
         after = read_all(again)
         assert last_of_each_key(after) == last_of_each_key(before)

@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
+from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.outcome import Caller
-from barnabas.coordination.runtime import GroupCoordinator
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.message import ZERO_UUID, Message
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse

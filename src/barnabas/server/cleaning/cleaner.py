@@ -28,6 +28,8 @@ from barnabas.storage.compaction.task import CleanedGroup, CleaningTask, Segment
 from barnabas.storage.faults import storage_error
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
 
@@ -115,6 +117,10 @@ class LogCleaner:
             partition = self._in_progress.get(key)
             if partition is not None:
                 self._process.cancel(partition.log.directory)
+
+    def interrupt(self, directory: Path) -> None:
+        """The log that lay in `directory` lies elsewhere now: its cleaning is given up, and begins again when it is due."""
+        self._process.cancel(directory)
 
     async def close(self) -> None:
         """Stop; a swap under way comes to its end."""

@@ -58,7 +58,10 @@ class SegmentWalk:
 
     Args:
         end_offset: where the next segment begins, or the log ends; None where nothing says.
-        recovery_point: offsets from here on were never said to be on the disk. Only behind it a tail may be cut.
+        recovery_point: offsets from here on were never said to be on the disk: the next start ends the log before the first damage
+            behind it. Only there a tail may be cut.
+        is_last: no segment follows.
+        may_have_gaps: the log is compacted. Its leader's active segment has none all the same, but a follower's may.
         progress: told how many bytes were looked at.
     """
 
@@ -68,6 +71,8 @@ class SegmentWalk:
     end_offset: int | None
     recovery_point: int
     progress: Progress = lambda _: None
+    is_last: bool = True
+    may_have_gaps: bool = False
     findings: list[Finding] = field(default_factory=list)
     size: int = 0
     whole_end: int = 0  # the byte behind the last whole batch
@@ -187,7 +192,7 @@ class SegmentWalk:
     def _last_in_order(self, last: CheckedBatch, expected: int) -> CheckedBatch:
         """The last batch, held against where the next segment begins."""
         is_only_gap = last.header.base_offset > expected and self.gaps == 1
-        if self.end_offset is None and is_only_gap:  # what grows has no gaps: compaction leaves the active segment alone
+        if self.end_offset is None and is_only_gap and not self.may_have_gaps:
             self._say_base_offset(last, expected, expected + last.header.last_offset_delta)
             return last._replace(whole=False)
         if self.end_offset is None or self.next_offset <= self.end_offset:
@@ -216,13 +221,18 @@ class SegmentWalk:
         self.progress(stop - position)
         unreadable = self._is_unreadable(position, stop)
         bound = following.header.base_offset if following else self.end_offset
-        torn = bound is None and self.next_offset >= self.recovery_point
+        was_not_synced = self.next_offset >= self.recovery_point and not unreadable
         first, last = self._offsets_within(header, bound, stop - position)
         what = "the disk cannot read it" if unreadable else self._what_is_wrong(position, header, stop)
-        if torn and not unreadable:
+        if was_not_synced and following is None and self.is_last and bound is None:
             self._say_torn(position, stop - position, what)
         else:
-            self._say(position, (first, last), what, "these records cannot be read", "their bytes are not what was written")
+            loss, why_not = "these records cannot be read", "their bytes are not what was written"
+            if was_not_synced:
+                loss += f"; the next start ends the log at offset {self.next_offset} and removes all that follows, for nothing " \
+                    f"past the recovery point {self.recovery_point} was said to be on the disk"  # fmt: skip
+                why_not = "whole batches follow, which would be lost: copy the folder before the next start, if they matter"
+            self._say(position, (first, last), what, loss, why_not)
             if header is not None:
                 yield CheckedBatch(position, header._replace(base_offset=first), False, stop)
         if last is not None:
@@ -292,6 +302,7 @@ class SegmentWalk:
             f"{what}; nothing whole follows, and all {size} bytes lie past the recovery point {self.recovery_point}",
             "records that were not said to be on the disk; the next start cuts them off",
             repair=Repair.CUT_TAIL,
+            mended=True,
         )
 
     def _say_base_offset(self, batch: CheckedBatch, expected: int, last: int) -> None:
@@ -315,5 +326,6 @@ class SegmentWalk:
         loss: str,
         why_not: str = "",
         repair: Repair | None = None,
+        mended: bool = False,
     ) -> None:
-        self.findings.append(Finding(self.path, what, loss, position, *offsets, repair, why_not))
+        self.findings.append(Finding(self.path, what, loss, position, *offsets, repair, why_not, mended))

@@ -18,7 +18,8 @@ from barnabas.storage.check.partition import PartitionContext, PartitionReport
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, LOCK_FILE
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
-from barnabas.storage.manager import DELETED_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
+from barnabas.storage.manager import DELETED_FOLDER, FUTURE_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
+from barnabas.storage.moving import MARKER
 
 OFFSET_CHECKPOINTS = (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS, checkpoints.HIGH_WATERMARKS)
 KNOWN_NAMES = {
@@ -30,6 +31,7 @@ KNOWN_NAMES = {
     "metadata.db",
     "metadata.db-wal",
     "metadata.db-shm",
+    "metadata.db.reserve",  # room for it on a full disk
     *OFFSET_CHECKPOINTS,
 }
 
@@ -46,8 +48,12 @@ class DataFolder:
     partitions: dict[TopicPartition, Path] = field(default_factory=dict)
 
     def context(self, key: TopicPartition, topic_id: UUID | None) -> PartitionContext:
-        points = self.offsets.get(checkpoints.RECOVERY_POINTS, {})
-        return PartitionContext(points.get(key, 0), self.was_clean, topic_id)
+        points, starts = (self.offsets.get(name, {}) for name in (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS))
+        return PartitionContext(points.get(key, 0), self.was_clean, topic_id, starts.get(key, 0))
+
+
+NOTHING_LOST = "nothing is lost"
+MOVE_GOES_ON = "the next start goes on with the move"
 
 
 def read_data_folder(files: Files, path: Path) -> DataFolder:
@@ -71,15 +77,17 @@ def _name(found: DataFolder, name: str) -> Iterator[Finding]:
         return
     if DELETED_FOLDER.fullmatch(name):
         loss = "nothing is lost: the next start removes it"
-        yield Finding(path, "a deleted partition that is not removed yet", loss, repair=Repair.REMOVE_FOLDER)
+        yield Finding(path, "a deleted partition that is not removed yet", loss, repair=Repair.REMOVE_FOLDER, mended=True)
+    elif FUTURE_FOLDER.fullmatch(name):
+        yield Finding(path, "an unfinished copy of a partition that is moved here", NOTHING_LOST, why_not=MOVE_GOES_ON, mended=True)
     elif STRAY_FOLDER.fullmatch(name):
         what = "a partition that was being moved, or that no metadata knew"
-        yield Finding(path, what, "nothing is lost", why_not="the next start decides whether it is still wanted")
+        yield Finding(path, what, NOTHING_LOST, why_not="the next start decides whether it is still wanted")
     elif match := LOG_FOLDER.fullmatch(name):
         found.partitions[match["topic"], int(match["partition"])] = path
     elif name.endswith(TEMPORARY_SUFFIX):
         loss = "nothing is lost: the file that it was to replace is there"
-        yield Finding(path, "an unfinished replacement of a small file", loss, repair=Repair.REMOVE_FILE)
+        yield Finding(path, "an unfinished replacement of a small file", loss, repair=Repair.REMOVE_FILE, mended=True)
     else:
         yield Finding(path, "not a file of a data folder", "nothing reads it", why_not="whoever put it there may want it")
 
@@ -110,6 +118,19 @@ def _properties(files: Files, found: DataFolder) -> Iterator[Finding]:
 
 def _unreadable(path: Path, reason: str, loss: str) -> Finding:
     return Finding(path, f"it cannot be read: {reason}", loss, why_not="what it said is not written anywhere else")
+
+
+def leave_moved(files: Files, folders: Iterable[DataFolder]) -> Iterator[Finding]:
+    """Take the partitions out that were moved to another of these folders, and whose old copy a stop has left."""
+    moved = {
+        key: path for folder in folders for key, path in folder.partitions.items() if files.exists(path / MARKER)
+    }
+    for folder in folders:
+        for key, path in list(folder.partitions.items()):
+            if moved.get(key, path) != path:
+                del folder.partitions[key]
+                what = f"the partition was moved to {moved[key].parent}"
+                yield Finding(path, what, NOTHING_LOST, why_not="the next start removes this copy", mended=True)
 
 
 def check_together(folders: Iterable[DataFolder]) -> Iterator[Finding]:

@@ -62,13 +62,17 @@ class EpochCheck:
         epochs = [run.epoch for run in self._runs]
         return [(run.epoch, run.first_offset) for run in self._runs] if epochs == sorted(set(epochs)) else None
 
-    def findings(self, end_offset: int) -> Iterator[Finding]:
+    def findings(self, start_offset: int, end_offset: int, recovery_point: int) -> Iterator[Finding]:
+        """What is wrong; the next start learns by itself of the epochs that began at or past `recovery_point`.
+
+        Records below `start_offset` are deleted, and the file need not know of them.
+        """
         if self._fault:
             yield self._of_file(f"it cannot be read: {self._fault}")
             return
         if not self._exists:
             if self._runs:
-                yield self._of_file("the file is missing")
+                yield self._of_file("the file is missing", mended=self._runs[0].first_offset >= recovery_point)
             return
         for (epoch, start), (later, later_start) in zip(self._entries, self._entries[1:], strict=False):
             if later <= epoch or later_start <= start:
@@ -76,12 +80,23 @@ class EpochCheck:
                 return
         if self._entries and self._entries[-1][1] > end_offset:
             yield self._of_file(
-                f"epoch {self._entries[-1][0]} begins at offset {self._entries[-1][1]}, past the end {end_offset}"
+                f"epoch {self._entries[-1][0]} begins at offset {self._entries[-1][1]}, past the end {end_offset}",
+                mended=True,
             )
             return
-        yield from self._compare(LeaderEpochs(self._entries))
+        self._forget_below(start_offset)
+        yield from self._compare(LeaderEpochs(self._entries), recovery_point)
 
-    def _compare(self, known: LeaderEpochs) -> Iterator[Finding]:
+    def _forget_below(self, start_offset: int) -> None:
+        """Leave out what was deleted, though it still lies in the first segment. The file may have moved on with a start of the log that
+        was never written down: the first epoch that it knows has no records before it then."""
+        self._runs = [run for run in self._runs if run.last_offset >= start_offset]
+        for run in self._runs[:1]:
+            run.first_offset = max(run.first_offset, start_offset)
+            if self._entries and self._entries[0][0] == run.epoch:
+                run.first_offset = max(run.first_offset, min(self._entries[0][1], run.last_offset))
+
+    def _compare(self, known: LeaderEpochs, recovery_point: int) -> Iterator[Finding]:
         agree = [known.epoch_of(run.first_offset) == run.epoch == known.epoch_of(run.last_offset) for run in self._runs]
         for slot, run in enumerate(self._runs):
             if agree[slot]:
@@ -98,10 +113,11 @@ class EpochCheck:
                     why_not="the CRC does not cover the leader epoch, so what it was is a conclusion",
                 )
             else:
-                yield self._of_file(f"the batches from offset {run.first_offset} on are of epoch {run.epoch}, it says {told}")
+                what = f"the batches from offset {run.first_offset} on are of epoch {run.epoch}, it says {told}"
+                yield self._of_file(what, mended=run.first_offset >= recovery_point and run.epoch > known.latest)
                 return
 
-    def _of_file(self, what: str) -> Finding:
+    def _of_file(self, what: str, *, mended: bool = False) -> Finding:
         if self.rebuilt is None:
             return Finding(self.path, what, COSTS, why_not="the epochs of the batches contradict each other")
-        return Finding(self.path, what, COSTS, repair=Repair.REBUILD_EPOCHS)
+        return Finding(self.path, what, COSTS, repair=Repair.REBUILD_EPOCHS, mended=mended)

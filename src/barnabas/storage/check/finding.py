@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ class Repair(Enum):
     CUT_TAIL = "cut-tail"
     REMOVE_FILE = "remove-file"
     REMOVE_FOLDER = "remove-folder"
+    FINISH_COMPACTION = "finish-compaction"  # the swap of compacted segments that a stop interrupted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Finding:
         first_offset, last_offset: the records concerned, both included; None where none are, or the last is not known.
         repair: what would put it right; None where nothing can without losing something.
         why_not: the reason, for those that cannot.
+        mended: the next start of a broker deals with it by itself, and no record that was on the disk is lost: what a broker that was
+            killed leaves behind.
     """
 
     path: Path
@@ -43,6 +46,7 @@ class Finding:
     last_offset: int | None = None
     repair: Repair | None = None
     why_not: str = ""
+    mended: bool = False
 
     @property
     def place(self) -> str:
@@ -61,6 +65,10 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what}; {self.loss}"
+
+    def without_repair(self, reason: str) -> Finding:
+        """The same, left alone for `reason`."""
+        return replace(self, repair=None, why_not=reason)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from barnabas.protocol.records.header import BatchHeader
 from barnabas.storage.aborted import ENTRY as ABORTED_ENTRY
@@ -27,21 +28,32 @@ from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.files import Files
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.producer_state import CompletedTransaction
-from barnabas.storage.segment import ABORTED_SUFFIX, INDEX_SUFFIX, NO_TIMESTAMP, TIME_INDEX_SUFFIX
+from barnabas.storage.segment import NO_TIMESTAMP
 
 COSTS_NOTHING = "nothing is lost, it can be made anew from the batches"
 SLOW_OR_WRONG = "lookups through it may miss records; " + COSTS_NOTHING
 
 
+class SegmentFiles(NamedTuple):
+    """Where the files of a segment lie; those of a compacted one may still bear other names."""
+
+    base_offset: int
+    log: Path
+    index: Path
+    time_index: Path
+    aborted: Path
+
+
 class IndexCheck:
     """Both sparse indexes of one segment: made before the walk, told of each batch, asked for its findings after it."""
 
-    def __init__(self, files: Files, log_path: Path, base_offset: int, *, is_active: bool) -> None:
+    def __init__(self, files: Files, segment: SegmentFiles, *, is_active: bool, is_recovered: bool) -> None:
         self.findings: list[Finding] = []
-        self._base_offset = base_offset
+        self._base_offset = segment.base_offset
         self._is_active = is_active
-        self._offset_path = log_path.with_suffix(INDEX_SUFFIX)
-        self._time_path = log_path.with_suffix(TIME_INDEX_SUFFIX)
+        self._is_recovered = is_recovered
+        self._offset_path = segment.index
+        self._time_path = segment.time_index
         self._newest = NO_TIMESTAMP
         self._trusts_times = True
         offsets = self._load(files, self._offset_path, OFFSET_ENTRY)
@@ -53,7 +65,7 @@ class IndexCheck:
 
     def _load(self, files: Files, path: Path, entry: struct.Struct) -> list[tuple[int, int]]:
         if not files.exists(path):
-            self._say(path, "the file is missing", "lookups must read the batches; " + COSTS_NOTHING)
+            self._say(path, "the file is missing", "lookups must read the batches; " + COSTS_NOTHING, mended=True)
             return []
         data = files.read_file(path)
         if len(data) % entry.size:
@@ -116,13 +128,16 @@ class IndexCheck:
         if not self._is_active and self._trusts_times and last != self._newest:
             self._say(self._time_path, f"the last timestamp is {last}, where the largest of the segment is {self._newest}")
 
-    def _say(self, path: Path, what: str, loss: str = SLOW_OR_WRONG, position: int | None = None) -> None:
+    def _say(
+        self, path: Path, what: str, loss: str = SLOW_OR_WRONG, position: int | None = None, *, mended: bool = False
+    ) -> None:
         if not any(finding.path == path for finding in self.findings):  # one is enough: the file is made anew as a whole
-            self.findings.append(Finding(path, what, loss, position, repair=Repair.REBUILD_INDEXES))
+            is_mended = mended or self._is_recovered
+            self.findings.append(Finding(path, what, loss, position, repair=Repair.REBUILD_INDEXES, mended=is_mended))
 
 
 def check_aborted(
-    files: Files, log_path: Path, markers: set[tuple[int, int]] | None, aborted: list[CompletedTransaction]
+    files: Files, segment: SegmentFiles, markers: set[tuple[int, int]] | None, aborted: list[CompletedTransaction]
 ) -> Iterator[Finding]:
     """The index of aborted transactions of one segment.
 
@@ -131,7 +146,7 @@ def check_aborted(
             the entries stay.
         aborted: the transactions of this log that they ended.
     """
-    path = log_path.with_suffix(ABORTED_SUFFIX)
+    path = segment.aborted
     data = files.read_file(path) if files.exists(path) else b""
     if len(data) % ABORTED_ENTRY.size:
         yield _aborted(path, f"{len(data)} bytes are no whole number of entries of {ABORTED_ENTRY.size} bytes")

@@ -87,17 +87,17 @@ class ProducerCheck:
         self.reached(end_offset)
         for offset, path, _ in self._snapshots:
             what = f"it is of offset {offset}, the log ends at {end_offset}"
-            self.findings.append(Finding(path, what, "nothing: the next start removes it", repair=Repair.REMOVE_FILE))
+            self.findings.append(Finding(path, what, "nothing: the next start removes it", repair=Repair.REMOVE_FILE, mended=True))
         self._snapshots = []
 
     def _broken(self, path: Path) -> None:
         fault = self._faults[path]
         if self.is_exact and self.is_complete:
             self.replacements[path] = encode_snapshot(self._states)
-            self.findings.append(Finding(path, fault.what, COSTS, fault.position, repair=Repair.REBUILD_SNAPSHOT))
+            self.findings.append(Finding(path, fault.what, COSTS, fault.position, repair=Repair.REBUILD_SNAPSHOT, mended=True))
         else:
             reason = "the batches that it was made from are not all there; the next start goes by an older one and the batches"
-            self.findings.append(Finding(path, fault.what, COSTS, fault.position, why_not=reason))
+            self.findings.append(Finding(path, fault.what, COSTS, fault.position, why_not=reason, mended=True))
 
     def _compare(self, offset: int, path: Path, entries: list[ProducerEntry]) -> None:
         for entry in entries:

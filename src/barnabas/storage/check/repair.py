@@ -13,11 +13,13 @@ from pathlib import Path
 
 from barnabas.storage.check.batches import SegmentWalk
 from barnabas.storage.check.finding import Finding, Repair
+from barnabas.storage.compaction.swap import finish_swaps
 from barnabas.storage.files import Files
 from barnabas.storage.garbage import remove_folder
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
-from barnabas.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, NO_TIMESTAMP, TIME_INDEX_SUFFIX
+from barnabas.storage.segment import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, NO_TIMESTAMP, TIME_INDEX_SUFFIX
 
+ORDER = {Repair.FINISH_COMPACTION: 0, Repair.CUT_TAIL: 1}
 INDEX_INTERVAL_BYTES = 4096  # Kafka's default of index.interval.bytes; any other serves as well
 
 
@@ -25,8 +27,8 @@ def repair(files: Files, findings: Sequence[Finding], replacements: Mapping[Path
     """Put right what the findings allow; for each of them a sentence of what was done, or why nothing was."""
     done: dict[tuple[Repair, Path], str] = {}
     outcomes = []
-    # A tail is cut before the indexes of its segment are made anew.
-    for finding in sorted(findings, key=lambda each: each.repair is not Repair.CUT_TAIL):
+    # Compacted segments take their place first; a tail is cut before the indexes of its segment are made anew.
+    for finding in sorted(findings, key=lambda each: ORDER.get(each.repair, len(ORDER)) if each.repair else 0):
         if finding.repair is None:
             continue
         key = finding.repair, _target(finding)
@@ -41,6 +43,9 @@ def repair(files: Files, findings: Sequence[Finding], replacements: Mapping[Path
 
 
 def _target(finding: Finding) -> Path:
+    """What is worked on as a whole."""
+    if finding.repair is Repair.FINISH_COMPACTION:
+        return finding.path.parent
     return finding.path.with_suffix(LOG_SUFFIX) if finding.repair is Repair.REBUILD_INDEXES else finding.path
 
 
@@ -50,6 +55,8 @@ def _try(files: Files, finding: Finding, replacements: Mapping[Path, bytes]) -> 
         match finding.repair:
             case Repair.REBUILD_INDEXES:
                 return rebuild_indexes(files, _target(finding))
+            case Repair.FINISH_COMPACTION:
+                return _finish_compaction(files, path.parent)
             case Repair.CUT_TAIL:
                 return _cut(files, path, finding.position or 0)
             case Repair.REMOVE_FILE:
@@ -65,6 +72,13 @@ def _try(files: Files, finding: Finding, replacements: Mapping[Path, bytes]) -> 
                 return "repaired: written anew"
     except OSError as error:
         return f"not repaired: {error}"
+
+
+def _finish_compaction(files: Files, folder: Path) -> str:
+    for name in finish_swaps(files, folder, files.list_directory(folder)):
+        if name.endswith(DELETED_SUFFIX):
+            files.unlink(folder / name)
+    return "repaired: finished as the next start would"
 
 
 def _cut(files: Files, path: Path, position: int) -> str:

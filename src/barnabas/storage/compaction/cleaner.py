@@ -14,8 +14,10 @@ Rules
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import zip_longest
+from pathlib import Path
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.compression import compress
@@ -212,7 +214,7 @@ class _Cleaning:
         try:
             position, wanted = 0, max(self._task.buffer_bytes, SMALLEST_READ)
             while position < segment.size:
-                data = self._files.pread(fileno, min(wanted, segment.size - position), position)
+                data = self._read(fileno, path, min(wanted, segment.size - position), position)
                 batches = self._engine.scan(data)
                 if not len(batches):
                     wanted = self._size_of_batch(data, path, position, segment.size)
@@ -224,6 +226,15 @@ class _Cleaning:
                 wanted = max(self._task.buffer_bytes, SMALLEST_READ)
         finally:
             self._files.close(fileno)
+
+    def _read(self, fileno: int, path: Path, size: int, position: int) -> bytes:
+        """What the disk does not give is as good as corrupt: this log is not cleaned any more, and the others on the disk go on."""
+        try:
+            return self._files.pread(fileno, size, position)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise CorruptLog(str(path), position, "the disk does not give it") from error
 
     def _size_of_batch(self, data: bytes, path: object, position: int, size: int) -> int:
         """How many bytes the batch takes that did not fit into `data`."""

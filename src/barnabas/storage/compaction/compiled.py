@@ -10,18 +10,22 @@ memory is divided between the two is guessed from the keys of the first chunk.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
+from crc32c import crc32c
 
 from barnabas.protocol.records import kernels as scanning
 from barnabas.protocol.records.header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
+    CRC_POSITION,
+    CRC_START,
     DELETE_HORIZON_BIT,
     HEADER,
     LOG_APPEND_TIME_BIT,
+    MAGIC,
+    MAGIC_POSITION,
     BatchHeader,
 )
 from barnabas.storage.compaction import kernels as k
@@ -32,11 +36,13 @@ from barnabas.storage.compaction.verdicts import Verdict
 Longs = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
+NOTHING_MAPPED = 2**63 - 1
 SLOT_BYTES = 16
 GUESSED_KEY_BYTES = 32  # of keys and their length, until some were seen
 FEWEST_SLOTS = 16
 GROWTH_OF_RECORD = 16  # bytes that a record may grow by when its time delta and length are written anew
 NOTHING = np.zeros(0, np.uint8)
+BIG_ENDIAN = np.array([1 << 24, 1 << 16, 1 << 8, 1], np.uint32)
 
 
 class CompiledBatches:
@@ -65,6 +71,22 @@ class CompiledBatches:
         found = (table[:, scanning.PRODUCER_ID] >= 0) | (table[:, scanning.ATTRIBUTES] & CONTROL_BIT != 0)
         return np.flatnonzero(found).tolist()
 
+    def check_crcs(self, wanted: npt.NDArray[np.bool_]) -> None:
+        """Hold the wanted rows against their CRCs.
+
+        Raises:
+            CorruptBatch: the first that does not match, or is of another format.
+        """
+        rows = np.flatnonzero(wanted)
+        positions = self.table[rows, scanning.POSITION]
+        ends = positions + self.table[rows, scanning.SIZE]
+        view = memoryview(self.data)
+        found = [crc32c(view[start:end]) for start, end in zip((positions + CRC_START).tolist(), ends.tolist(), strict=True)]
+        stated = self.bytes[(positions + CRC_POSITION)[:, None] + np.arange(4)].astype(np.uint32) @ BIG_ENDIAN
+        wrong = (np.array(found, np.uint32) != stated) | (self.bytes[positions + MAGIC_POSITION] != MAGIC)
+        for row in rows[wrong].tolist():
+            check_crc(self.data, self.positions[row], self.header(row))  # which says what is wrong
+
     def rows(self, wanted: npt.NDArray[np.bool_]) -> tuple[Longs, Bytes]:
         """The kernels' table for the wanted rows, and the buffer of those that were compressed."""
         table = self.table
@@ -91,7 +113,10 @@ class CompiledBatches:
 
 
 class CompiledKeys:
-    """See `KeyMap`."""
+    """See `KeyMap`.
+
+    Once all is added, the last offsets in order (`kept_of`) tell of most batches what stays of them without a look at their records.
+    """
 
     def __init__(self, memory_bytes: int, load_factor: float, most_keys: int, seed: int) -> None:
         self.seed = np.uint64(seed)
@@ -99,6 +124,8 @@ class CompiledKeys:
         self._load_factor = load_factor
         self._most_keys = most_keys
         self._state = np.zeros(k.STATE_SIZE, np.int64)
+        self._first_offset = NOTHING_MAPPED
+        self._in_order: Longs | None = None
         self.slots: Longs = np.zeros((1, 2), np.int64)
         self.arena: Bytes = NOTHING.copy()
 
@@ -106,10 +133,10 @@ class CompiledKeys:
         return int(self._state[k.KEYS])
 
     def add(self, batches: CompiledBatches, skipped: bytearray, from_offset: int) -> int:
+        self._first_offset = from_offset
         last = batches.table[:, scanning.BASE_OFFSET] + batches.table[:, scanning.LAST_DELTA]
         wanted = (np.frombuffer(skipped, np.uint8) == 0) & (last >= from_offset)
-        for row in np.flatnonzero(wanted).tolist():
-            check_crc(batches.data, batches.positions[row], batches.header(row))
+        batches.check_crcs(wanted)
         rows, unpacked = batches.rows(wanted)
         is_first = not self._state[k.MOST_KEYS] and bool(wanted.any())
         if is_first:
@@ -119,6 +146,20 @@ class CompiledKeys:
         if is_first and done <= first:  # one batch alone is more than the memory holds
             return self._add_at_least(batches, unpacked, rows, from_offset, first)
         return done
+
+    def kept_of(self, table: Longs, latest_offset: int) -> Longs:
+        """How many records of each batch stay, all with values: -1 where its records must be looked at."""
+        base = table[:, scanning.BASE_OFFSET]
+        last = base + table[:, scanning.LAST_DELTA]
+        if self._in_order is None:
+            self._in_order = np.sort(self.slots[self.slots[:, 0] > 0, 0] - 1)
+        count = np.searchsorted(self._in_order, last, side="right") - np.searchsorted(self._in_order, base)
+        is_mapped = (base >= self._first_offset) & (last <= latest_offset)
+        is_told = count == 0
+        if not self._state[k.TOMBSTONES_SEEN]:
+            is_told |= count == table[:, scanning.COUNT]
+        is_told &= is_mapped & (table[:, scanning.ATTRIBUTES] & DELETE_HORIZON_BIT == 0)
+        return np.where(is_told, count, -1)
 
     def _add(self, batches: CompiledBatches, unpacked: Bytes, rows: Longs, from_offset: int) -> int:
         state = self._state
@@ -155,7 +196,9 @@ class CompiledKeys:
 class CompiledJudged:
     """See `Judged`."""
 
-    def __init__(self, batches: CompiledBatches, rows: Longs, unpacked: Bytes, keep: Bytes, answers: Longs) -> None:
+    def __init__(
+        self, batches: CompiledBatches, rows: Longs, unpacked: Bytes, keep: Bytes, answers: Longs, told: Longs
+    ) -> None:
         table = batches.table
         looked_at = rows[:, k.WHERE] != k.NOT_THERE
         counts = np.where(looked_at, rows[:, k.COUNT], 0)
@@ -163,8 +206,8 @@ class CompiledJudged:
         self._keep_from: list[int] = (np.cumsum(counts) - counts).tolist()
         append_time = table[:, scanning.ATTRIBUTES] & LOG_APPEND_TIME_BIT != 0
         times = np.where(append_time, table[:, scanning.MAX_TIME], table[:, scanning.BASE_TIME] + answers[:, k.MAX_DELTA])
-        self.kept: list[int] = answers[:, k.KEPT].tolist()
-        self.counts: list[int] = counts.tolist()
+        self.kept: list[int] = np.where(told >= 0, told, answers[:, k.KEPT]).tolist()
+        self.counts: list[int] = np.where(told >= 0, table[:, scanning.COUNT], counts).tolist()
         self.has_tombstones: list[int] = answers[:, k.TOMBSTONES].tolist()
         self.max_timestamps: list[int] = times.tolist()
 
@@ -200,7 +243,9 @@ class CompiledEngine:
         table = batches.table
         verdict = np.frombuffer(verdicts, np.uint8)
         keep_all = verdict == Verdict.KEEP_WITH_HORIZON
-        rows, unpacked = batches.rows((verdict <= Verdict.FILTER_KEEP_HEADER) | keep_all)
+        is_filtered = verdict <= Verdict.FILTER_KEEP_HEADER
+        told = np.where(is_filtered, keys.kept_of(table, latest_offset), -1)
+        rows, unpacked = batches.rows((is_filtered & (told < 0)) | keep_all)
         rows[keep_all & (rows[:, k.WHERE] == k.IN_CHUNK), k.WHERE] = k.KEEP_ALL
         without_horizon = table[:, scanning.ATTRIBUTES] & DELETE_HORIZON_BIT == 0
         rows[:, k.KEEPS_TOMBSTONES] = without_horizon | (now_ms < table[:, scanning.BASE_TIME])
@@ -210,4 +255,4 @@ class CompiledEngine:
         k.judge(batches.bytes, unpacked, rows, latest_offset, keys.slots, keys.arena, keys.seed, keep, answers, state)
         if state[k.ERROR] != k.OK:
             raise CorruptBatch(batches.positions[int(state[k.ERROR_ROW])], k.REASONS[int(state[k.ERROR])])
-        return CompiledJudged(batches, rows, unpacked, keep, answers)
+        return CompiledJudged(batches, rows, unpacked, keep, answers, told)

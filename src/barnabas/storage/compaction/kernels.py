@@ -23,8 +23,8 @@ ROW_COLUMNS = 7
 NOT_THERE, IN_CHUNK, UNPACKED, KEEP_ALL = 0, 1, 2, 3  # WHERE: which buffer a row's records lie in; KEEP_ALL lies in the chunk
 
 # What `add_keys` keeps in `state`, and both leave errors in.
-KEYS, ARENA_USED, MOST_KEYS, ERROR, ERROR_ROW = range(5)
-STATE_SIZE = 5
+KEYS, ARENA_USED, MOST_KEYS, ERROR, ERROR_ROW, TOMBSTONES_SEEN = range(6)
+STATE_SIZE = 6
 OK, BAD_RECORD, BAD_COUNT = range(3)
 REASONS = {BAD_RECORD: "a record that is none", BAD_COUNT: "more bytes than its records take"}
 
@@ -120,11 +120,12 @@ def add_keys(chunk, unpacked, rows, from_offset, slots, arena, state, seed):  # 
         data = unpacked if where == UNPACKED else chunk
         position, limit = rows[row, BEGIN], rows[row, END]
         for _ in range(rows[row, COUNT]):
-            end, _time, offset_delta, _at, key_at, key_size, _value_size = _read_record(data, position, limit)
+            end, _time, offset_delta, _at, key_at, key_size, value_size = _read_record(data, position, limit)
             if end < 0:
                 state[ERROR], state[ERROR_ROW] = BAD_RECORD, row
                 return row
             position = end
+            state[TOMBSTONES_SEEN] += value_size < 0
             offset = rows[row, BASE_OFFSET] + offset_delta
             if key_size < 0 or offset < from_offset:
                 continue

@@ -1,10 +1,11 @@
 """The passes over the records in plain Python: for where numpy and numba are not installed, and for small logs.
 
-How it works: a dict from key to offset; records are walked over in one loop that takes no more out of them than it must.
+How it works: a dict from key to offset; records are read in one loop that takes no more out of them than it must.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,13 +14,15 @@ from crc32c import crc32c
 from barnabas.errors import KafkaError
 from barnabas.protocol.records.header import (
     COMPRESSION_MASK,
+    CONTROL_BIT,
     CRC_START,
+    DELETE_HORIZON_BIT,
+    HEADER,
     HEADER_SIZE,
     LENGTH_OVERHEAD,
     MAGIC,
     MAGIC_POSITION,
     BatchHeader,
-    read_header,
 )
 from barnabas.protocol.records.record import records_of
 from barnabas.protocol.records.varint import MalformedVarint, read_varlong, varint
@@ -27,6 +30,8 @@ from barnabas.storage.compaction.engine import CorruptBatch
 from barnabas.storage.compaction.verdicts import Verdict
 
 BYTES_PER_KEY = 200  # of a dict's entry, the key's and the offset's objects; sys.getsizeof of each, at the worst fill
+NOTHING_MAPPED = 2**63 - 1
+new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 JUDGED = (Verdict.FILTER, Verdict.FILTER_KEEP_HEADER, Verdict.KEEP_WITH_HORIZON)
 
 
@@ -37,17 +42,20 @@ class PlainBatches:
         self.data = data
         self.positions: list[int] = []
         self.headers: list[BatchHeader] = []
-        position, size = 0, len(data)
+        self.sizes: list[int] = []
+        self.last_offsets: list[int] = []
+        position, size, unpack = 0, len(data), HEADER.unpack_from
         while position + HEADER_SIZE <= size:
-            header = read_header(data, position)
-            if header.batch_length < HEADER_SIZE - LENGTH_OVERHEAD or position + header.size > size:
+            header = new_tuple(BatchHeader, unpack(data, position))
+            length = header.batch_length + LENGTH_OVERHEAD
+            if length < HEADER_SIZE or position + length > size:
                 break
             self.positions.append(position)
             self.headers.append(header)
-            position += header.size
+            self.sizes.append(length)
+            self.last_offsets.append(header.base_offset + header.last_offset_delta)
+            position += length
         self.end = position
-        self.sizes = [header.batch_length + LENGTH_OVERHEAD for header in self.headers]
-        self.last_offsets = [header.base_offset + header.last_offset_delta for header in self.headers]
         self.max_timestamps = [header.max_timestamp for header in self.headers]
 
     def __len__(self) -> int:
@@ -57,48 +65,66 @@ class PlainBatches:
         return self.headers[row]
 
     def of_producers(self) -> Sequence[int]:
-        return [row for row, header in enumerate(self.headers) if header.producer_id >= 0 or header.is_control]
+        return [row for row, header in enumerate(self.headers) if header.producer_id >= 0 or header.attributes & CONTROL_BIT]
 
 
 class PlainKeys:
-    """See `KeyMap`."""
+    """See `KeyMap`.
+
+    Once all is added, the last offsets in order (`kept_of`) tell of most batches what stays of them without a look at their records.
+    """
 
     def __init__(self, memory_bytes: int) -> None:
         self._room = memory_bytes
         self.offsets: dict[bytes, int] = {}
+        self._first_offset = NOTHING_MAPPED
+        self._has_tombstones = False
+        self._in_order: list[int] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
 
     def add(self, batches: PlainBatches, skipped: bytearray, from_offset: int) -> int:
         offsets = self.offsets
+        self._first_offset = from_offset
         for row, header in enumerate(batches.headers):
             if skipped[row] or batches.last_offsets[row] < from_offset:
                 continue
             if offsets and self._room <= 0:
                 return row
             check_crc(batches.data, batches.positions[row], header)
+            records = read_columns(batches, row)
+            at = [header.base_offset + delta for delta in records.offset_deltas]
+            first = bisect_left(at, from_offset)
             before = len(offsets)
-            for record in walk(batches, row):
-                offset = header.base_offset + record.offset_delta
-                if record.key is not None and offset >= from_offset:
-                    offsets[record.key] = offset
-                    self._room -= len(record.key)
-            self._room -= (len(offsets) - before) * BYTES_PER_KEY
+            offsets.update(zip(records.keys[first:], at[first:], strict=True))  # type: ignore[arg-type]  # a null key goes again:
+            offsets.pop(None, None)  # type: ignore[call-overload]
+            if len(offsets) > before:
+                self._room -= (len(offsets) - before) * (BYTES_PER_KEY + max(len(key) for key in records.keys if key is not None))
+            self._has_tombstones = self._has_tombstones or not all(records.have_value)
         return len(batches)
 
+    def kept_of(self, header: BatchHeader, latest_offset: int) -> int | None:
+        """How many records of a batch stay, all with values: None where its records must be looked at."""
+        last_offset = header.base_offset + header.last_offset_delta
+        if header.base_offset < self._first_offset or last_offset > latest_offset or header.attributes & DELETE_HORIZON_BIT:
+            return None
+        if self._in_order is None:
+            self._in_order = sorted(self.offsets.values())
+        first = bisect_left(self._in_order, header.base_offset)
+        count = bisect_right(self._in_order, last_offset, first) - first
+        is_told = not count or (count == header.records_count and not self._has_tombstones)
+        return count if is_told else None
 
-class Walked(NamedTuple):
-    """A record and where it lies in the uncompressed records of its batch: bytes [start, end), the offset delta at `delta_at`."""
 
-    start: int
-    end: int
-    delta_at: int
-    attributes: int
-    time_delta: int
-    offset_delta: int
-    key: bytes | None
-    has_value: bool
+class Columns(NamedTuple):
+    """The records of a batch: where each ends in the uncompressed `data`, and what the cleaning asks of them."""
+
+    data: bytes
+    ends: list[int]
+    offset_deltas: list[int]
+    keys: list[bytes | None]
+    have_value: list[bool]
 
 
 class PlainJudged:
@@ -109,15 +135,21 @@ class PlainJudged:
         self.counts = [0] * rows
         self.has_tombstones = [0] * rows
         self.max_timestamps = [0] * rows
-        self._records: dict[int, tuple[BatchHeader, bytes | bytearray, list[Walked]]] = {}
+        self._records: dict[int, tuple[BatchHeader, bytes, list[Kept]]] = {}
 
-    def set(self, row: int, header: BatchHeader, data: bytes | bytearray, kept: list[Walked]) -> None:
-        self.kept[row], self.counts[row] = len(kept), header.records_count
-        self._records[row] = header, data, kept
-        if kept:
-            self.has_tombstones[row] = any(not record.has_value for record in kept)
+    def count(self, row: int, header: BatchHeader, kept: int) -> None:
+        """All of a batch stay, or none."""
+        self.kept[row], self.counts[row] = kept, header.records_count
+
+    def set(self, row: int, header: BatchHeader, records: Columns, stays: list[int]) -> None:
+        """Of a batch those records stay whose indexes are in `stays`."""
+        self.count(row, header, len(stays))
+        if stays:
+            kept = [_read_kept(records, index) for index in stays]
+            self.has_tombstones[row] = not all(records.have_value[index] for index in stays)
             newest = header.base_timestamp + max(record.time_delta for record in kept)
             self.max_timestamps[row] = header.max_timestamp if header.has_log_append_time else newest
+            self._records[row] = header, records.data, kept
 
     def body(self, row: int, base_timestamp: int) -> bytes:
         header, data, kept = self._records[row]
@@ -126,9 +158,21 @@ class PlainJudged:
         shift = header.base_timestamp - base_timestamp
         parts: list[bytes] = []
         for record in kept:
-            body = bytes([record.attributes]) + varint(record.time_delta + shift) + data[record.delta_at : record.end]
+            body = data[record.delta_at - record.head_bytes : record.delta_at - record.head_bytes + 1]
+            body += varint(record.time_delta + shift) + data[record.delta_at : record.end]
             parts += (varint(len(body)), body)
         return b"".join(parts)
+
+
+class Kept(NamedTuple):
+    """A record and where it lies in the uncompressed records of its batch: bytes [start, end), the offset delta at `delta_at`,
+    `head_bytes` behind the attributes."""
+
+    start: int
+    end: int
+    delta_at: int
+    head_bytes: int
+    time_delta: int
 
 
 class PlainEngine:
@@ -147,23 +191,25 @@ class PlainEngine:
             verdict = verdicts[row]
             if verdict not in JUDGED:
                 continue
-            data = unfold(batches.data, batches.positions[row], header)
-            records = walk(batches, row, data)
-            if verdict != Verdict.KEEP_WITH_HORIZON:
-                horizon = header.delete_horizon_ms
-                keeps_tombstones = horizon is None or now_ms < horizon
-                base = header.base_offset
-                records = [
-                    record
-                    for record in records
-                    if base + record.offset_delta > latest_offset
-                    or (
-                        record.key is not None
-                        and base + record.offset_delta >= last_of(record.key, -1)
-                        and (keeps_tombstones or record.has_value)
-                    )
-                ]
-            judged.set(row, header, data, records)
+            keeps_all = verdict == Verdict.KEEP_WITH_HORIZON
+            told = None if keeps_all else keys.kept_of(header, latest_offset)
+            if told is not None:
+                judged.count(row, header, told)
+                continue
+            records = read_columns(batches, row)
+            if keeps_all:
+                judged.set(row, header, records, list(range(len(records.ends))))
+                continue
+            horizon = header.delete_horizon_ms
+            keeps_tombstones = horizon is None or now_ms < horizon
+            at = [header.base_offset + delta for delta in records.offset_deltas]
+            stays = [
+                index
+                for index, (offset, key, has_value) in enumerate(zip(at, records.keys, records.have_value, strict=True))
+                if offset > latest_offset
+                or (key is not None and offset >= last_of(key, -1) and (has_value or keeps_tombstones))
+            ]
+            judged.set(row, header, records, stays)
         return judged
 
 
@@ -186,46 +232,67 @@ def unfold(data: bytes, position: int, header: BatchHeader) -> bytes | bytearray
         raise CorruptBatch(position, error.message or error.code.name) from error
 
 
-def walk(batches: PlainBatches, row: int, data: bytes | bytearray | None = None) -> list[Walked]:
-    """The records of a batch; `data` are its uncompressed records if they are at hand."""
-    data = unfold(batches.data, batches.positions[row], batches.headers[row]) if data is None else data
-    found: list[Walked] = []
-    add, position, end = found.append, 0, 0
+def read_columns(batches: PlainBatches, row: int) -> Columns:
+    """The records of a batch.
+
+    Written out in one loop, without a call for the numbers that are short: it is run for every record.
+    """
+    where = batches.positions[row]
+    data = bytes(unfold(batches.data, where, batches.headers[row]))
+    ends: list[int] = []
+    offset_deltas: list[int] = []
+    keys: list[bytes | None] = []
+    have_value: list[bool] = []
+    end = 0
     try:
         for _ in range(batches.headers[row].records_count):
-            start = end
-            size, position = _varint(data, start)
-            end = position + size
-            if size < 0 or end > len(data):
-                raise CorruptBatch(batches.positions[row], "a record longer than its batch")
-            attributes = data[position]
-            time_delta, delta_at = _varint(data, position + 1)
-            offset_delta, position = _varint(data, delta_at)
-            size, position = _varint(data, position)
-            key = None
-            if size >= 0:
-                key = bytes(data[position : position + size])
-                position += size
-            size, position = _varint(data, position)
-            if position + max(size, 0) >= end:  # the number of headers comes behind the value
-                raise CorruptBatch(batches.positions[row], "a key or value longer than its record")
-            add(new_tuple(Walked, (start, end, delta_at, attributes, time_delta, offset_delta, key, size >= 0)))
+            size = data[end]  # of the record; like all numbers here it is doubled, and odd where it is negative
+            at = end + 1
+            if size >= 0x80:
+                high = data[at]
+                size, at = (size & 0x7F | high << 7, at + 1) if high < 0x80 else _doubled(data, end)
+            end = at + (size >> 1)
+            at += 1
+            while data[at] >= 0x80:  # the time
+                at += 1
+            at += 1
+            delta = data[at]
+            if delta < 0x80:
+                at += 1
+            else:
+                high = data[at + 1]
+                delta, at = (delta & 0x7F | high << 7, at + 2) if high < 0x80 else _doubled(data, at)
+            key_size = data[at]
+            if key_size < 0x80:
+                at += 1
+            else:
+                key_size, at = _doubled(data, at)
+            if key_size & 1:
+                keys.append(None)
+            else:
+                key_end = at + (key_size >> 1)
+                keys.append(data[at:key_end])
+                at = key_end
+            if size & 1 or at >= end:
+                raise CorruptBatch(where, "a record that is none")
+            have_value.append(not data[at] & 1)
+            ends.append(end)
+            offset_deltas.append(delta >> 1 if not delta & 1 else -(delta + 1 >> 1))
     except (IndexError, MalformedVarint):
-        raise CorruptBatch(batches.positions[row], "a number that does not end") from None
+        raise CorruptBatch(where, "a number that does not end") from None
     if end != len(data):
-        raise CorruptBatch(batches.positions[row], "more bytes than its records take")
-    return found
+        raise CorruptBatch(where, "more bytes than its records take")
+    return Columns(data, ends, offset_deltas, keys, have_value)
 
 
-def _varint(data: bytes | bytearray, position: int) -> tuple[int, int]:
-    byte = data[position]
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position + 1
-    high = data[position + 1]
-    if high < 0x80:
-        byte = byte & 0x7F | high << 7
-        return (byte >> 1) ^ -(byte & 1), position + 2
-    return read_varlong(data, position)
+def _doubled(data: bytes, position: int) -> tuple[int, int]:
+    """A number as it is written, and the position behind it."""
+    number, position = read_varlong(data, position)
+    return (number << 1) ^ (number >> 63), position
 
 
-new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
+def _read_kept(records: Columns, index: int) -> Kept:
+    start = records.ends[index - 1] if index else 0
+    _, at = read_varlong(records.data, start)
+    time_delta, delta_at = read_varlong(records.data, at + 1)
+    return Kept(start, records.ends[index], delta_at, delta_at - at, time_delta)

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from barnabas.errors import CorruptLog
@@ -31,7 +32,6 @@ from barnabas.storage.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
-    SUFFIXES,
     TIME_INDEX_SUFFIX,
     file_name,
 )
@@ -43,6 +43,7 @@ SWAP_SUFFIX = ".swap"
 LOG_LAST = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX, LOG_SUFFIX)
 OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex)\.(cleaned|swap)")
 OWN_LOG = re.compile(r"\d{20}\.log")
+OWN_FILE = re.compile(r"\d{20}\.(log|index|timeindex|txnindex)")
 READ_BYTES = 1024 * 1024
 
 
@@ -59,7 +60,7 @@ def retire_old(files: Files, directory: Path, bases: Iterable[int]) -> list[Path
     """Step 3; the paths to be removed."""
     renamed = []
     for base in bases:
-        for suffix in SUFFIXES:
+        for suffix in LOG_LAST:  # as long as one is there, so is the log, by which a start knows them
             path = directory / file_name(base, suffix)
             if files.exists(path):
                 target = path.with_name(path.name + DELETED_SUFFIX)
@@ -85,26 +86,61 @@ def discard(files: Files, directory: Path, base_offset: int) -> None:
             files.unlink(directory / (file_name(base_offset, suffix) + state))
 
 
+@dataclass(frozen=True, slots=True)
+class UnfinishedSwaps:
+    """What a crash left of swaps in a folder: what a start makes of it.
+
+    Args:
+        unwanted: names that go: of cleaned segments that were not all announced.
+        complete: for each cleaned segment that takes its place, the base offsets of the old ones that still have a file.
+    """
+
+    unwanted: Sequence[str]
+    complete: Mapping[int, Sequence[int]]
+
+    @property
+    def replaced(self) -> set[int]:
+        """Base offsets of old segments, of which some are those of the cleaned ones."""
+        return {old for olds in self.complete.values() for old in olds}
+
+
+def find_unfinished(files: Files, directory: Path, names: Iterable[str]) -> UnfinishedSwaps | None:
+    """Read what swaps were under way when the folder was left; None if none was.
+
+    Raises:
+        CorruptLog: a `.swap` is not what was synced under that name.
+        OSError: the disk does not work.
+    """
+    names = list(names)
+    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX) and OWN_NAME.fullmatch(name)]
+    swaps = [name for name in names if name.endswith(SWAP_SUFFIX) and OWN_NAME.fullmatch(name)]
+    if not cleaned and not swaps:
+        return None
+    first_cleaned = min(map(_base, cleaned), default=None)
+    unwanted = cleaned + [name for name in swaps if first_cleaned is not None and _base(name) >= first_cleaned]
+    # Of an old segment behind the first, any file may be left: the power may have gone while they were renamed.
+    bases = {_base(name) for name in names if OWN_FILE.fullmatch(name)}
+    logs = {_base(name) for name in names if OWN_LOG.fullmatch(name)}
+    complete = {}
+    for base in sorted(set(map(_base, swaps)) - set(map(_base, unwanted))):
+        end = _end_offset(files, directory / (file_name(base, LOG_SUFFIX) + SWAP_SUFFIX))
+        complete[base] = [] if end is None else sorted({old for old in bases if base < old < end} | ({base} & logs))
+    return UnfinishedSwaps(unwanted, complete)
+
+
 def finish_swaps(files: Files, directory: Path, names: list[str]) -> list[str]:
     """Bring a folder to where no swap is under way; the names in it then. What is called `.deleted` is left to the caller.
 
     Raises:
-        OSError: the disk does not work.
+        CorruptLog, OSError: as `find_unfinished`.
     """
-    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX) and OWN_NAME.fullmatch(name)]
-    swaps = [name for name in names if name.endswith(SWAP_SUFFIX) and OWN_NAME.fullmatch(name)]
-    if not cleaned and not swaps:
+    unfinished = find_unfinished(files, directory, names)
+    if unfinished is None:
         return names
-    first_cleaned = min(map(_base, cleaned), default=None)
-    unwanted = cleaned + [name for name in swaps if first_cleaned is not None and _base(name) >= first_cleaned]
-    for name in unwanted:
+    for name in unfinished.unwanted:
         files.unlink(directory / name)
-    complete = sorted(set(map(_base, swaps)) - set(map(_base, unwanted)))
-    bases = {_base(name) for name in names if OWN_LOG.fullmatch(name)}
-    for base in complete:
-        end = _end_offset(files, directory / (file_name(base, LOG_SUFFIX) + SWAP_SUFFIX))
-        if end is not None:
-            replaced = sorted(old for old in bases if old == base or base < old < end)
+    for base, replaced in unfinished.complete.items():
+        if replaced:
             retire_old(files, directory, replaced)
         take_place(files, directory, base)
         log.info("swap of a cleaned segment finished directory=%s base_offset=%d", directory, base)

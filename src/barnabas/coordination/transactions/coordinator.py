@@ -1,0 +1,184 @@
+"""The transaction coordinator: what a broker does with requests about transactional ids.
+
+It finds the shard of `__transaction_state` that an id belongs to and has it answer; `shards.py` writes what the shard wants written.
+Markers that are due go to whoever sends them (`MarkerSender`), and what he tells of them goes back to the shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol
+
+from barnabas.clock import Clock
+from barnabas.coordination.outcome import Now
+from barnabas.coordination.shards import CoordinatorLog, Led, Phase, Shards
+from barnabas.coordination.transactions.markers import Marker
+from barnabas.coordination.transactions.shard import Initialised, InitRequest, TransactionConfig, TransactionShard
+from barnabas.coordination.transactions.transaction import Owner, TopicPartition, Transaction
+from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+
+
+class ProducerIds(Protocol):
+    """Producer ids that nobody had before."""
+
+    async def fill(self) -> None:
+        """See to it that there are some at hand; raises KafkaError if there are none to be had."""
+        ...
+
+    def take(self) -> int:
+        """One of those at hand; raises KafkaError if there is none."""
+        ...
+
+
+class Delivery(Protocol):
+    """A marker on its way."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether this broker still coordinates the transaction."""
+        ...
+
+    def written(self, partitions: Iterable[TopicPartition]) -> None:
+        """The marker is committed in these partitions, or they exist no more."""
+        ...
+
+
+class MarkerSender(Protocol):
+    def send(self, marker: Marker, coordinator_epoch: int, partitions: frozenset[TopicPartition], delivery: Delivery) -> None:
+        """Write the marker to the leader of each partition, again and again until each has it or it is not wanted any more."""
+        ...
+
+
+class _Delivery:
+    def __init__(self, coordinator: TransactionCoordinator, led: Led[TransactionShard], marker: Marker) -> None:
+        self._coordinator = coordinator
+        self._led = led
+        self._marker = marker
+
+    @property
+    def is_wanted(self) -> bool:
+        return self._coordinator.shards.is_led(self._led)
+
+    def written(self, partitions: Iterable[TopicPartition]) -> None:
+        if self.is_wanted:
+            self._coordinator.receive_marked(self._led, self._marker, partitions)
+
+
+class TransactionCoordinator:
+    """The transactional ids of one broker.
+
+    Args:
+        epoch_of: the leader epoch of a partition of `__transaction_state`.
+        prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
+    """
+
+    def __init__(
+        self,
+        log_: CoordinatorLog,
+        config: TransactionConfig,
+        clock: Clock,
+        ids: ProducerIds,
+        sender: MarkerSender,
+        epoch_of: Callable[[int], int],
+        prepare: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._config = config
+        self._ids = ids
+        self._sender = sender
+        self._epoch_of = epoch_of
+        self.shards: Shards[TransactionShard] = Shards("transaction", log_, clock, self._make, prepare, self._send)
+
+    def _make(self, partition: int, now: Now) -> TransactionShard:
+        return TransactionShard(self._config, now, coordinator_epoch=self._epoch_of(partition), take_id=self._ids.take)
+
+    async def load(self, partition: int) -> None:
+        """This broker leads `partition` now: read it, and serve its transactional ids from then on."""
+        await self.shards.load(partition)
+
+    def unload(self, partition: int) -> None:
+        """Another broker leads `partition`."""
+        self.shards.unload(partition)
+
+    async def prepare(self) -> None:
+        """See to it that the topic exists and is loaded, once, whoever asks."""
+        await self.shards.prepare()
+
+    def close(self) -> None:
+        """Send everybody away; nothing of this object runs afterwards."""
+        self.shards.close()
+
+    def partition_of(self, transactional_id: str) -> int:
+        return self.shards.partition_of(transactional_id)
+
+    # -- requests -------------------------------------------------------------------------------------------------------
+
+    async def init(self, request: InitRequest) -> Initialised:
+        """As `TransactionShard.init`; raises CONCURRENT_TRANSACTIONS as well while an open transaction is aborted."""
+        await self.prepare()
+        await self._ids.fill()
+        led = self.shards.led_for(request.transactional_id)
+        found: Initialised | None = await self.shards.perform(
+            led, self.shards.ask(led, lambda: led.shard.init(request, self.shards.now()))
+        )
+        if found is None:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        return found
+
+    async def add(self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int) -> None:
+        """As `TransactionShard.add`."""
+        led = self.shards.led_for(transactional_id)
+        await self.shards.perform(led, led.shard.add(transactional_id, asking, partitions, client_version, self.shards.now()))
+
+    async def verify(
+        self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """As `TransactionShard.verify`."""
+        led = self.shards.led_for(transactional_id)
+        found = led.shard.verify(transactional_id, asking, partitions)
+        await self.shards.settled(led)
+        return found
+
+    async def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int) -> Owner:
+        """As `TransactionShard.end`."""
+        await self._ids.fill()
+        led = self.shards.led_for(transactional_id)
+        outcome = led.shard.end(transactional_id, asking, commit=commit, client_version=client_version, now=self.shards.now())
+        following: Owner = await self.shards.perform(led, outcome)
+        return following
+
+    async def describe(self, transactional_id: str) -> Transaction:
+        """As `TransactionShard.describe`."""
+        led = self.shards.led_for(transactional_id)
+        found = led.shard.describe(transactional_id)
+        await self.shards.settled(led)
+        return found
+
+    async def list_transactions(self, wanted: Callable[[Transaction], bool]) -> list[Transaction]:
+        """Those of the transactional ids coordinated here; raises COORDINATOR_LOAD_IN_PROGRESS while any part of them is not known."""
+        leds = list(self.shards)
+        if any(led.phase is Phase.LOADING for led in leds):
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        found = [each for led in leds for each in led.shard.matching(wanted)]
+        for led in leds:
+            await self.shards.settled(led)
+        return found
+
+    # -- markers --------------------------------------------------------------------------------------------------------
+
+    def _send(self, led: Led[TransactionShard]) -> None:
+        for marker, partitions in led.shard.markers.take_fresh():
+            self._sender.send(marker, led.shard.coordinator_epoch, partitions, _Delivery(self, led, marker))
+
+    def receive_marked(self, led: Led[TransactionShard], marker: Marker, partitions: Iterable[TopicPartition]) -> None:
+        """A marker is committed in these partitions, or they exist no more."""
+        try:
+            outcome = self.shards.ask(led, lambda: led.shard.receive_marked(marker, partitions, self.shards.now()))
+        except InvariantViolated:
+            return  # logged, and the shard is gone
+        self.shards.carry_out_quietly(led, outcome)
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        """Topics were deleted: nothing has to be marked in them."""
+        for led in self.shards:
+            for name in names:
+                self.shards.carry_out_quietly(led, led.shard.delete_topic(name, self.shards.now()))

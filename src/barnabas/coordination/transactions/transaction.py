@@ -1,0 +1,331 @@
+"""One transactional id: who produces under it, and the transaction that is open or was ended last.
+
+Owns the values and the rules from one to the next: a transition takes a `Transaction` and gives the next one, or raises the KafkaError
+that the request is refused with. What is not in this value is not known after a failover, so everything that matters is in it.
+
+States
+
+                     add                      commit, abort                  all markers are written
+    EMPTY ─────────────────────► ONGOING ─────────────────────► PREPARE_* ─────────────────────────► COMPLETE_*
+      ▲                             ▲                                                                  │   │
+      │ init                        └──────────────────────────── add ────────────────────────────────┘   │
+      └────────────────────────────────────────────── init ───────────────────────────────────────────────┘
+
+Rules
+  1. One transactional id has one owner: (producer id, epoch). Each `init` makes a new one, so that the former is fenced.
+  2. Once a transaction is PREPARE_COMMIT or PREPARE_ABORT its end is decided: nothing leads anywhere but to the matching COMPLETE.
+  3. With transactions of version 2 (KIP-890) each end makes a new epoch too. A marker carries the new epoch, so that a request of the
+     transaction that comes after its end is fenced in the partition.
+  4. A retry of what was done is answered as it was answered: the owner before the last is remembered for that.
+  5. An epoch never overflows: the one before the last possible is followed by a new producer id. The last is kept for fencing.
+  6. A prepared transaction (KIP-939) stays ONGOING under the owner that wrote it; who comes to end it is the next owner, and both are
+     in the value until the end.
+
+Source: KIP-98, KIP-360 (retries of init), KIP-890 (version 2), KIP-939 (two-phase commit).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+
+NO_PRODUCER_ID, NO_EPOCH, NO_TIME = -1, -1, -1
+LAST_EPOCH = 2**15 - 1
+NEVER_TIMES_OUT_MS = 2**31 - 1  # of transactions that somebody else decides (two-phase commit)
+
+TopicPartition = tuple[str, int]
+TakeId = Callable[[], int]  # a producer id that nobody had before
+
+
+class State(IntEnum):
+    """Numbers as they are written down; `title` as tools print them."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+
+    @property
+    def title(self) -> str:
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+class Owner(NamedTuple):
+    producer_id: int
+    epoch: int
+
+
+NOBODY = Owner(NO_PRODUCER_ID, NO_EPOCH)
+PREPARED = {State.PREPARE_COMMIT, State.PREPARE_ABORT}
+COMPLETED = {State.COMPLETE_COMMIT, State.COMPLETE_ABORT}
+ENDED_AS = {State.PREPARE_COMMIT: State.COMPLETE_COMMIT, State.PREPARE_ABORT: State.COMPLETE_ABORT}
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A transactional id, as it is written down. Times are of the wall clock, in milliseconds since 1970-01-01 UTC."""
+
+    transactional_id: str
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_EPOCH
+    last_producer_epoch: int = NO_EPOCH  # before the last init or end, for their retries; in memory only, as with Kafka
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    next_producer_epoch: int = NO_EPOCH
+    timeout_ms: int = 0
+    state: State = State.EMPTY
+    partitions: frozenset[TopicPartition] = frozenset()
+    start_ms: int = NO_TIME
+    last_update_ms: int = NO_TIME
+    client_version: int = 0  # 2 for a client of transactions version 2
+
+    @property
+    def owner(self) -> Owner:
+        """Who may go on with this id."""
+        if self.next_producer_epoch != NO_EPOCH:
+            return Owner(self.next_producer_id, self.next_producer_epoch)
+        return Owner(self.producer_id, self.producer_epoch)
+
+    @property
+    def is_prepared_for_two_phases(self) -> bool:
+        """Whether this is a transaction whose end somebody else decides, and that never times out."""
+        return self.timeout_ms == NEVER_TIMES_OUT_MS
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """When it is to be aborted; None if never."""
+        if self.state is not State.ONGOING or self.is_prepared_for_two_phases:
+            return None
+        return self.start_ms + self.timeout_ms
+
+
+def is_exhausted(epoch: int) -> bool:
+    """Whether an epoch has no successor but the one that is kept for fencing."""
+    return epoch >= LAST_EPOCH - 1
+
+
+# -- init -------------------------------------------------------------------------------------------------------------------
+
+
+def init(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, take_id: TakeId) -> Transaction:
+    """Give the id to a new owner. An open transaction has to be ended before (`fence`).
+
+    Args:
+        expected: who asks, where it is a producer that had the id (KIP-360); else NOBODY.
+
+    Raises:
+        KafkaError: CONCURRENT_TRANSACTIONS while an end is under way; PRODUCER_FENCED if another producer has the id meanwhile.
+    """
+    check_expected(before, expected)
+    if before.state in PREPARED:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if before.state is State.ONGOING:
+        raise InvariantViolated(f"init of {before.transactional_id} while its transaction is open")
+    is_known = expected != NOBODY
+    if before.producer_id == NO_PRODUCER_ID:
+        return _emptied(before, Owner(take_id(), 0), NO_EPOCH, NO_PRODUCER_ID, timeout_ms, now_ms)
+    if is_known and expected != before.owner:
+        if expected.epoch != before.last_producer_epoch:
+            raise KafkaError(ErrorCode.PRODUCER_FENCED)
+        # The answer to an init, or to an end, was lost: what it said holds.
+        return _emptied(before, before.owner, before.last_producer_epoch, before.previous_producer_id, timeout_ms, now_ms)
+    last = before.producer_epoch if is_known else NO_EPOCH
+    if is_exhausted(before.producer_epoch):
+        return _emptied(before, Owner(take_id(), 0), last, before.producer_id, timeout_ms, now_ms)
+    following = Owner(before.producer_id, before.producer_epoch + 1)
+    return _emptied(before, following, last, NO_PRODUCER_ID, timeout_ms, now_ms)
+
+
+def check_expected(before: Transaction, expected: Owner) -> None:
+    """Whether a producer that says who it was still may have the id.
+
+    Raises:
+        KafkaError: PRODUCER_FENCED.
+    """
+    if expected == NOBODY or before.producer_epoch == NO_EPOCH or expected.producer_id == before.owner.producer_id:
+        return
+    if expected.producer_id == before.previous_producer_id and is_exhausted(expected.epoch):
+        return  # its id was replaced, and it has not heard of that
+    raise KafkaError(ErrorCode.PRODUCER_FENCED)
+
+
+def _emptied(before: Transaction, owner: Owner, last: int, previous_id: int, timeout_ms: int, now_ms: int) -> Transaction:
+    return replace(
+        before,
+        producer_id=owner.producer_id,
+        producer_epoch=owner.epoch,
+        last_producer_epoch=last,
+        previous_producer_id=previous_id,
+        next_producer_id=NO_PRODUCER_ID,
+        next_producer_epoch=NO_EPOCH,
+        timeout_ms=timeout_ms,
+        state=State.EMPTY,
+        partitions=frozenset(),
+        start_ms=NO_TIME,
+        last_update_ms=now_ms,
+    )
+
+
+def take_over(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, take_id: TakeId) -> Transaction:
+    """Give the id to a new owner and leave its open transaction as it is, to be ended by that owner (KIP-939).
+
+    Raises:
+        KafkaError: PRODUCER_FENCED.
+    """
+    check_expected(before, expected)
+    owner = before.owner
+    following = Owner(take_id(), 0) if is_exhausted(owner.epoch) else Owner(owner.producer_id, owner.epoch + 1)
+    return replace(
+        before,
+        next_producer_id=following.producer_id,
+        next_producer_epoch=following.epoch,
+        timeout_ms=timeout_ms,
+        last_update_ms=now_ms,
+    )
+
+
+# -- a transaction and its end ----------------------------------------------------------------------------------------------
+
+
+def check_owner(before: Transaction, asking: Owner) -> None:
+    """Raises KafkaError INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED unless `asking` owns the id, CONCURRENT_TRANSACTIONS in an end."""
+    owner = before.owner
+    if asking.producer_id != owner.producer_id:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if asking.epoch != owner.epoch:
+        raise KafkaError(ErrorCode.PRODUCER_FENCED)
+    if before.state in PREPARED:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+def add(
+    before: Transaction, asking: Owner, partitions: frozenset[TopicPartition], client_version: int, now_ms: int
+) -> Transaction:
+    """Partitions that the transaction is about; `before` itself if it has all of them.
+
+    Raises:
+        KafkaError: as `check_owner`; INVALID_TXN_STATE for a transaction that was taken over to be ended.
+    """
+    check_owner(before, asking)
+    if before.state is State.ONGOING:
+        if partitions <= before.partitions:
+            return before
+        if before.next_producer_epoch != NO_EPOCH:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+        held, start_ms = before.partitions, before.start_ms
+    else:
+        held, start_ms = frozenset(), now_ms
+    return replace(
+        before,
+        state=State.ONGOING,
+        partitions=held | partitions,
+        start_ms=start_ms,
+        last_update_ms=now_ms,
+        client_version=client_version,
+    )
+
+
+def end(
+    before: Transaction, asking: Owner, *, commit: bool, client_version: int, now_ms: int, take_id: TakeId
+) -> Transaction | None:
+    """Decide the end, as the owner wants it; None if that is how it has ended already (a retry).
+
+    Raises:
+        KafkaError: PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING: another producer has the id; CONCURRENT_TRANSACTIONS: this end is
+            under way; INVALID_TXN_STATE: there is no transaction, or it has the other end.
+    """
+    is_retry = client_version >= 2 and _is_retried_end(before, asking)
+    if not is_retry:
+        if asking.producer_id != before.owner.producer_id:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        if asking.epoch != before.owner.epoch:
+            raise KafkaError(ErrorCode.PRODUCER_FENCED)
+    wanted = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
+    if before.state is State.ONGOING:
+        if is_retry:
+            raise KafkaError(ErrorCode.PRODUCER_FENCED)
+        return _decided(before, wanted, client_version, now_ms, take_id)
+    if before.state in PREPARED:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS if before.state is wanted else ErrorCode.INVALID_TXN_STATE)
+    is_same_end = before.state is ENDED_AS[wanted]
+    if is_same_end and (is_retry or client_version < 2):
+        return None
+    if client_version >= 2 and not commit and not is_retry:
+        # A client of version 2 cannot know whether anything has reached its transaction; the new epoch fences what may still come.
+        return _decided(replace(before, start_ms=now_ms, partitions=frozenset()), wanted, client_version, now_ms, take_id)
+    raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+
+
+def _is_retried_end(before: Transaction, asking: Owner) -> bool:
+    """Whether `asking` is who ended the last transaction, before that made a new epoch of it."""
+    if before.next_producer_epoch != NO_EPOCH and before.state not in PREPARED:
+        return False
+    if asking.producer_id == before.producer_id and before.state not in {State.EMPTY, State.ONGOING}:
+        return asking.epoch == before.producer_epoch - 1
+    return asking.producer_id == before.previous_producer_id and is_exhausted(asking.epoch) and before.producer_epoch == 0
+
+
+def _decided(before: Transaction, wanted: State, client_version: int, now_ms: int, take_id: TakeId) -> Transaction:
+    following, epoch = before.owner, before.producer_epoch
+    if client_version >= 2 or before.next_producer_epoch != NO_EPOCH:
+        if following.producer_id == before.producer_id:
+            epoch = following.epoch + 1
+            following = Owner(take_id(), 0) if is_exhausted(following.epoch) else NOBODY
+        else:  # taken over, with another producer id
+            epoch = before.producer_epoch + 1
+            following = (
+                Owner(take_id(), 0) if is_exhausted(following.epoch) else Owner(following.producer_id, following.epoch + 1)
+            )
+    else:
+        following = NOBODY
+    return replace(
+        before,
+        state=wanted,
+        producer_epoch=epoch,
+        last_producer_epoch=before.producer_epoch,
+        next_producer_id=following.producer_id,
+        next_producer_epoch=following.epoch,
+        last_update_ms=now_ms,
+        client_version=client_version,
+    )
+
+
+def fence(before: Transaction, now_ms: int, take_id: TakeId) -> Transaction:
+    """Abort the open transaction against its owner's will: it timed out, or somebody else wants the id.
+
+    The marker's epoch is one past the owner's, whatever the client's version, so that nothing more of it gets in.
+    """
+    if before.state is not State.ONGOING:
+        raise InvariantViolated(f"abort of {before.transactional_id}, which has no open transaction")
+    decided = _decided(before, State.PREPARE_ABORT, 2, now_ms, take_id)
+    return replace(decided, client_version=before.client_version)
+
+
+def complete(before: Transaction, now_ms: int) -> Transaction:
+    """All markers are written."""
+    if before.state not in PREPARED:
+        raise InvariantViolated(f"end of {before.transactional_id} without a decision")
+    after = replace(
+        before,
+        state=ENDED_AS[before.state],
+        partitions=frozenset(),
+        next_producer_id=NO_PRODUCER_ID,
+        next_producer_epoch=NO_EPOCH,
+        previous_producer_id=NO_PRODUCER_ID,
+        last_update_ms=now_ms,
+    )
+    if before.next_producer_epoch == NO_EPOCH:
+        return after
+    return replace(
+        after,
+        previous_producer_id=before.producer_id,
+        producer_id=before.next_producer_id,
+        producer_epoch=before.next_producer_epoch,
+    )

@@ -1,0 +1,188 @@
+"""The coordinator over a log that commits when the test says so, and markers that are delivered when it says so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from barnabas.coordination.transactions.coordinator import Delivery, TransactionCoordinator
+from barnabas.coordination.transactions.markers import Marker
+from barnabas.coordination.transactions.shard import InitRequest
+from barnabas.coordination.transactions.transaction import Owner, TopicPartition
+from barnabas.errors import ErrorCode, KafkaError
+from tests.coordination.support import ManualClock, MemoryLog
+from tests.coordination.transactions.driver import TIMEOUT_MS, A, B, Config
+
+EPOCH = 5
+
+
+class Ids:
+    """Two at a time."""
+
+    def __init__(self) -> None:
+        self.at_hand: list[int] = []
+        self.next = 1000
+
+    async def fill(self) -> None:
+        await asyncio.sleep(0)
+        while len(self.at_hand) < 2:
+            self.at_hand.append(self.next)
+            self.next += 1
+
+    def take(self) -> int:
+        if not self.at_hand:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return self.at_hand.pop(0)
+
+
+@dataclass
+class Sent:
+    marker: Marker
+    coordinator_epoch: int
+    partitions: frozenset[TopicPartition]
+    delivery: Delivery
+
+
+class Sender:
+    def __init__(self) -> None:
+        self.sent: list[Sent] = []
+
+    def send(self, marker: Marker, coordinator_epoch: int, partitions: frozenset[TopicPartition], delivery: Delivery) -> None:
+        self.sent.append(Sent(marker, coordinator_epoch, partitions, delivery))
+
+
+class World:
+    def __init__(self) -> None:
+        self.log = MemoryLog(partition_count=2)
+        self.clock = ManualClock()
+        self.sender = Sender()
+        self.coordinator = TransactionCoordinator(
+            self.log, Config(), self.clock, Ids(), self.sender, lambda partition: EPOCH + partition
+        )
+
+    @property
+    def home(self) -> int:
+        return self.coordinator.partition_of("t")
+
+    async def begun(self) -> Owner:
+        await self.coordinator.load(self.home)
+        owner = (await self.coordinator.init(InitRequest("t", TIMEOUT_MS))).owner
+        await self.coordinator.add("t", owner, [A, B], 2)
+        return owner
+
+    async def state(self) -> str:
+        return (await self.coordinator.describe("t")).state.title
+
+
+async def turns() -> None:
+    """Let every task go on until it waits for something that does not come by itself."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def world() -> Iterator[World]:  # type: ignore[misc]
+    it = World()
+    yield it
+    it.coordinator.close()
+
+
+async def test_markers_go_out_once_the_decision_is_committed(world: World) -> None:
+    owner = await world.begun()
+    world.log.hold = True
+    ending = asyncio.ensure_future(world.coordinator.end("t", owner, commit=True, client_version=2))
+    await turns()
+    assert len(world.log.held) == 1
+    assert not ending.done()
+    assert world.sender.sent == []
+    world.log.commit_held()
+    assert await ending == Owner(owner.producer_id, 1)
+    (sent,) = world.sender.sent
+    assert (sent.partitions, sent.coordinator_epoch, sent.marker.commit) == (frozenset({A, B}), EPOCH + world.home, True)
+    sent.delivery.written([A])
+    assert await world.state() == "PrepareCommit"
+    sent.delivery.written([B])
+    assert await world.state() == "CompleteCommit"
+    sent.delivery.written([A, B])
+    assert await world.state() == "CompleteCommit"
+
+
+async def test_no_answer_rests_on_what_is_not_committed(world: World) -> None:
+    owner = await world.begun()
+    world.log.hold = True
+    adding = asyncio.ensure_future(world.coordinator.add("t", owner, [("c", 0)], 2))
+    await turns()
+    assert len(world.log.held) == 1
+    again = asyncio.ensure_future(world.coordinator.add("t", owner, [("c", 0)], 2))
+    verifying = asyncio.ensure_future(world.coordinator.verify("t", owner, [("c", 0)]))
+    await turns()
+    assert [task.done() for task in (adding, again, verifying)] == [False] * 3
+    world.log.commit_held()
+    await asyncio.gather(adding, again)
+    assert await verifying == {("c", 0): ErrorCode.NONE}
+
+
+async def test_a_marker_of_a_former_coordinator_is_not_wanted(world: World) -> None:
+    owner = await world.begun()
+    await world.coordinator.end("t", owner, commit=True, client_version=2)
+    (sent,) = world.sender.sent
+    world.coordinator.unload(world.home)
+    assert not sent.delivery.is_wanted
+    await world.coordinator.load(world.home)
+    assert not sent.delivery.is_wanted
+    sent.delivery.written([A, B])
+    assert await world.state() == "PrepareCommit"
+    world.sender.sent[1].delivery.written([A, B])
+    assert await world.state() == "CompleteCommit"
+
+
+async def test_an_end_that_the_log_refused_is_written_later(world: World) -> None:
+    owner = await world.begun()
+    await world.coordinator.end("t", owner, commit=True, client_version=2)
+    world.log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+    world.sender.sent[0].delivery.written([A, B])
+    assert await world.state() == "PrepareCommit"
+    world.log.refusal = None
+    world.clock.advance(1_000)
+    world.coordinator.shards.wake()
+    assert await world.state() == "CompleteCommit"
+
+
+async def test_who_takes_the_id_waits_for_the_abort(world: World) -> None:
+    await world.begun()
+    with pytest.raises(KafkaError, match="CONCURRENT_TRANSACTIONS"):
+        await world.coordinator.init(InitRequest("t", TIMEOUT_MS))
+    (sent,) = world.sender.sent
+    assert not sent.marker.commit
+    sent.delivery.written(sent.partitions)
+    assert (await world.coordinator.init(InitRequest("t", TIMEOUT_MS))).owner.epoch == 2
+
+
+async def test_a_deleted_topic(world: World) -> None:
+    owner = await world.begun()
+    await world.coordinator.end("t", owner, commit=False, client_version=2)
+    world.coordinator.delete_topics(["a", "b"])
+    assert await world.state() == "CompleteAbort"
+
+
+async def test_not_here(world: World) -> None:
+    await world.coordinator.load(1 - world.home)
+    for call in (
+        lambda: world.coordinator.init(InitRequest("t", TIMEOUT_MS)),
+        lambda: world.coordinator.add("t", Owner(1, 0), [A], 2),
+        lambda: world.coordinator.end("t", Owner(1, 0), commit=True, client_version=2),
+        lambda: world.coordinator.describe("t"),
+        lambda: world.coordinator.verify("t", Owner(1, 0), [A]),
+    ):
+        with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+            await call()
+
+
+async def test_listing(world: World) -> None:
+    await world.begun()
+    await world.coordinator.load(1 - world.home)
+    assert [each.transactional_id for each in await world.coordinator.list_transactions(lambda _: True)] == ["t"]
+    assert await world.coordinator.list_transactions(lambda each: each.producer_id < 0) == []

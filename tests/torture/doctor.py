@@ -1,0 +1,35 @@
+"""What `barnabas doctor check` says of the folders of a broker that was killed or stopped.
+
+After a kill there may be whatever a start mends without a loss; after a clean stop there is nothing but moves that were not through. So
+what a start did not mend is seen at the next clean stop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from barnabas.cli.doctor_check import check_folders
+from barnabas.storage.check.finding import Finding
+
+# Topics that come and go may be on their way: a start makes the folder, or removes it.
+ON_THE_WAY = re.compile(
+    "partition 0 of topic fleeting-[0-9]+ has no folder in the data folders that were named"
+    "|the metadata has no partition 0 of topic fleeting-[0-9]+"
+    "|it has offset [0-9]+ for fleeting-[0-9]+-0, of which there is no folder"
+)
+
+
+UNFINISHED_MOVE = "an unfinished copy of a partition that is moved here"
+
+
+def beyond_a_start(folders: Sequence[Path]) -> list[Finding]:
+    """What is wrong and no start mends."""
+    findings = check_folders(folders).findings
+    return [each for each in findings if not each.mended and not ON_THE_WAY.fullmatch(each.what)]
+
+
+def left_by_a_stop(folders: Sequence[Path]) -> list[Finding]:
+    """What is wrong after a clean stop."""
+    return [each for each in check_folders(folders).findings if each.what != UNFINISHED_MOVE]
