@@ -154,9 +154,15 @@ class InSyncReplicas:
             if follower.end_offset == leader_end:
                 follower.last_caught_up_ms = max(follower.last_caught_up_ms, self._heard.get(replica_id, NEVER_MS))
 
-    @property
-    def follower_count(self) -> int:
-        return len(self._followers)
+    def caught_up_outside(self, leader_end: int, now_ms: int) -> list[int]:
+        """Followers that are caught up and not in sync by the controller's word."""
+        if len(self.isr) > len(self._followers):
+            return []
+        return [
+            replica_id
+            for replica_id, follower in self._followers.items()
+            if replica_id not in self.isr and follower.is_caught_up(leader_end, now_ms, self._lag_max_ms)
+        ]
 
     def followers(self) -> dict[int, Follower]:
         return dict(self._followers)

@@ -147,11 +147,9 @@ class Leading:
             )
 
     def maybe_expand_all(self, partition: Partition) -> None:
-        """Whoever caught up may join that could not when it was last heard of: it was fenced, or another change was under way."""
-        replicas = self.replicas
-        if replicas.proposed is None and len(replicas.isr) <= replicas.follower_count:
-            for replica_id in replicas.followers():
-                self.maybe_expand(partition, replica_id)
+        """Whoever is caught up may join that could not when it was last heard of: it was fenced, or another change was under way."""
+        for replica_id in self.replicas.caught_up_outside(partition.log.log_end_offset, self.now_ms):
+            self.maybe_expand(partition, replica_id)
 
     def maybe_shrink(self, partition: Partition) -> None:
         self._propose(partition, self.replicas.propose_shrinking(partition.log.log_end_offset, self.now_ms))

@@ -72,34 +72,36 @@ class Coordinators:
 
     # In a cluster
 
-    def stand_down(self) -> None:
-        """This broker leads nothing any more."""
-        for index in list(self._terms):
-            self.unload(index)
-
-    def follow(self, instructions: Sequence[Instruction]) -> None:
-        """Leaderships changed, and the replicas know."""
+    def resign(self, instructions: Sequence[Instruction]) -> None:
+        """Leaderships are about to change. What ends is unloaded before its log is another's, so that nothing is read again from it."""
         for instruction in instructions:
             match instruction:
                 case StandDown():
-                    self.stand_down()
+                    for index in list(self._terms):
+                        self.unload(index)
                 case ChangeReplica(topic, index, _, state) if topic == OFFSETS_TOPIC:
-                    self._change(index, state)
+                    if not self._leads(state) or self._terms.get(index) != state.leader_epoch:
+                        self.unload(index)
                 case DeleteLog(topic, index) if topic == OFFSETS_TOPIC:
                     self.unload(index)
+                case _:
+                    pass
+
+    def follow(self, instructions: Sequence[Instruction]) -> None:
+        """Leaderships have changed, and the replicas know."""
+        for instruction in instructions:
+            match instruction:
+                case ChangeReplica(topic, index, _, state) if topic == OFFSETS_TOPIC:
+                    if self._leads(state) and index not in self._terms:
+                        self._terms[index] = state.leader_epoch
+                        self._later(self._load(index))
                 case ForgetTopics(names):
                     self._later(self.groups.delete_topics(names))
                 case _:
                     pass
 
-    def _change(self, index: int, state: PartitionState) -> None:
-        leads = state.leader == self._broker.config.broker_id
-        if leads and self._terms.get(index) == state.leader_epoch:
-            return
-        self.unload(index)
-        if leads:
-            self._terms[index] = state.leader_epoch
-            self._later(self._load(index))
+    def _leads(self, state: PartitionState) -> bool:
+        return state.leader == self._broker.config.broker_id
 
     def unload(self, index: int) -> None:
         """The groups of a partition are not here any more: whoever asks is sent away."""
@@ -118,6 +120,8 @@ class Coordinators:
 
     async def _all_committed(self, index: int) -> None:
         partition = self._broker.partitions.require(OFFSETS_TOPIC, index)
+        if not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
         last = partition.log.log_end_offset - 1
         if last < 0 or partition.is_committed(last):
             return

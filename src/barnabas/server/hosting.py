@@ -47,7 +47,7 @@ class Hosting:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._unmade: list[CreateLog] = []  # no room for their logs
-        self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, for what is hosted at start
+        self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, of what was not hosted yet
 
     def host_all(self) -> None:
         """At start: make partitions of the logs that the metadata knows; make logs that a crash left unmade."""
@@ -76,7 +76,6 @@ class Hosting:
                     self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
                 else:
                     self._host(found, self._believed(state))
-        self._high_watermarks.clear()
         deleted = broker.controller.deleted_topics
         for stray in [each for each in broker.logs.logs() if broker.partitions.get(each.topic, each.partition) is None]:
             if stray.topic_id in deleted:
@@ -192,7 +191,7 @@ class Hosting:
         """Make a partition of a log."""
         broker = self._broker
         own = broker.config.broker_id
-        mark = self._high_watermarks.get((found.topic, found.partition), 0)
+        mark = self._high_watermarks.pop((found.topic, found.partition), 0)
         if state.leader != own:
             followed = FollowedPartition(found, state, flushes=broker.flushing, high_watermark=mark)
             self._begin(followed)

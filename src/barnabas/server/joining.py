@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.instructions import Instruction, StandDown
+from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration
 from barnabas.server.forwarding import Forwarder
@@ -58,8 +58,7 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
     )
 
     async def apply(instructions: Sequence[Instruction]) -> None:
-        if any(isinstance(instruction, StandDown) for instruction in instructions):
-            broker.coordinators.stand_down()
+        broker.coordinators.resign(instructions)
         await broker.hosting.apply(instructions)
         broker.coordinators.follow(instructions)
 

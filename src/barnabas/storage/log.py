@@ -633,11 +633,6 @@ class Log:
     def files(self) -> Files:
         return self._files
 
-    @property
-    def is_swapping(self) -> bool:
-        """Segments are being put in the place of others: the log must not be truncated now."""
-        return self._swapping
-
     def begin_swap(self, replaced: Sequence[int], cleaned: Segment) -> list[Segment]:
         """Put `cleaned` in the place of the sealed neighbours that begin at `replaced`; they are answered, their files untouched.
 

@@ -19,7 +19,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from barnabas.client.errors import ClientError
-from barnabas.errors import BarnabasError, ErrorCode
+from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -133,7 +133,7 @@ class IsrChanges:
         except ClientError as error:
             log.info("in-sync changes not sent controller=%d count=%d error=%s", image.controller_id, len(asked), error)
             return asked
-        except BarnabasError:
+        except Exception:  # a fault of ours must not end the sending for good
             log.exception("in-sync changes not sent controller=%d", image.controller_id)
             return asked
         if answer.error_code:

@@ -79,7 +79,9 @@ def _name(found: DataFolder, name: str) -> Iterator[Finding]:
         loss = "nothing is lost: the next start removes it"
         yield Finding(path, "a deleted partition that is not removed yet", loss, repair=Repair.REMOVE_FOLDER, mended=True)
     elif FUTURE_FOLDER.fullmatch(name):
-        yield Finding(path, "an unfinished copy of a partition that is moved here", NOTHING_LOST, why_not=MOVE_GOES_ON, mended=True)
+        yield Finding(
+            path, "an unfinished copy of a partition that is moved here", NOTHING_LOST, why_not=MOVE_GOES_ON, mended=True
+        )
     elif STRAY_FOLDER.fullmatch(name):
         what = "a partition that was being moved, or that no metadata knew"
         yield Finding(path, what, NOTHING_LOST, why_not="the next start decides whether it is still wanted")
@@ -122,9 +124,7 @@ def _unreadable(path: Path, reason: str, loss: str) -> Finding:
 
 def leave_moved(files: Files, folders: Iterable[DataFolder]) -> Iterator[Finding]:
     """Take the partitions out that were moved to another of these folders, and whose old copy a stop has left."""
-    moved = {
-        key: path for folder in folders for key, path in folder.partitions.items() if files.exists(path / MARKER)
-    }
+    moved = {key: path for folder in folders for key, path in folder.partitions.items() if files.exists(path / MARKER)}
     for folder in folders:
         for key, path in list(folder.partitions.items()):
             if moved.get(key, path) != path:
