@@ -87,9 +87,7 @@ class ProducerCheck:
         self.reached(end_offset)
         for offset, path, _ in self._snapshots:
             what = f"it is of offset {offset}, the log ends at {end_offset}"
-            self.findings.append(
-                Finding(path, what, "nothing: the next start removes it", repair=Repair.REMOVE_FILE, mended=True)
-            )
+            self.findings.append(Finding(path, what, "nothing: the next start removes it", repair=Repair.REMOVE_FILE, mended=True))
         self._snapshots = []
 
     def _broken(self, path: Path) -> None:
