@@ -314,11 +314,12 @@ class Shards(Generic[S]):
     def _committed(self, led: Led[S], outcome: Outcome, commit: asyncio.Future[None]) -> None:
         if commit in led.uncommitted:
             led.uncommitted.remove(commit)
+        error = "cancelled" if commit.cancelled() else commit.exception()
         if self._led.get(led.partition) is not led:
             self._fail(outcome, KafkaError(ErrorCode.NOT_COORDINATOR))
-        elif commit.cancelled() or commit.exception() is not None:
+        elif error is not None:
             self._fail(outcome, KafkaError(ErrorCode.NOT_COORDINATOR))
-            self._reload(led, "cancelled" if commit.cancelled() else str(commit.exception()))
+            self._reload(led, str(error))
         else:
             self._finish(led, outcome)
 
