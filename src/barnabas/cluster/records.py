@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -204,3 +204,7 @@ def resource_of_path(path: str) -> Resource:
     """Whose settings an entry under CONFIGS holds."""
     kind, _, name = path.removeprefix(CONFIGS).partition("/")
     return ResourceType[kind.upper()], "" if name == "%" else unescape(name)
+
+
+def decode_config(entry: Entry) -> tuple[Resource, Mapping[str, str]]:
+    return resource_of_path(entry.path), decode(entry.value)

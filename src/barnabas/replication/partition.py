@@ -26,6 +26,7 @@ from barnabas.replication.replica import NEVER, READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.storage.log import AppendOrigin, AppendResult, FileRegion, Log
 
 if TYPE_CHECKING:
+    from barnabas.protocol.records.scan import Run
     from barnabas.replication.replica import FetchWaiter, FlushScheduler
 
 __all__ = ["READ_COMMITTED", "READ_UNCOMMITTED", "Partition"]
@@ -86,6 +87,25 @@ class Partition(Replica):
         else:
             self.followers.appended(result.first_offset, self.log.log_end_offset, size)
         self._flush_or_keep()
+
+    def append_run(self, run: Run, buffer: memoryview, *, acks_all: bool) -> int | None:
+        """Append the checked batches of `run`, which lie in `buffer`, all or none; the first one's base offset.
+
+        Returns:
+            None where they are not committed at once, or it takes more than writing them; nothing was done then.
+
+        Raises:
+            StorageError: the write failed.
+        """
+        log = self.log
+        if acks_all and self.is_under_min_isr:
+            return None
+        if log.log_end_offset + sum(batch[3] for batch in run) >= self._detour_at:
+            return None
+        first_offset = log.append_run(run, buffer, leader_epoch=self.leader_epoch)
+        if first_offset is not None:
+            self._advance(log.log_end_offset, sum(batch[2] - batch[1] for batch in run))
+        return first_offset
 
     def is_committed(self, last_offset: int) -> bool:
         return last_offset < self.high_watermark

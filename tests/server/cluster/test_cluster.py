@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,7 @@ async def test_groups_are_where_their_partition_is_led_and_move_with_it(tmp_path
 
 
 async def until_committed(cluster: Cluster, broker_id: int) -> None:
-    codes = []
+    codes: list[int] = []
     while not codes or codes[-1] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS or codes[-1] == ErrorCode.NOT_COORDINATOR:
         codes.append(await commit(cluster.clients[broker_id], 42))
         assert len(codes) < 1000
@@ -202,12 +203,16 @@ async def test_who_stops_hands_its_leaderships_over_first(tmp_path: Path) -> Non
         controller = cluster.controller.config.broker_id
         for broker_id in (controller, cluster.others[0]):
             await cluster.stop(broker_id)
-            await cluster.until(lambda gone=broker_id: gone not in next(iter(cluster.brokers.values())).metadata.brokers)
+            await cluster.until(partial(is_gone, cluster, broker_id))
             left = next(iter(cluster.brokers.values())).metadata
             assert all(state.leader in left.brokers for state in left.topics["t"].partitions)
         client = next(iter(cluster.clients.values()))
         answer = await metadata(client, "t")
         assert all(len(p.offline_replicas) == 2 and p.error_code == ErrorCode.NONE for p in answer.topics[0].partitions)
+
+
+def is_gone(cluster: Cluster, broker_id: int) -> bool:
+    return all(broker_id not in broker.metadata.brokers for broker in cluster.brokers.values())
 
 
 async def test_a_broker_that_is_given_up_refuses_until_it_is_back(tmp_path: Path) -> None:

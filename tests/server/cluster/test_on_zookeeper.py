@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -18,13 +19,13 @@ from barnabas.testing.zookeeper import ZooKeeper
 
 WITHIN_S = 30
 SESSION_TIMEOUT_MS = 1_500
-QUIET = {"log_level": 0}
+QUIET: dict[str, Any] = {"log_level": 0}
 
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[list[Broker]]:
     with ZooKeeper() as zookeeper, ThreadPoolExecutor(3) as threads:
-        settings = {
+        settings: dict[str, str | int | bool] = {
             "zookeeper.connect": f"{zookeeper.hosts}/test",
             "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
             "offsets.topic.replication.factor": 3,

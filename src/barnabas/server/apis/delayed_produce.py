@@ -43,10 +43,6 @@ def refusals(broker: Broker, connection: Connection, version: int, correlation_i
     return write_produce_answer(version, correlation_id, answers, endpoints=endpoints)
 
 
-def send_refusals(broker: Broker, connection: Connection, version: int, correlation_id: int, answers: Topics) -> None:
-    connection.send([refusals(broker, connection, version, correlation_id, answers)])
-
-
 def _name(broker: Broker, key: bytes, version: int) -> str:
     if version < FIRST_TOPIC_ID_VERSION:
         return key.decode(errors="replace")

@@ -22,7 +22,7 @@ from barnabas.protocol.produce import (
 )
 from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
-from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, must_wait, refused, send_refusals
+from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, must_wait, refusals, refused
 from barnabas.server.apis.repeated_produce import is_transactional, learn
 
 if TYPE_CHECKING:
@@ -74,14 +74,15 @@ def handle_produce(
             answers.append((key, [append(broker, partitions, p, now_ms, head, waiting) for p in records]))
     if head.acks == ACKS_NONE:
         _check_unanswered(answers)
-    elif not waiting:
-        failed = any(answer.error_code for _, partitions in answers for answer in partitions)
+        return
+    failed = any(answer.error_code for _, partitions in answers for answer in partitions)
+    if version >= FIRST_ZSTD_VERSION and not failed:
+        learn(broker, connection, frame, version, head)
+    if not waiting:
         if failed:
-            send_refusals(broker, connection, version, correlation_id, answers)
-            return
-        connection.send([write_produce_answer(version, correlation_id, answers)])
-        if version >= FIRST_ZSTD_VERSION:
-            learn(broker, connection, frame, version, head)
+            connection.send([refusals(broker, connection, version, correlation_id, answers)])
+        else:
+            connection.send([write_produce_answer(version, correlation_id, answers)])
     else:
         acks_all = head.acks == ACKS_ALL
         DelayedProduce(broker, connection, version, correlation_id, answers, waiting, head.timeout_ms, acks_all=acks_all)
