@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration
+from barnabas.errors import LogDirFailed
 from barnabas.server.forwarding import Forwarder
 from barnabas.storage.checkpoints import encode_uuid
 
@@ -48,8 +49,10 @@ async def open_member(broker: Broker, cluster_id: str) -> Member:
 
 
 async def join(broker: Broker, member: Member, timers: Timers) -> None:
-    """Raises BrokerIdInUse, StoreUnavailable."""
+    """Raises BrokerIdInUse, StoreUnavailable, and LogDirFailed where not all of what this broker has can be served."""
     config = broker.config
+    for directory in broker.logs.failed_directories:
+        raise LogDirFailed(str(directory.path), "in a cluster a broker serves all of its log directories or none")
     registration = BrokerRegistration(
         config.broker_id,
         tuple(broker.endpoints),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.cluster.metadata import PartitionState
-from barnabas.errors import ErrorCode
+from barnabas.errors import ErrorCode, LogDirFailed
 from barnabas.protocol.messages import alter_partition_reassignments as reassign
 from barnabas.protocol.messages import elect_leaders as elect
 from barnabas.protocol.messages import incremental_alter_configs as alter_configs
@@ -239,3 +239,15 @@ async def test_requests_between_brokers_are_announced_in_a_cluster_only(tmp_path
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         answer = await cluster.clients[1].ask((18, 3), request, ApiVersionsResponse)
         assert {56, 58, 67} <= {entry.api_key for entry in answer.api_keys}
+
+
+async def test_a_broker_whose_disk_fails_stops_and_others_lead(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        assert await create(cluster.clients[1], "t", 3) == ErrorCode.NONE
+        broker = cluster.brokers[2]
+        broker.faults.report(LogDirFailed(str(broker.logs.directories[0].path), "the disk is gone"))
+        assert broker.failure.done()  # upon which its process ends
+        await cluster.stop(2)
+        await cluster.until(partial(is_gone, cluster, 2))
+        partitions = cluster.controller.metadata.topics["t"].partitions
+        assert all(state.leader in {1, 3} for state in partitions)
