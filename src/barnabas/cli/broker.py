@@ -13,6 +13,7 @@ import click
 from barnabas.cli.adopt import adopt
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.properties import parse_pairs, read_properties_file
+from barnabas.cli.reassign import drain_broker
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,10 +40,11 @@ def broker_options(function: F) -> F:
 
 @click.group(context_settings=HELP_OPTIONS)
 def broker() -> None:
-    """Run a broker, or take over the folders of another."""
+    """Run a broker, take over the folders of another, or empty one."""
 
 
 broker.add_command(adopt)
+broker.add_command(drain_broker)
 
 
 @broker.command("start")

@@ -24,7 +24,7 @@ COMPLETION_VARIABLE = "_BARNABAS_COMPLETE"  # what the scripts of `completion` s
 
 COMMANDS = {
     "start": Entry("start", "start", "Run a broker with friendly defaults."),
-    "broker": Entry("broker", "broker", "Run a broker, or take over the folders of another."),
+    "broker": Entry("broker", "broker", "Run a broker, take over the folders of another, or empty one."),
     "topic": Entry("topic", "topic", "Create, list, describe, alter and delete topics."),
     "produce": Entry("produce", "produce", "Write records to TOPIC, one for each line of standard input or of the FILEs."),
     "consume": Entry("consume", "consume", "Print the records of TOPICs, from the beginning to the end that they have now."),
