@@ -10,6 +10,7 @@ import click
 from barnabas.cli.cluster_start import start
 from barnabas.cli.connection import Connection, connection_options, fail
 from barnabas.cli.lazy import HELP_OPTIONS
+from barnabas.cli.migrate import migrate
 from barnabas.cli.output import Output, output_option, print_fields
 from barnabas.cli.reassign import balance_cluster
 
@@ -28,6 +29,7 @@ def cluster() -> None:
 
 cluster.add_command(start)
 cluster.add_command(balance_cluster)
+cluster.add_command(migrate)
 
 
 @cluster.command("describe")
