@@ -41,6 +41,9 @@ class Waiter:
     def records_added(self, size: int) -> None:
         self.heard.append(size)
 
+    def high_watermark_moved(self) -> None:
+        self.heard.append("watermark")
+
     def log_start_moved(self) -> None:
         self.heard.append("start moved")
 

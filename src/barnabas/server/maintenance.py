@@ -121,7 +121,7 @@ def _retain(broker: Broker, partition: Partition) -> bool:
         try:
             partition.log.maybe_roll(now_ms)
         finally:
-            count = partition.log.apply_retention(now_ms)
+            count = partition.log.apply_retention(now_ms, committed_end=partition.high_watermark)
     except StorageError as error:
         broker.faults.report(error)
     except OSError as error:
