@@ -246,7 +246,7 @@ class Segment:
         """The batches of `run` were written at `self.size`, one behind the other; as `appended` for each of them."""
         position, next_offset, since = self.size, first_offset, self.bytes_since_index_entry
         add_last, add_position = self._recent_last.append, self._recent_positions.append
-        for _, start, end, count, max_timestamp in run:
+        for _, start, end, count, max_timestamp in run.batches:
             next_offset += count
             if max_timestamp > self.max_timestamp:
                 self.max_timestamp = max_timestamp
