@@ -24,7 +24,8 @@ pytestmark = pytest.mark.interop
 WAIT_S = 60
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 CONFIG: dict[str, str | int | bool] = {"log.cleaner.backoff.ms": 50, "offsets.topic.num.partitions": 1}
-SMALL = {"internal.segment.bytes": "100000", "index.interval.bytes": "500"}
+FOR_EVER = {"retention.ms": "-1"}  # the records are from 2023
+SMALL = {**FOR_EVER, "internal.segment.bytes": "100000", "index.interval.bytes": "500"}
 TOPICS = {"kept": {}, "cut": {}, "compacted": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}}
 CUT_AT = 500
 CHECKPOINTS = (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS, checkpoints.HIGH_WATERMARKS, checkpoints.CLEANED_OFFSETS)
@@ -106,7 +107,7 @@ def test_kafka_serves_what_barnabas_wrote(tmp_path: Path) -> None:
     assert sum(path.suffix == ".log" for path in files) > 6
     _dump(sorted(files))
     with KafkaNode(heap="512m", data_dir=kafka) as node:
-        create(node.bootstrap, {})
+        create(node.bootstrap, FOR_EVER)
     carry_over(ours, kafka)
     with KafkaNode(heap="512m", data_dir=kafka) as node:
         assert read(node.bootstrap) == before
