@@ -24,10 +24,11 @@ pytestmark = pytest.mark.interop
 WAIT_S = 60
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 CONFIG: dict[str, str | int | bool] = {"log.cleaner.backoff.ms": 50, "offsets.topic.num.partitions": 1}
-FOR_EVER = {"retention.ms": "-1"}  # the records are from 2023
+FOR_EVER = {"retention.ms": "-1"}
 SMALL = {**FOR_EVER, "internal.segment.bytes": "100000", "index.interval.bytes": "500"}
 TOPICS = {"kept": {}, "cut": {}, "compacted": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}}
 CUT_AT = 500
+START = int(time.time() * 1000) - 60_000  # of late, else Kafka forgets the producers when it reads the snapshot
 CHECKPOINTS = (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS, checkpoints.HIGH_WATERMARKS, checkpoints.CLEANED_OFFSETS)
 Seen = dict[str, tuple[int, list[tuple[int, int, bytes | None, bytes | None]]]]
 
@@ -44,7 +45,7 @@ def fill(servers: str) -> None:
                              "batch.num.messages": 20, "log_level": 0})  # fmt: skip
         for number in range(400):
             for topic in TOPICS:
-                producer.produce(topic, key=str(number % 50), value=f"{codec} {number} {'x' * 150}", timestamp=NOW + number)
+                producer.produce(topic, key=str(number % 50), value=f"{codec} {number} {'x' * 150}", timestamp=START + number)
             producer.poll(0)
         assert producer.flush(WAIT_S) == 0
     admin = AdminClient({"bootstrap.servers": servers})
