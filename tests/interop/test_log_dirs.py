@@ -1,10 +1,10 @@
-"""Several log directories as Kafka's own tool, kafka-python and confluent-kafka see them: sizes, and partitions that move while they are used."""
+"""Several log directories as Kafka's own tool and two other clients see them: sizes, and partitions that move while they are used."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -91,105 +91,116 @@ def test_the_sizes_that_kafkas_tool_shows_are_those_on_the_disks(tmp_path: Path)
         admin.close()
 
 
+class Traffic:
+    """An idempotent producer in a thread and a consumer, of all partitions from the first record on."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.errors: list[object] = []
+        self.sent = [0] * PARTITIONS
+        self.offsets: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]  # of each number that was acknowledged
+        self.seen: list[list[int]] = [[] for _ in range(PARTITIONS)]
+        self._stopping = Event()
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "error_cb": self.errors.append}
+        )
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "error_cb": self.errors.append})
+        self._consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
+        self._thread = Thread(target=self._produce)
+        self._thread.start()
+
+    def _produce(self) -> None:
+        while not self._stopping.is_set():
+            for index in range(PARTITIONS):
+                number = self.sent[index]
+                key, value = b"%d" % (number % KEYS), b"%d " % number + bytes(1000)
+                self._producer.produce(TOPIC, value, key, partition=index, on_delivery=self._done)
+                self.sent[index] += 1
+            self._producer.poll(0.0005)  # a few megabytes a second: less than a move copies
+        if self._producer.flush(DEADLINE_S):
+            self.errors.append("not all was acknowledged")
+
+    def _done(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.errors.append(error)
+            return
+        index, number = place_of(message)
+        offset = message.offset()
+        assert offset is not None
+        self.offsets[index][number] = offset
+
+    def read(self) -> int:
+        """Read what is there; how many records."""
+        messages = self._consumer.consume(5_000, 0.05)
+        for message in messages:
+            assert message.error() is None, message.error()
+            index, number = place_of(message)
+            self.seen[index].append(number)
+        return len(messages)
+
+    def is_read(self) -> bool:
+        return not self.read() and all(seen and seen[-1] == sent - 1 for seen, sent in zip(self.seen, self.sent, strict=True))
+
+    def stop_writing(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def close(self) -> None:
+        self.stop_writing()
+        self._consumer.close()
+
+
+def place_of(message: Message) -> tuple[int, int]:
+    """Partition and number of a record."""
+    index, value = message.partition(), message.value()
+    assert index is not None
+    assert isinstance(value, bytes)
+    return index, int(value.split()[0])
+
+
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("settings", [SMALL_SEGMENTS, COMPACTED], ids=["kept", "compacted"])
 def test_partitions_move_under_load_and_no_client_notices(tmp_path: Path, settings: dict[str, str]) -> None:
-    errors: list[object] = []
-    sent = [0] * PARTITIONS
-    offsets: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]
-    stopping = Event()
-
-    def done(error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            errors.append(error)
-            return
-        value, index, offset = message.value(), message.partition(), message.offset()
-        assert isinstance(value, bytes)
-        assert index is not None
-        assert offset is not None
-        offsets[index][int(value.split()[0])] = offset
-
-    def produce(bootstrap: str) -> None:
-        producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "error_cb": errors.append}
-        )
-        while not stopping.is_set():
-            for index in range(PARTITIONS):
-                number = sent[index]
-                producer.produce(TOPIC, b"%d " % number + bytes(1000), b"%d" % (number % KEYS), partition=index, on_delivery=done)
-                sent[index] += 1
-            producer.poll(0)
-            if len(producer) > 5_000:
-                producer.poll(0.01)
-        errors.extend([None] * producer.flush(DEADLINE_S))
-
-    with broker(tmp_path, replica_alter_log_dirs_io_max_bytes_per_second="20000000") as server:
+    with broker(tmp_path) as server:
         create(server, settings)
-        bootstrap = server.bootstrap_servers
-        reader = Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "error", "error_cb": errors.append}
-        )
-        reader.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
-        admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-        writer = Thread(target=produce, args=(bootstrap,))
-        writer.start()
-        seen: list[list[int]] = [[] for _ in range(PARTITIONS)]
-
-        def read() -> int:
-            messages = reader.consume(5_000, 0.05)
-            for message in messages:
-                assert message.error() is None, message.error()
-                index, value = message.partition(), message.value()
-                assert index is not None
-                assert isinstance(value, bytes)
-                seen[index].append(int(value.split()[0]))
-            return len(messages)
-
+        admin = KafkaAdminClient(bootstrap_servers=server.bootstrap_servers)
+        traffic = Traffic(server.bootstrap_servers)
         try:
             for turn in range(MOVES):
                 wanted = {index: tmp_path / ("two" if home.name == "one" else "one") for index, home in homes(tmp_path).items()}
                 assert len(wanted) == PARTITIONS
                 admin.alter_replica_log_dirs({(TOPIC, index, BROKER_ID): str(disk) for index, disk in wanted.items()})
-
-                def is_over(wanted: dict[int, Path] = wanted) -> bool:
-                    read()
-                    return homes(tmp_path) == wanted
-
-                wait_until(is_over, f"the moves of turn {turn} do not end")
+                wait_until(lambda: traffic.read() >= 0 and homes(tmp_path) == wanted, f"the moves of turn {turn} do not end")  # noqa: B023
+            traffic.stop_writing()
+            wait_until(traffic.is_read, "not everything comes")
         finally:
-            stopping.set()
-            writer.join()
-        wait_until(
-            lambda: not read() and all(each and each[-1] == last - 1 for each, last in zip(seen, sent, strict=True)), "read"
-        )
-        assert errors == []
-        log = server.log
-        assert log.count("moved topic=") == MOVES * PARTITIONS
-        assert "move failed" not in log
-        for index, numbers in enumerate(seen):
-            assert sorted(offsets[index]) == list(range(sent[index]))
-            assert numbers == sorted(set(numbers)), "once and in order"
-            if settings is SMALL_SEGMENTS:
-                assert numbers == list(range(sent[index]))
-        if settings is COMPACTED:
-            assert "cleaned topic=" in log
-        reader.close()
-        admin.close()
+            traffic.close()
+            admin.close()
+        assert traffic.errors == []
+        assert server.log.count("moved topic=") == MOVES * PARTITIONS
+        assert "move failed" not in server.log
+        assert ("cleaned topic=" in server.log) is (settings is COMPACTED)
+        for index, numbers in enumerate(traffic.seen):
+            assert sorted(traffic.offsets[index]) == list(range(traffic.sent[index]))
+            assert numbers == (sorted(set(numbers)) if settings is COMPACTED else list(range(traffic.sent[index])))
     with broker(tmp_path) as server:  # what was moved opens again
-        reader = Consumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "g", "enable.partition.eof": True})
         for index in range(PARTITIONS):
-            last: dict[bytes, int] = {}
-            reader.assign([TopicPartition(TOPIC, index, 0)])
-            while True:
-                message = reader.poll(DEADLINE_S)
-                assert message is not None
-                if message.error() is not None:
-                    assert message.error().code() == KafkaError._PARTITION_EOF
-                    break
-                key, value, offset = message.key(), message.value(), message.offset()
-                assert isinstance(value, bytes)
-                assert isinstance(key, bytes)
-                last[key] = int(value.split()[0])
-                assert offsets[index][last[key]] == offset
-            assert sorted(last.values()) == list(range(sent[index] - KEYS, sent[index]))
-        reader.close()
+            last = {key: number for number, key in read_again(server, index, traffic.offsets[index])}
+            assert sorted(last.values()) == list(range(traffic.sent[index] - KEYS, traffic.sent[index]))
+
+
+def read_again(server: Broker, index: int, offsets: dict[int, int]) -> Iterator[tuple[int, bytes]]:
+    """Number and key of every record of a partition, each of which has the offset that the producer was told."""
+    consumer = Consumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "again", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(TOPIC, index, 0)])
+    while True:
+        message = consumer.poll(DEADLINE_S)
+        assert message is not None
+        error = message.error()
+        if error is not None:
+            assert error.code() == KafkaError._PARTITION_EOF
+            break
+        key, (_, number) = message.key(), place_of(message)
+        assert isinstance(key, bytes)
+        assert offsets[number] == message.offset()
+        yield number, key
+    consumer.close()

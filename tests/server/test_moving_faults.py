@@ -55,7 +55,7 @@ async def test_a_full_target_ends_the_move_and_another_try_succeeds_when_there_i
     async with running([tmp_path / "one", tmp_path / "two"], files) as client:
         home, other = await fill(client)
         files.fill(other.path)
-        assert await alter(client, other) == 0
+        assert await alter(client, other) == STORAGE_ERROR
         await until(lambda: client.broker.moves.failed == 1)
         await until(lambda: not copies(other))
         assert client.broker.logs.failed_directories == []
@@ -75,7 +75,7 @@ async def test_a_target_that_fails_goes_out_of_use_and_the_log_stays(tmp_path: P
         broker.logs.prefer(TOPIC, 0, broker.logs.directories[0])
         home, other = await fill(client)
         files.fail(operations, other.path)
-        assert await alter(client, other) == 0
+        assert await alter(client, other) == STORAGE_ERROR
         await until(lambda: broker.moves.failed == 1)
         assert broker.logs.failed_directories == [other]
         assert await client.directories() == {"one": 0, "two": STORAGE_ERROR}

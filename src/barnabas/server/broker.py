@@ -212,6 +212,9 @@ class Broker:
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         self._dispatcher.dispatch(connection, frame)
 
+    def dispatch_run(self, connection: Connection, data: memoryview, copy: bytes, position: int) -> int:
+        return self._dispatcher.dispatch_run(connection, data, copy, position)
+
     def connection_opened(self, connection: Connection) -> str | None:
         self.connections[connection] = None
         self.metrics.connections_opened += 1

@@ -104,6 +104,7 @@ class LogManager:
         ] = {}  # where logs were that have moved, while the old folder has its name
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.interrupted: dict[TopicPartition, LogDirectory] = {}  # moves that were under way when the broker ended
+        self._begun: dict[TopicPartition, Path] = {}  # the folders of those
         self._closed = False
         self._unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met
         self._checkpoint_lock = Lock()
@@ -193,14 +194,26 @@ class LogManager:
         return folders
 
     def _drop_copy(self, directory: LogDirectory, path: Path) -> None:
-        """A stop or a crash came while a log was copied to `path`: the copy is made anew (`interrupted`)."""
+        """A stop or a crash came while a log was copied to `path`: the copy is made anew (`interrupted`).
+
+        The folder stays, and in it what tells the log: if the broker ends before the copy has begun again, it is not forgotten.
+        """
         marker = path / MARKER
         original = self._files.read_file(marker).decode() if self._files.exists(marker) else path.name.rpartition(".")[0]
         match = LOG_FOLDER.fullmatch(original)
         if match is not None:
-            self.interrupted[match["topic"], int(match["partition"])] = directory
-        log.info("copy of a log removed, it begins again path=%s", path)
-        remove_folder(self._files, path)
+            key = match["topic"], int(match["partition"])
+            self.interrupted[key], self._begun[key] = directory, path
+        log.info("copy of a log begins again path=%s", path)
+        for name in self._files.list_directory(path):
+            if name != MARKER:
+                self._files.unlink(path / name)
+
+    def forget_move(self, key: TopicPartition) -> None:
+        """The move that the last stop or crash interrupted is not wanted any more."""
+        directory, path = self.interrupted.pop(key), self._begun.pop(key)
+        if directory.failure is None:
+            remove_folder(self._files, path)
 
     def _choose(self, name: str, one: LogDirectory, other: LogDirectory) -> LogDirectory:
         """Which of two directories has the log that is to be used; the folder in the other one is removed.
@@ -405,7 +418,11 @@ class LogManager:
     def begin_move(self, topic: str, partition: int, directory: LogDirectory) -> LogMove:
         """A move of the log to `directory`; nothing is on the disk yet."""
         moved = self._logs[topic, partition]
-        return LogMove(moved, directory.path, directory.path / self._name_with(moved.directory.name, "future"), self._files)
+        if self.interrupted.pop((topic, partition), None) is directory:
+            folder = self._begun.pop((topic, partition))
+        else:
+            folder = directory.path / self._name_with(moved.directory.name, "future")
+        return LogMove(moved, directory.path, folder, self._files)
 
     def swap(self, move: LogMove, directory: LogDirectory) -> Retired:
         """The log is in `directory` from now on; the old folder keeps its name until `leave`.
