@@ -221,7 +221,9 @@ class _Cleaning:
                     continue
                 for row, offset in enumerate(batches.last_offsets):  # which lies outside of the CRC
                     if not last_offset < offset < segment.next_offset:
-                        raise CorruptLog(str(path), position + batches.positions[row], "the offsets are not those of their neighbours")
+                        raise CorruptLog(
+                            str(path), position + batches.positions[row], "the offsets are not those of their neighbours"
+                        )
                     last_offset = offset
                 self._bytes_read += batches.end
                 self._meter(batches.end, 0)
