@@ -88,6 +88,7 @@ log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 MAX_SEGMENTS = 2**31
+MAX_OFFSET = 2**63 - 1
 NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
@@ -487,7 +488,7 @@ class Log:
             if sealed.size:
                 self.snapshot()
                 sealed.write_indexes()
-            segment = Segment.create(self._files, self.directory, offset, now_ms)
+            segment = Segment.create(self._files, self.directory, offset, now_ms, self.config.preallocated_bytes)
             if sealed.size:
                 sealed.seal()
             else:
@@ -652,10 +653,13 @@ class Log:
         self.log_start_offset = offset
         self._epochs.epochs.truncate_from_start(offset)
 
-    def apply_retention(self, now_ms: int) -> int:
+    def apply_retention(self, now_ms: int, *, committed_end: int = MAX_OFFSET) -> int:
         """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
 
         An active segment of which all is too old is rolled and goes too, so that an idle topic empties.
+
+        Args:
+            committed_end: segments with records at or past it stay.
 
         Returns:
             How many segments lie below the start, for `detach_below_start`. Before that the start is to be written down and synced:
@@ -664,7 +668,7 @@ class Log:
         """
         if self._swapping:
             return 0
-        count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms)
+        count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms, committed_end)
         if count == len(self._segments):
             try:
                 self._roll(now_ms, self.log_end_offset)
@@ -767,7 +771,8 @@ class Log:
         for segment in self._segments:
             remove_segment_files(self._files, segment)
         self.log_start_offset = offset
-        self._segments.start_over(Segment.create(self._files, self.directory, offset, created_ms))
+        first = Segment.create(self._files, self.directory, offset, created_ms, self.config.preallocated_bytes)
+        self._segments.start_over(first)
         for stale in snapshot_offsets(self._files, self.directory):
             self._files.unlink(self.directory / file_name(stale, SNAPSHOT_SUFFIX))
         self._truncated()
@@ -847,10 +852,11 @@ class Log:
             self._cut_torn()
             active = self._segments.active
             active.add_time_entry()
-            for index in (active.index, active.time_index):
-                index.write(exact=True)
-            self.snapshot()
-            self._epochs.write()
+            with self._flusher.lock:  # a flush may still run in a thread
+                for index in (active.index, active.time_index):
+                    index.write(exact=True)
+                self.snapshot()
+                self._epochs.write()
             self.flush()
             if not active.synced:  # it is empty, so nothing was flushed; its name has to be there when it is appended to
                 active.sync_records()
