@@ -94,7 +94,9 @@ class Node:
         world = self.world
         loop = VirtualLoop(world, f"broker-{self.number}#{self.starts}", self.host, self._report)  # type: ignore[abstract]
         files = self._open_files("disk")
-        cleaner = SimulatedCleaner(loop, lambda: self._wrap_cleaner_files(self._open_files("cleaner")), Random(world.random.getrandbits(64)))
+        cleaner = SimulatedCleaner(
+            loop, lambda: self._wrap_cleaner_files(self._open_files("cleaner")), Random(world.random.getrandbits(64))
+        )
         store = MemoryStore(self._tree)
         surroundings = Surroundings(
             clock=world,
