@@ -23,6 +23,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -357,11 +358,25 @@ class LogManager:
         if existing is None:
             home = self._home_of(key)
             if (home.path, key) in self._unforgotten:
-                with self._checkpoint_lock:
-                    home.forget({key})
+                try:
+                    with self._checkpoint_lock:
+                        home.forget({key})
+                except OSError as error:
+                    raise storage_error(home.path, error) from error
                 self._unforgotten.discard((home.path, key))
-            return self._adopt(key, home, self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id))
+            return self._adopt(key, home, self._make(key, home, topic_id, config))
         return existing
+
+    def _make(self, key: TopicPartition, home: LogDirectory, topic_id: UUID, config: TopicConfig) -> Log:
+        folder = home.path / f"{key[0]}-{key[1]}"
+        was_there = self._files.exists(folder)
+        try:
+            return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id)
+        except StorageError:
+            if not was_there:  # another try may be in another directory, and a log has one folder
+                with suppress(OSError):
+                    remove_folder(self._files, folder)
+            raise
 
     def _set_aside(self, key: TopicPartition) -> None:
         stray, home = self._logs.pop(key), self._homes.pop(key)

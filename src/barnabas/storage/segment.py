@@ -128,7 +128,7 @@ class Segment:
         try:
             files.truncate(segment._fileno, 0)
             segment.max_timestamp, segment.offset_of_max_timestamp = NO_TIMESTAMP, base_offset
-            segment.trust = Trust(files, tail=0)
+            segment.trust = Trust(files, 0, segment.end_offset)
             segment.index, segment.time_index = segment.make_indexes()
             for index in (segment.index, segment.time_index):
                 index.start_empty()
@@ -206,7 +206,7 @@ class Segment:
 
     def doubt_all(self) -> None:
         """What is there now came from the disk: it is verified before it is served."""
-        self.trust = Trust(self.files, tail=self.size)
+        self.trust = Trust(self.files, self.size, self.end_offset)
 
     def _open_recent(self) -> None:
         self._recent_last, self._recent_positions = array("q"), array("q")
@@ -290,6 +290,10 @@ class Segment:
         if self.max_timestamp > (NO_TIMESTAMP if last is None else last[0]):
             self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
 
+    def end_offset(self) -> int:
+        """The offset behind its last record, and behind a gap that follows it."""
+        return self.next_offset
+
     def find(self, offset: int) -> Position | None:
         """The first batch whose last offset is at or past `offset`; None if there is none in this segment.
 
@@ -313,7 +317,7 @@ class Segment:
         try:
             for position, header in self.walk(start):
                 if header.base_offset + header.last_offset_delta >= offset:
-                    if header.base_offset > offset and position:
+                    if header.base_offset > offset or header.next_offset > self.next_offset:
                         # A gap of compaction, or a header or an index entry that lies.
                         return self._find_around(offset, start if position > start else 0)
                     return Position(position, header.base_offset)

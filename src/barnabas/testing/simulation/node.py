@@ -145,9 +145,12 @@ class Node:
         self.process.files.kill_in = self.process.cleaner.files.kill_in = changes
 
     @property
-    def failure(self) -> bool:
-        """Whether the broker says that it cannot go on."""
-        return self.process is not None and self.process.broker.failure.done()
+    def needs_operator(self) -> bool:
+        """Whether the broker cannot go on, or goes on without a log directory."""
+        process = self.process
+        if process is None or not process.broker.ready:
+            return False
+        return process.broker.failure.done() or bool(process.broker.logs.failed_directories)
 
     def _open_files(self, name: str) -> FaultyFiles:
         return FaultyFiles(self.disk, self.faults, lambda event: self.world.note(f"{name} {event}"))
