@@ -1,4 +1,4 @@
-"""A folder that barnabas wrote, carried to Apache Kafka: its checkpoints, indexes, snapshots and compacted segments are taken as they are."""
+"""A folder of ours, carried to Apache Kafka: its checkpoints, indexes, snapshots and compacted segments are taken as they are."""
 
 from __future__ import annotations
 

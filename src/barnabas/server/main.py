@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from barnabas.cluster.registration import BrokerIdInUse
 from barnabas.cluster.store import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
-from barnabas.errors import CorruptLog, ConfigError, StorageError
+from barnabas.errors import ConfigError, CorruptLog, StorageError
 from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
 
