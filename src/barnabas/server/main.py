@@ -54,14 +54,9 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
     try:
         with runner:
             return runner.run(_serve(config, metrics_address))
-<<<<<<< HEAD
-    except (StorageError, StoreUnavailable, OSError) as error:
+    except (StorageError, StoreUnavailable, BrokerIdInUse, OSError) as error:
         hint = "; `barnabas doctor check` says what is wrong and can be put right" if isinstance(error, CorruptLog) else ""
         print(f"barnabas: {error}{hint}", file=sys.stderr)
-=======
-    except (StorageError, StoreUnavailable, BrokerIdInUse, OSError) as error:
-        print(f"barnabas: {error}", file=sys.stderr)
->>>>>>> main
         return EXIT_FAILED
     except ConfigError as error:
         print(f"barnabas: {error}", file=sys.stderr)
