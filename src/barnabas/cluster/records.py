@@ -149,7 +149,18 @@ def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, 
     for start in range(0, len(topic.partitions), CHUNK):
         states = topic.partitions[start : start + CHUNK]
         if states != old[start : start + CHUNK]:
-            yield chunk_path(topic.name, start // CHUNK), encode([_state_fields(state) for state in states])
+            yield chunk_path(topic.name, start // CHUNK), _encode_states(states)
+
+
+def chunk_paths(topic: Topic) -> list[str]:
+    """Paths of the entries that hold partitions of `topic`."""
+    return [chunk_path(topic.name, start // CHUNK) for start in range(0, len(topic.partitions), CHUNK)]
+
+
+def _encode_states(states: Sequence[PartitionState]) -> bytes:
+    """As `encode` of all their fields; partitions that share a state share its text."""
+    texts = {number: encode(_state_fields(state)) for number, state in {id(state): state for state in states}.items()}
+    return b"[" + b",".join([texts[id(state)] for state in states]) + b"]"
 
 
 def _state_fields(state: PartitionState) -> list[Any]:
@@ -166,9 +177,11 @@ def _state(fields: Sequence[Any]) -> PartitionState:
 def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topic]:
     """Topics with their partitions, from the entries under TOPICS and PARTITIONS in the order of their paths."""
     states: dict[str, list[PartitionState]] = {}
+    shared: dict[PartitionState, PartitionState] = {}  # most partitions are in one of few states
     for chunk in chunks:
         name = chunk.path.removeprefix(PARTITIONS).rpartition("/")[0]
-        states.setdefault(name, []).extend(_state(fields) for fields in decode(chunk.value))
+        decoded = map(_state, decode(chunk.value))
+        states.setdefault(name, []).extend([shared.setdefault(state, state) for state in decoded])
     result = []
     for entry in topics:
         name, fields = entry.path.removeprefix(TOPICS), decode(entry.value)

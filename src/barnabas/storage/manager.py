@@ -68,7 +68,7 @@ class Retired(NamedTuple):
 
 
 class FoundLog(NamedTuple):
-    """A log on disk that waits to be opened; `open` blocks, and touches nothing but the log's own folder."""
+    """A log that waits to be opened, or made; `open` blocks, and touches nothing but the log's own folder."""
 
     key: TopicPartition
     directory: LogDirectory
@@ -287,6 +287,7 @@ class LogManager:
         log_start_offset: int = 0,
         cleaned_offset: int = 0,
         topic_id: UUID | None = None,
+        sync_name: bool = True,
     ) -> Log:
         return Log.open(
             directory.path / f"{key[0]}-{key[1]}",
@@ -300,6 +301,7 @@ class LogManager:
             topic_id=topic_id,
             producer_id_expiration_ms=self._producer_id_expiration_ms,
             open_files=self.open_files,
+            sync_name=sync_name,
         )
 
     def fail(self, error: LogDirFailed) -> list[Log]:
@@ -328,24 +330,56 @@ class LogManager:
         return self._homes[topic, partition]
 
     def create(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:
-        """The log of a new partition; the one that exists, if it is of the same topic id.
+        """The log of a new partition; the one that exists, if it is of the same topic id. Blocks.
 
         Raises:
             KafkaError: INCONSISTENT_TOPIC_ID where a log of another topic of that name lies there.
-            LogDirFailed: the disk does not work.
+            StorageError: the disk does not work, or is full.
+        """
+        prepared = self.prepare(topic, partition, topic_id, config)
+        if isinstance(prepared, Log):
+            return prepared
+        try:
+            opened = prepared.open()
+            opened.sync_name()
+        except StorageError:
+            self.not_made(prepared)
+            raise
+        self.made(prepared, opened)
+        return opened
+
+    def prepare(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> FoundLog | Log:
+        """The first step of `create`: where the log is to lie. To be opened and `Log.sync_name` called, in a thread where that is wanted,
+        and given to `made` or `not_made`. A log that exists comes at once.
+
+        Raises:
+            KafkaError: INCONSISTENT_TOPIC_ID, as `create`.
+            LogDirFailed: no directory works.
         """
         key = topic, partition
         existing = self._logs.get(key)
         if existing is None:
             home = self._home_of(key)
-            if (home.path, key) in self._unforgotten:
-                with self._checkpoint_lock:
-                    home.forget({key})
-                self._unforgotten.discard((home.path, key))
-            return self._adopt(key, home, self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id))
+            self._counts[home.path] += 1
+            return FoundLog(key, home, partial(self._make, key, home, topic_id, config))
         if existing.topic_id != topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         return existing
+
+    def _make(self, key: TopicPartition, home: LogDirectory, topic_id: UUID, config: TopicConfig) -> Log:
+        if (home.path, key) in self._unforgotten:
+            with self._checkpoint_lock:
+                home.forget({key})
+            self._unforgotten.discard((home.path, key))
+        return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id, sync_name=False)
+
+    def made(self, prepared: FoundLog, opened: Log) -> None:
+        """`opened` is one of this broker's logs from now on."""
+        self._logs[prepared.key], self._homes[prepared.key] = opened, prepared.directory
+
+    def not_made(self, prepared: FoundLog) -> None:
+        """There is no such log after all."""
+        self._counts[prepared.directory.path] -= 1
 
     def _usable(self) -> list[LogDirectory]:
         usable = [directory for directory in self.directories if directory.failure is None]
@@ -444,16 +478,28 @@ class LogManager:
         Raises:
             LogDirFailed: a folder cannot be renamed.
         """
+        self.rename_folders(retired)
+        self.forget(retired)
+        return [each.garbage for each in retired]
+
+    def rename_folders(self, retired: Sequence[Retired]) -> None:
+        """The first part of `rename`; several threads may do it at once, each for other logs.
+
+        Raises:
+            LogDirFailed: a folder cannot be renamed.
+        """
         for garbage, folder, target, _, _ in retired:
             try:
                 self._files.rename(folder, target)
             except OSError as error:
                 raise storage_error(folder.parent, error) from error
             garbage.directory = target
+
+    def forget(self, retired: Sequence[Retired]) -> None:
+        """The second part of `rename`: the checkpoints name these logs no more."""
         with self._checkpoint_lock:
             for directory in {id(each.home): each.home for each in retired}.values():
                 self._forget(directory, [each.key for each in retired if each.home is directory])
-        return [each.garbage for each in retired]
 
     def checkpoint_recovery_points(self) -> None:
         self._checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
