@@ -16,7 +16,8 @@ QUESTION = """
 from importlib.machinery import EXTENSION_SUFFIXES
 from barnabas.protocol.records import _walk
 good = bytes([12, 0, 0, 0, 0, 0, 0])
-print(_walk.__file__.endswith(tuple(EXTENSION_SUFFIXES)), _walk.SOURCE_CHECKSUM, _walk.walk_records(good, 1), _walk.walk_records(good, 0))
+walk = _walk.walk_records
+print(_walk.__file__.endswith(tuple(EXTENSION_SUFFIXES)), _walk.SOURCE_CHECKSUM, walk(good, 0, 7, 1), walk(good, 0, 7, 0))
 """
 
 

@@ -24,13 +24,16 @@ CASES: dict[str, Measure] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.storage", description=__doc__)
-    parser.add_argument("--case", action="append", choices=list(CASES), help="only this case; may be given again")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"only these: {', '.join(CASES)}")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions of what is compared (default 3)")
     parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
     parser.add_argument("--json", metavar="FILE", help="write the results here; cases that were not measured keep what is there")
     options = parser.parse_args(arguments)
+    unknown = [name for name in options.cases if name not in CASES]
+    if unknown:
+        parser.error(f"there is no case {unknown[0]}; there are {', '.join(CASES)}")
     results: list[Result] = []
-    for name in options.case or CASES:
+    for name in options.cases or CASES:
         found = CASES[name](options.repeat, quick=options.quick)
         for result in found:
             print("\n".join(lines_of(result)), flush=True)

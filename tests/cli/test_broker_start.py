@@ -60,6 +60,25 @@ def test_a_second_broker_on_the_folder_is_refused(tmp_path: Path) -> None:
     assert str(tmp_path / "data") in second.stderr.splitlines()[-1]
 
 
+def test_places_that_cannot_be_used_are_named_in_one_line(tmp_path: Path) -> None:
+    """`/sys` is a file system in which nobody makes folders, root neither."""
+    file, stranger = tmp_path / "file", tmp_path / "stranger"
+    file.touch()
+    stranger.mkdir()
+    (stranger / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=7\n")
+    places = {
+        Path("/sys/barnabas"): "'/sys/barnabas'",
+        file: "File exists",
+        stranger: "it belongs to broker 7, this is broker 1",
+    }
+    for place, reason in places.items():
+        ended = run_to_end("broker", "start", "--data-dir", place, "--listeners", "PLAINTEXT://127.0.0.1:0")
+        (line,) = ended.stderr.splitlines()
+        assert (ended.returncode, ended.stdout) == (1, "")
+        assert line.startswith(f"barnabas: log directory {place}: ")
+        assert reason in line
+
+
 def test_a_bad_value_is_exit_code_2_with_what_is_allowed(tmp_path: Path) -> None:
     ended = run_to_end("broker", "start", "--data-dir", tmp_path, "--config", "num.partitions=many")
     assert ended.returncode == 2

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid4, uuid5
 
 from barnabas.coordination.groups import GroupCoordinator
-from barnabas.coordination.outcome import Caller, Now
+from barnabas.coordination.outcome import NO_PRODUCER, Caller, Now, Producer
 from barnabas.coordination.records import Record
+from barnabas.coordination.shards import EndMarker, LogEntry
 from barnabas.errors import KafkaError
 
 NAMESPACE = UUID(int=7)
@@ -55,17 +56,27 @@ class MemoryLog:
 
     def __init__(self, partition_count: int = 4) -> None:
         self.partition_count = partition_count
-        self.partitions: dict[int, list[Record]] = {}
+        self.partitions: dict[int, list[LogEntry]] = {}
         self.batches: list[tuple[int, list[Record]]] = []
         self.hold = False
         self.held: list[asyncio.Future[None]] = []
         self.refusal: KafkaError | None = None
 
-    def append(self, partition: int, records: list[Record], now_ms: int) -> asyncio.Future[None]:
+    def append(
+        self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None
+    ) -> asyncio.Future[None]:
+        producer_id = NO_PRODUCER if producer is None else producer.producer_id
+        commit = self._append(partition, [LogEntry(record, producer_id) for record in records])
+        self.batches.append((partition, records))
+        return commit
+
+    def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> asyncio.Future[None]:
+        return self._append(partition, [LogEntry(None, marker.producer.producer_id, marker.commit)])
+
+    def _append(self, partition: int, entries: list[LogEntry]) -> asyncio.Future[None]:
         if self.refusal is not None:
             raise self.refusal
-        self.partitions.setdefault(partition, []).extend(records)
-        self.batches.append((partition, records))
+        self.partitions.setdefault(partition, []).extend(entries)
         commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self.hold:
             self.held.append(commit)
@@ -73,7 +84,7 @@ class MemoryLog:
             commit.set_result(None)
         return commit
 
-    def read_all(self, partition: int) -> Iterator[Record]:
+    def read_all(self, partition: int) -> Iterator[LogEntry]:
         yield from list(self.partitions.get(partition, ()))
 
     def commit_held(self) -> None:
@@ -87,9 +98,7 @@ class MemoryLog:
         self.hold = False
         for _, records in self.batches[-len(self.held) :]:
             for stored in self.partitions.values():
-                for record in records:
-                    if record in stored:
-                        stored.remove(record)
+                stored[:] = [entry for entry in stored if entry.record not in records]
         for commit in self.held:
             commit.set_exception(error)
         self.held.clear()

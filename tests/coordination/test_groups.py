@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.partitioner import partition_of
+from barnabas.coordination.shards import LogEntry
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -302,9 +303,9 @@ async def test_a_record_that_cannot_be_read_does_not_hide_the_others() -> None:
     await world.commit(5)
     partition = partition_of(GROUP, PARTITIONS)
     world.log.partitions[partition][:0] = [
-        (b"\x00\x01\x00", b""),
-        (b"\x00\x09\x00", b""),
-        (b"\x00\x01\x00\x00\x00\x00\x00\x00", b""),
+        LogEntry((b"\x00\x01\x00", b"")),
+        LogEntry((b"\x00\x09\x00", b"")),
+        LogEntry((b"\x00\x01\x00\x00\x00\x00\x00\x00", b"")),
     ]
     world.groups.close()
     world.groups = world.another()

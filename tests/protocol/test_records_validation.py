@@ -33,7 +33,6 @@ from barnabas.protocol.records.batch import (
 from barnabas.protocol.records.header import HEADER, only_batch
 from barnabas.protocol.records.record import assemble, read_record
 from barnabas.protocol.records.scan import Scan, compiled_walk, scan_interpreted, scan_records
-from barnabas.protocol.records.walk import walk_records
 
 NOW = 1_700_000_000_000
 CONFIG = TopicConfig()
@@ -113,25 +112,36 @@ def varied_bodies(draw: st.DrawFn) -> tuple[bytearray, int]:
 
 
 def walk(data: bytearray | bytes, count: int) -> Scan | None:
-    """`walk_records` as `scan_records` asks it, interpreted."""
+    """`walk_records`, interpreted."""
     try:
-        found = walk_records(bytes(data), count)
+        found = walk_module.walk_records(bytes(data), 0, len(data), count)
     except IndexError:
         return None
     return None if found is None else Scan(*found)
 
 
-CHECKS = [scan_interpreted, walk, scan_records]
+def walk_in_pieces(data: bytearray | bytes, count: int) -> Scan | None:
+    """What `scan_records` asks for, interpreted, in pieces that many records do not fit in."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walk_module, "PIECE_BYTES", 100)
+        try:
+            found = walk_module.walk_in_pieces(memoryview(data), count)
+        except IndexError:
+            return None
+    return None if found is None else Scan(*found)
+
+
+CHECKS = [scan_interpreted, walk, walk_in_pieces, scan_records]
 
 
 def test_machine_code_of_another_text_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     stale = ModuleType("_walk")
-    vars(stale).update(SOURCE_CHECKSUM=1, walk_records=walk_records)
+    vars(stale).update(SOURCE_CHECKSUM=1, walk_records=walk)
     monkeypatch.setitem(sys.modules, "barnabas.protocol.records._walk", stale)
     assert compiled_walk() is None
     source = Path(walk_module.__file__).read_bytes()
     vars(stale).update(SOURCE_CHECKSUM=zlib.crc32(source))
-    assert compiled_walk() is walk_records
+    assert compiled_walk() is stale
 
 
 @given(body=bodies() | varied_bodies())

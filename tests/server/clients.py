@@ -93,6 +93,25 @@ class Client:
         finally:
             consumer.close()
 
+    def read_values(self) -> list[bytes | None]:
+        """The values of all records."""
+        consumer = Consumer({**self._settings, "group.id": "reader", "enable.partition.eof": True, "auto.offset.reset": "error"})
+        consumer.assign([TopicPartition(self.topic, 0, self.bounds()[0])])
+        values: list[bytes | None] = []
+        while (message := consumer.poll(WAIT_S)) is not None and message.error() is None:
+            values.append(message.value())
+        consumer.close()
+        assert message is not None
+        assert message.error().code() == KafkaError._PARTITION_EOF  # type: ignore[union-attr]
+        return values
+
+    def offset_at(self, time_ms: int) -> int:
+        """The first offset of that time or later."""
+        consumer = self.consumer()
+        (found,) = consumer.offsets_for_times([TopicPartition(self.topic, 0, time_ms)], timeout=WAIT_S)
+        consumer.close()
+        return int(found.offset)
+
     def consumer(self, reset: str = "error") -> Consumer:
         return Consumer({**self._settings, "group.id": "g", "auto.offset.reset": reset, "enable.auto.commit": False})
 

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from barnabas.clock import Clock, SystemClock
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
@@ -18,6 +19,7 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.list_offsets import (
@@ -34,6 +36,7 @@ from barnabas.server.surroundings import Surroundings
 from barnabas.testing.failing_files import FailingFiles
 from tests.server.wire import NOW_MS, Line
 
+Answer = TypeVar("Answer")
 TOPIC = "t"
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -44,10 +47,17 @@ class Client:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self._thread = ThreadPoolExecutor(1)
-        self._line = Line(cast(Any, SimpleNamespace(port=broker.endpoints[0].port)))
+        self.line = Line(cast(Any, SimpleNamespace(port=broker.endpoints[0].port)))
+
+    async def in_thread(self, ask: Callable[[], Answer]) -> Answer:
+        """What `ask`, which blocks, gets by `line`."""
+        return await self.broker.loop.run_in_executor(self._thread, ask)
+
+    async def delete(self, name: str = TOPIC) -> None:
+        await self.ask((20, 4), DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000), DeleteTopicsResponse)
 
     async def ask(self, api: tuple[int, int], request: Any, answer: Any) -> Any:
-        return await self.broker.loop.run_in_executor(self._thread, self._line.ask, api, request, answer)
+        return await self.broker.loop.run_in_executor(self._thread, self.line.ask, api, request, answer)
 
     async def create(self, partitions: int = 1, name: str = TOPIC, **configs: str) -> int:
         settings = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
@@ -55,9 +65,12 @@ class Client:
         answer = await self.ask((19, 7), CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
         return int(answer.topics[0].error_code)
 
-    async def produce(self, value: bytes, partition: int = 0, *, acks: int = -1, name: str = TOPIC) -> int:
-        """The error code."""
-        data = PartitionProduceData(index=partition, records=bytes(build_batch([(None, value)], timestamp_ms=NOW_MS)))
+    async def produce(
+        self, value: bytes, partition: int = 0, *, acks: int = -1, name: str = TOPIC, time_ms: int = NOW_MS, **fields: int
+    ) -> int:
+        """The error code; `fields` are the batch's."""
+        batch = build_batch([(None, value)], timestamp_ms=time_ms, **fields)  # type: ignore[arg-type]
+        data = PartitionProduceData(index=partition, records=bytes(batch))
         request = ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=name, partition_data=[data])])
         answer = await self.ask((0, 8), request, ProduceResponse)
         return int(answer.responses[0].partition_responses[0].error_code)
@@ -89,12 +102,14 @@ class Client:
         return int(answer.topics[0].partitions[0].error_code)
 
     def close(self) -> None:
-        self._line.socket.close()
+        self.line.socket.close()
         self._thread.shutdown()
 
 
 @asynccontextmanager
-async def running(folders: Sequence[Path], files: FailingFiles | None = None, **settings: str) -> AsyncIterator[Client]:
+async def running(
+    folders: Sequence[Path], files: FailingFiles | None = None, clock: Clock | None = None, **settings: str
+) -> AsyncIterator[Client]:
     properties = {
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": ",".join(map(str, folders)),
@@ -103,7 +118,7 @@ async def running(folders: Sequence[Path], files: FailingFiles | None = None, **
     }
     files = files or FailingFiles()
     config, _ = BrokerConfig.from_properties(properties)
-    broker = Broker(config, asyncio.get_running_loop(), Surroundings(files=files))
+    broker = Broker(config, asyncio.get_running_loop(), Surroundings(clock=clock or SystemClock(), files=files))
     client = None
     try:
         await broker.start()

@@ -55,7 +55,7 @@ async def test_a_full_target_ends_the_move_and_another_try_succeeds_when_there_i
     async with running([tmp_path / "one", tmp_path / "two"], files) as client:
         home, other = await fill(client)
         files.fill(other.path)
-        assert await alter(client, other) == 0
+        assert await alter(client, other) == STORAGE_ERROR
         await until(lambda: client.broker.moves.failed == 1)
         await until(lambda: not copies(other))
         assert client.broker.logs.failed_directories == []
@@ -75,7 +75,7 @@ async def test_a_target_that_fails_goes_out_of_use_and_the_log_stays(tmp_path: P
         broker.logs.prefer(TOPIC, 0, broker.logs.directories[0])
         home, other = await fill(client)
         files.fail(operations, other.path)
-        assert await alter(client, other) == 0
+        assert await alter(client, other) == STORAGE_ERROR
         await until(lambda: broker.moves.failed == 1)
         assert broker.logs.failed_directories == [other]
         assert await client.directories() == {"one": 0, "two": STORAGE_ERROR}
@@ -136,3 +136,25 @@ async def test_a_target_that_fails_while_it_is_waited_for_takes_its_moves_along(
         await until(lambda: client.broker.moves.finished == 1)
         code, values = await client.fetch(offset=RECORDS)
         assert (code, values) == (0, [b"more"])
+
+
+async def test_a_log_whose_old_folder_stays_is_not_moved_again(tmp_path: Path) -> None:
+    files = FailingFiles()
+    folders = [tmp_path / "one", tmp_path / "two", tmp_path / "three"]
+    async with running(folders, files) as client:
+        assert await client.create() == 0
+        assert await client.produce(b"a") == 0
+        home = client.broker.logs.directory_of(TOPIC, 0)
+        first, second = [each for each in client.broker.logs.directories if each is not home]
+        files.fail(frozenset({"read_file"}), first.path)  # of its checkpoints, when the log is there and the old folder is to go
+        assert await alter(client, first) == 0
+        await until(lambda: client.broker.moves.finished == 1)
+        await client.broker.moves.settle(TOPIC, 0)
+        files.heal()
+        assert await alter(client, second) == STORAGE_ERROR
+        assert await alter(client, home) == STORAGE_ERROR
+    async with running(folders, files) as client:
+        assert client.broker.logs.directory_of(TOPIC, 0).path == first.path
+        assert await alter(client, second) == 0
+        await until(lambda: client.broker.moves.finished == 1)
+        assert await client.fetch() == (0, [b"a"])

@@ -29,7 +29,11 @@ class Line:
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(TIMEOUT_S)
-        self.socket.connect(("127.0.0.1", broker.port))
+        try:
+            self.socket.connect(("127.0.0.1", broker.port))
+        except OSError:
+            self.socket.close()
+            raise
 
     def __enter__(self) -> Line:
         return self

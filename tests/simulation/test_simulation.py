@@ -45,7 +45,7 @@ def test_the_command_repeats_a_seed_and_says_how(capsys: pytest.CaptureFixture[s
     assert main(["--seed", "9"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].endswith("python -m barnabas.testing.simulation --seed 9")
-    assert "start broker#1" in lines[0]
+    assert "start broker-1#1" in lines[0]
 
 
 @pytest.mark.parametrize("wrong", [["--seeds", "0"], ["--profile", "none"], ["--seed", "x"]])
@@ -79,3 +79,15 @@ def test_a_recovery_that_cuts_one_batch_too_many_is_caught() -> None:
     with canaries.truncation_off_by_one():
         failure = first_failure(Simulation(seed, profile="kill").run() for seed in range(150))
     assert "was acknowledged or read, and the log ends at" in failure
+
+
+def test_reads_that_check_no_crc_are_caught() -> None:
+    with canaries.reads_without_checksums():
+        failure = first_failure(Simulation(seed, profile="rot").run() for seed in range(60))
+    assert "wrong checksum" in failure
+
+
+def test_a_compaction_of_what_is_not_on_the_disk_is_caught() -> None:
+    with canaries.cleaning_before_flushing():
+        failure = first_failure(Simulation(seed, profile="power").run() for seed in range(150))
+    assert "the last record of" in failure

@@ -54,6 +54,30 @@ class AgainstAList(RuleBasedStateMachine):
         assert (result.first_offset, result.last_offset) == (self.end, self.end + len(values) - 1)
         self.took(values)
 
+    @rule(wanted=st.lists(st.lists(st.binary(max_size=60), min_size=1, max_size=3), min_size=1, max_size=6))
+    def append_run(self, wanted: list[list[bytes]]) -> None:
+        bounds = self.log.bounds_of_run(self.time)
+        assert bounds is not None
+        _, _, newest, room, offsets, _ = bounds
+        buffer, run, taken = bytearray(), [], []
+        for number, values in enumerate(wanted):
+            data = batch(*values, time_ms=self.time)
+            room, offsets = room - len(data), offsets - len(values)
+            if room < 0 or offsets < 0 or self.time + len(values) - 1 > newest:
+                break
+            buffer += b"between them" + data
+            run.append((number, len(buffer) - len(data), len(buffer), len(values), self.time + len(values) - 1))
+            taken.append(values)
+        if not run:
+            return
+        first = self.log.append_run(run, memoryview(buffer), leader_epoch=self.epoch)
+        if first is None:
+            assert self.log.latest_epoch < self.epoch
+            return
+        assert first == self.end
+        for values in taken:
+            self.took(values)
+
     @rule(counts=st.lists(st.integers(1, 3), min_size=1, max_size=6), cut=st.booleans())
     def append_as_follower(self, counts: list[int], cut: bool) -> None:
         data = bytearray()

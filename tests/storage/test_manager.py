@@ -6,16 +6,19 @@ import errno
 import json
 import os
 from pathlib import Path
+from random import Random
 from uuid import UUID
 
 import pytest
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import CorruptLog, ErrorCode, KafkaError, LogDirFailed, StorageExhausted
+from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage import checkpoints
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, read_cluster_id
 from barnabas.storage.files import OsFiles
 from barnabas.storage.manager import LogManager
+from barnabas.testing.simulation.disk import Disk
+from barnabas.testing.simulation.files import FaultyFiles
 from tests.storage.support import NOW, TOPIC_ID, append, read_all
 
 CLUSTER = "abcdefghijklmnopqrstuv"
@@ -108,15 +111,55 @@ def test_a_second_directory_that_is_locked_frees_the_first(tmp_path: Path) -> No
     held.close()
 
 
-def test_creating_is_repeatable_but_not_with_another_id(tmp_path: Path) -> None:
+def test_creating_is_repeatable(tmp_path: Path) -> None:
     logs = opened(tmp_path)
     log = logs.create("t", 0, TOPIC_ID, TopicConfig())
     assert logs.create("t", 0, TOPIC_ID, TopicConfig()) is log
-    with pytest.raises(KafkaError) as refused:
-        logs.create("t", 0, OTHER_ID, TopicConfig())
-    assert refused.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
     assert (tmp_path / "t-0" / "partition.metadata").read_text() == f"version: 0\ntopic_id: {checkpoints.encode_uuid(TOPIC_ID)}"
     logs.close()
+
+
+def test_a_log_of_another_topic_of_that_name_is_set_aside(tmp_path: Path) -> None:
+    logs = opened(tmp_path)
+    append(logs.create("t", 0, OTHER_ID, TopicConfig()), b"of another topic")
+    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    assert (log.topic_id, log.log_end_offset, len(logs)) == (TOPIC_ID, 0, 1)
+    (stray,) = tmp_path.glob("t-0.*-stray")
+    assert b"of another topic" in (stray / f"{0:020d}.log").read_bytes()
+    logs.close()
+    logs = opened(tmp_path)
+    assert len(logs) == 1
+    logs.close()
+
+
+def test_the_power_does_not_bring_a_deleted_log_back() -> None:
+    for seed in range(40):
+        disk = Disk(Random(seed))
+        disk.make_durable(Path("/data"))
+        files = FaultyFiles(disk)
+        logs = LogManager([Path("/data")], files=files, clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
+        log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+        append(log, b"a")
+        log.flush()
+        logs.delete("t", 0)
+        files.die()
+        disk.lose_power()
+        logs = LogManager([Path("/data")], files=FaultyFiles(disk), clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
+        logs.open_all(lambda _topic: TopicConfig())
+        assert not len(logs), seed
+
+
+def test_a_log_whose_topic_id_the_power_took_opens_again_after_a_clean_stop_too(tmp_path: Path) -> None:
+    logs = opened(tmp_path)
+    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
+    logs.abandon()
+    (tmp_path / "t-0" / "partition.metadata").write_bytes(b"")
+    for _ in range(2):
+        logs = opened(tmp_path)
+        log = logs.get("t", 0)
+        assert log is not None
+        assert (log.topic_id, log.log_end_offset) == (None, 1)
+        logs.close()
 
 
 def test_deleting_renames_at_once_and_removes_later(tmp_path: Path) -> None:

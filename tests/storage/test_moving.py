@@ -185,7 +185,7 @@ class Meanwhile(OsFiles):
 
     def __init__(self, suffix: str) -> None:
         self.suffix = suffix
-        self.then: Callable[[], None] = bool
+        self.then: Callable[[], object] = bool
 
     def open(self, path: Path, *, create: bool = False) -> int:
         if path.name.endswith(self.suffix):
@@ -255,6 +255,7 @@ def test_wherever_it_stops_the_next_start_has_all_records_once(tmp_path: Path, s
     assert set(again.interrupted) == (set() if moved else {("t", 0)})
     if not moved:
         assert again.interrupted["t", 0].path == target.path
+        again.forget_move(("t", 0))
     folders = [path for each in again.directories for path in each.path.iterdir() if path.is_dir()]
     assert folders == [found.directory]
     assert not (found.directory / MARKER).exists()
@@ -291,7 +292,7 @@ def test_two_folders_of_one_log_that_no_move_explains_are_refused(tmp_path: Path
     assert log.directory.exists()
 
 
-def test_a_name_that_is_cut_is_found_again_by_the_marker(tmp_path: Path) -> None:
+def test_a_move_is_found_again_by_its_marker_though_the_name_is_cut(tmp_path: Path) -> None:
     topic = "n" * 249
     logs = manager(tmp_path)
     log = logs.create(topic, 0, UUID(int=5), CONFIG)
@@ -303,6 +304,11 @@ def test_a_name_that_is_cut_is_found_again_by_the_marker(tmp_path: Path) -> None
     logs.close()
     again = manager(tmp_path)
     assert set(again.interrupted) == {(topic, 0)}
+    again.close()
+    again = manager(tmp_path)  # a start that comes to nothing does not forget it
+    assert set(again.interrupted) == {(topic, 0)}
+    folder = again.begin_move(topic, 0, next(each for each in again.directories if each.path == target.path)).folder
+    assert folder == move.folder
     again.close()
 
 

@@ -295,12 +295,10 @@ class Checker:
 
 def _origin(message: Message) -> Origin | None:
     """Who sent it; that of a tombstone is in its header."""
-    told = message.value()
-    if told is None:
-        told = dict(message.headers() or ()).get(ORIGIN_HEADER)
-        origin = origin_of(told) if isinstance(told, bytes) else None
-        return origin if origin is not None and is_tombstone(origin) else None
-    return origin_of(told) if isinstance(told, bytes) else None
+    value = message.value()
+    told = value if value is not None else dict(message.headers() or ()).get(ORIGIN_HEADER)
+    origin = origin_of(told) if isinstance(told, bytes) else None
+    return None if origin is not None and value is None and not is_tombstone(origin) else origin
 
 
 def _demand(kept: bool, otherwise: str) -> None:

@@ -41,7 +41,13 @@ TOPICS = (
     TortureTopic(
         "compacted",
         Promise.LAST_OF_KEY,
-        {**SMALL_SEGMENTS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "500", "flush.messages": "1"},
+        {
+            **SMALL_SEGMENTS,
+            "cleanup.policy": "compact",
+            "min.cleanable.dirty.ratio": "0.01",
+            "delete.retention.ms": "500",
+            "flush.messages": "1",
+        },
         partitions=2,
         compression="zstd",
     ),

@@ -67,6 +67,9 @@ def check(output: Output, data_dirs: tuple[Path, ...], repairs: bool) -> int:
     without --repair; with it, indexes and other files that the batches tell are written anew, and what the next start would remove is
     removed. No byte of a batch is ever changed.
 
+    What a broker that was killed leaves behind, and the next start deals with by itself, counts as wrong too; the last line says how
+    much of what was found is of that kind.
+
     Exit code 0: nothing is wrong, or all of it was repaired. 1: something is wrong. 2: a broker is running on the folder.
 
     \b
@@ -116,20 +119,22 @@ def locked(path: Path) -> Iterator[None]:
 def check_folders(paths: Sequence[Path]) -> Checked:
     """Everything that is wrong in the data folders of one broker, sorted by file and position."""
     from barnabas.cluster.check import check_topics, read_metadata
-    from barnabas.storage.check.directory import check_checkpoints, check_together, leave_moved, read_data_folder
-    from barnabas.storage.files import OsFiles
+    from barnabas.storage.check.directory import check_checkpoints, check_together, read_data_folder, settle_moves
+    from barnabas.storage.files import ReadingFiles
 
-    files = OsFiles()
+    files = ReadingFiles()
     folders = [read_data_folder(files, path) for path in paths]
-    moved = list(leave_moved(files, folders))
     stored = [read_metadata(path) for path in paths]
     metadata = next((each for each in stored if each.exists), stored[0])
     ids = {name: topic.topic_id for name, topic in metadata.topics.items()}
-    work = [(key, path, folder.context(key, ids.get(key[0]))) for folder in folders for key, path in folder.partitions.items()]
+    found = list(settle_moves(files, folders))
+    work = [
+        (key, path, folder.context(key, ids.get(key[0]), is_compacted=key[0] in metadata.compacted))
+        for folder in folders
+        for key, path in folder.partitions.items()
+    ]
     reports = _check_all(work)
-    checked = Checked(folders, metadata, reports)
-    found = checked.findings
-    found += moved
+    checked = Checked(folders, metadata, reports, found)
     for folder in folders:
         found += folder.findings
         found += check_checkpoints(folder, reports)
@@ -137,7 +142,7 @@ def check_folders(paths: Sequence[Path]) -> Checked:
     for report in reports.values():
         found += report.findings
     found += metadata.findings
-    found += check_topics(metadata, reports)
+    found += check_topics(metadata, reports, folders)
     found.sort(key=lambda finding: (finding.path, finding.position or 0))
     return checked
 
@@ -158,7 +163,7 @@ def _check_all(work: Sequence[Work]) -> dict[TopicPartition, PartitionReport]:
 
 def _check_here(work: Sequence[Work], show: Any) -> dict[TopicPartition, PartitionReport]:
     from barnabas.storage.check.partition import check_partition
-    from barnabas.storage.files import OsFiles
+    from barnabas.storage.files import ReadingFiles
 
     seen = 0
 
@@ -167,7 +172,7 @@ def _check_here(work: Sequence[Work], show: Any) -> dict[TopicPartition, Partiti
         seen += size
         show(seen)
 
-    return {key: check_partition(OsFiles(), path, context, progress) for key, path, context in work}
+    return {key: check_partition(ReadingFiles(), path, context, progress) for key, path, context in work}
 
 
 def _check_in_processes(work: Sequence[Work], processes: int, show: Any) -> dict[TopicPartition, PartitionReport]:
@@ -195,7 +200,7 @@ def _share(seen: Any) -> None:
 
 def _check_one(path: Path, context: PartitionContext) -> PartitionReport:
     from barnabas.storage.check.partition import check_partition
-    from barnabas.storage.files import OsFiles
+    from barnabas.storage.files import ReadingFiles
 
     waiting = 0
 
@@ -207,7 +212,7 @@ def _check_one(path: Path, context: PartitionContext) -> PartitionReport:
                 _seen.value += waiting
             waiting = 0
 
-    report = check_partition(OsFiles(), path, context, progress)
+    report = check_partition(ReadingFiles(), path, context, progress)
     with _seen.get_lock():
         _seen.value += waiting
     return report
@@ -238,6 +243,10 @@ def _print(checked: Checked, elapsed: float) -> None:
     state = "nothing is wrong" if not checked.findings else _counted(len(checked.findings), "finding")
     if checked.outcomes:
         state += f", {len(outcomes) - left} repaired"
+    elif checked.findings:
+        mended = sum(finding.mended for finding in checked.findings)
+        of_them = "all" if mended == len(checked.findings) else str(mended) if mended else "none"
+        state += f"; the next start deals with {of_them} of them"
     segments = sum(r.segments for r in reports)
     click.echo(
         f"{_counted(len(reports), 'partition')}, {_counted(segments, 'segment')}, {_counted(records, 'record')}, "

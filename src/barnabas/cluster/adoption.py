@@ -28,7 +28,7 @@ from barnabas.config.settings import check_broker, check_topic
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, KafkaError
 from barnabas.storage import checkpoints
-from barnabas.storage.check.directory import OFFSET_CHECKPOINTS, DataFolder, read_data_folder
+from barnabas.storage.check.directory import DataFolder, read_data_folder
 from barnabas.storage.files import Files
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX
@@ -109,7 +109,7 @@ def _check_owner(files: Files, plan: Adoption) -> None:
             plan.obstacles.append(f"{folder.path} is of node {node_id} of cluster {cluster_id}, the first folder is of another")
         plan.cluster_id, plan.node_id = plan.cluster_id or cluster_id, plan.node_id if plan.node_id >= 0 else int(node_id)
         for finding in folder.findings:
-            if finding.path.name in OFFSET_CHECKPOINTS and files.file_size(finding.path):
+            if finding.path.name in checkpoints.OFFSET_CHECKPOINTS and files.file_size(finding.path):
                 plan.obstacles.append(f"{finding.path}: {finding.what}")
 
 
@@ -245,7 +245,7 @@ def adopt(files: Files, plan: Adoption) -> None:
     """
     assert not plan.obstacles, "a plan with obstacles is not carried out"
     for folder in plan.folders:
-        small = [folder.path / name for name in OFFSET_CHECKPOINTS]
+        small = [folder.path / name for name in checkpoints.OFFSET_CHECKPOINTS]
         for path in folder.partitions.values():
             _trim_indexes(files, path)
             small.append(path / checkpoints.LEADER_EPOCHS)

@@ -8,14 +8,16 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import UUID
 
 from barnabas.cluster import records
 from barnabas.cluster.embedded_store import FILE_NAME, FORMAT
-from barnabas.cluster.metadata import Topic
+from barnabas.cluster.metadata import ResourceType, Topic
 from barnabas.cluster.store import Entry
+from barnabas.storage.check.directory import DataFolder
 from barnabas.storage.check.finding import Finding
 from barnabas.storage.check.partition import PartitionReport
 from barnabas.storage.checkpoints import TopicPartition
@@ -31,6 +33,8 @@ class StoredMetadata:
     exists: bool = False
     cluster_id: str | None = None
     topics: dict[str, Topic] = field(default_factory=dict)
+    compacted: set[str] = field(default_factory=set)  # topics that are, by a setting of their own
+    deleted: set[UUID] = field(default_factory=set)  # topics whose folders may still be there
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -69,17 +73,28 @@ def _read(path: Path, found: StoredMetadata) -> None:
         entries = [Entry(*row) for row in database.execute("SELECT path, value, version FROM entry ORDER BY path")]
     finally:
         database.close()
-    by_prefix = {prefix: [e for e in entries if e.path.startswith(prefix)] for prefix in (records.TOPICS, records.PARTITIONS)}
+    prefixes = records.TOPICS, records.PARTITIONS, records.CONFIGS, records.DELETED_TOPICS
+    by_prefix = {prefix: [e for e in entries if e.path.startswith(prefix)] for prefix in prefixes}
     topics = records.decode_topics(by_prefix[records.TOPICS], by_prefix[records.PARTITIONS])
     found.topics = {topic.name: topic for topic in topics}
+    configs = dict(map(records.decode_config, by_prefix[records.CONFIGS]))
+    found.compacted = {
+        name for (kind, name), settings in configs.items()
+        if kind is ResourceType.TOPIC and "compact" in settings.get("cleanup.policy", "")
+    } | records.INTERNAL_TOPICS  # fmt: skip
+    found.deleted = {records.decode_deletion(entry)[0] for entry in by_prefix[records.DELETED_TOPICS]}
     cluster = next((e for e in entries if e.path == records.CLUSTER), None)
     found.cluster_id = None if cluster is None else str(records.decode(cluster.value)["id"])
 
 
-def check_topics(metadata: StoredMetadata, reports: Mapping[TopicPartition, PartitionReport]) -> Iterator[Finding]:
+def check_topics(
+    metadata: StoredMetadata, reports: Mapping[TopicPartition, PartitionReport], folders: Sequence[DataFolder]
+) -> Iterator[Finding]:
     """Topics of the metadata against the partitions' folders of all data folders."""
     if not metadata.exists or metadata.findings:
         return
+    was_killed = not all(folder.was_clean for folder in folders)
+    had_records = {key for folder in folders for offsets in folder.offsets.values() for key in offsets}
     for topic in metadata.topics.values():
         for index in range(len(topic.partitions)):
             if (topic.name, index) not in reports:
@@ -88,10 +103,15 @@ def check_topics(metadata: StoredMetadata, reports: Mapping[TopicPartition, Part
                     f"partition {index} of topic {topic.name} has no folder in the data folders that were named",
                     "if it had records, they are not here; the next start begins an empty log",
                     why_not="name all data folders of the broker, or restore the folder",
+                    mended=was_killed and (topic.name, index) not in had_records,  # before the folder was made
                 )
     for (name, index), report in reports.items():
         known = metadata.topics.get(name)
-        if known is None or index >= len(known.partitions):
+        is_deleted = report.topic_id in metadata.deleted
+        if is_deleted and (known is None or known.topic_id != report.topic_id):
+            loss = "nothing is lost: the next start removes it"
+            yield Finding(report.folder, f"topic {name} was deleted", loss, why_not="the next start does", mended=True)
+        elif known is None or index >= len(known.partitions):
             loss = "the records are there, but no client can reach them"
             why_not = "a topic is made by its owner; `barnabas broker adopt` takes it over"
             yield Finding(report.folder, f"the metadata has no partition {index} of topic {name}", loss, why_not=why_not)

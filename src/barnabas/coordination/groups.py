@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from barnabas.clock import Clock
 from barnabas.coordination.outcome import Caller, GroupConfig
 from barnabas.coordination.shard import GroupShard
-from barnabas.coordination.shards import CoordinatorLog, Phase, Shards, shielded
+from barnabas.coordination.shards import CoordinatorLog, EndMarker, Phase, Shards, shielded
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -22,6 +22,7 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, Offset
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 
 class GroupCoordinator:
@@ -108,10 +109,21 @@ class GroupCoordinator:
         )
         return response
 
-    async def fetch_offsets(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    async def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest, api_version: int) -> TxnOffsetCommitResponse:
         await self._shards.prepare()
         led = self._shards.led_for(request.group_id)
-        response = led.shard.fetch_offsets(request)
+        outcome = led.shard.commit_offsets_in_transaction(request, api_version, self._shards.now())
+        response: TxnOffsetCommitResponse = await self._shards.perform(led, outcome)
+        return response
+
+    async def end_transaction(self, partition: int, marker: EndMarker) -> None:
+        """As `Shards.end_transaction`."""
+        await self._shards.end_transaction(partition, marker)
+
+    async def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
+        await self._shards.prepare()
+        led = self._shards.led_for(request.group_id)
+        response = led.shard.fetch_offsets(request, require_stable=require_stable)
         await self._shards.settled(led)
         return response
 

@@ -5,7 +5,8 @@ Rules
   2. Who may commit is the group's to say; a group that does not exist is made by the first commit that claims no generation.
   3. An offset is kept while a member reads its topic, and `offsets.retention.minutes` beyond (KIP-211); one whose request named
      its own retention goes when that is over.
-  4. Offsets carry the id of the topic they were committed for, if it was known. Asked for under another id there is none: that
+  4. What a transaction commits is pending until its marker is replayed (`pending_offsets.py`).
+  5. Offsets carry the id of the topic they were committed for, if it was known. Asked for under another id there is none: that
      topic is another, which has taken the name.
 """
 
@@ -15,7 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from barnabas.coordination.group import Group
-from barnabas.coordination.outcome import GroupConfig, Now, Outcome
+from barnabas.coordination.outcome import NO_PRODUCER, GroupConfig, Now, Outcome, Producer
+from barnabas.coordination.pending_offsets import PendingOffsets
 from barnabas.coordination.records import NO_TIMESTAMP, OffsetCommitValue, Record, is_too_long, offset_record
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
@@ -40,8 +42,15 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 NO_OFFSET = -1
+TRANSACTIONS_2 = 5  # the version of TxnOffsetCommit from which clients are of transactions version 2
 DEFAULT_RETENTION = -1  # of a request: the broker's
 MINUTE_MS = 60_000
 
@@ -55,6 +64,7 @@ class Offsets:
         self._config = config
         self._groups = groups
         self._by_group: dict[str, dict[str, TopicOffsets]] = {}
+        self._pending = PendingOffsets()
 
     def of_group(self, group_id: str) -> Mapping[str, TopicOffsets]:
         """What is committed for a group; not to be changed."""
@@ -71,6 +81,31 @@ class Offsets:
                     yield group_id, topic, partition, value.offset
 
     # -- commit ---------------------------------------------------------------------------------------------------------
+
+    def commit_in_transaction(self, request: TxnOffsetCommitRequest, now: Now) -> Outcome:
+        """The records of a commit that takes effect with the transaction of its producer."""
+        out = Outcome(producer=Producer(request.producer_id, request.producer_epoch))
+        longest = self._config.offset_metadata_max_bytes
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for partition in topic.partitions:
+                error = ErrorCode.NONE
+                if partition.committed_metadata is not None and _is_longer(partition.committed_metadata, longest):
+                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                else:
+                    value = OffsetCommitValue(
+                        offset=partition.committed_offset,
+                        leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.committed_metadata or "",
+                        commit_timestamp_ms=now.wall_ms,
+                        expire_timestamp_ms=NO_TIMESTAMP,
+                    )
+                    out.records.append(offset_record(request.group_id, topic.name, partition.partition_index, value))
+                partitions.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error))
+            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+        out.response = TxnOffsetCommitResponse(topics=topics)
+        return out
 
     def commit(self, request: OffsetCommitRequest, now: Now) -> Outcome:
         """The records of a commit that the group has allowed. Topics carry their names, and their ids if known."""
@@ -94,8 +129,27 @@ class Offsets:
         response.topics = topics
         return out
 
-    def replay(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
-        """Take what the log says of one partition."""
+    def replay(
+        self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None, producer_id: int = NO_PRODUCER
+    ) -> None:
+        """Take what the log says of one partition, in a producer's transaction if it has one."""
+        place = group_id, topic, partition
+        if producer_id != NO_PRODUCER:
+            self._pending.add(producer_id, place, value)
+            return
+        if value is None:
+            self._pending.forget([place])
+        else:
+            self._pending.overtake(place)
+        self._settle(group_id, topic, partition, value)
+
+    def replay_end(self, producer_id: int, *, commit: bool) -> None:
+        """The transaction of a producer ended."""
+        for place, value in self._pending.end(producer_id):
+            if commit:
+                self._settle(*place, value)
+
+    def _settle(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
         if value is not None:
             topics = self._by_group.get(group_id)
             if topics is None:
@@ -115,17 +169,28 @@ class Offsets:
 
     # -- fetch ----------------------------------------------------------------------------------------------------------
 
-    def fetch(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    def fetch(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
         """The committed offsets asked for, or all of them if no topics are named; -1 where there is none.
 
-        That the answer is stable (KIP-447) costs nothing while there are no transactions.
+        Args:
+            require_stable: where a transaction may still change the offset, answer UNSTABLE_OFFSET_COMMIT (KIP-447).
         """
         known = self._by_group.get(request.group_id, {}) if request.group_id in self._groups else {}
         if request.topics is None:
             topics = [_fetched(name, ZERO_UUID, sorted(offsets), offsets) for name, offsets in known.items()]
         else:
             topics = [_fetched_of(topic, known.get(topic.name, {})) for topic in request.topics]
+        if require_stable and len(self._pending):
+            for topic in topics:
+                topic.partitions = [self._stable(request.group_id, topic.name, each) for each in topic.partitions]
         return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
+
+    def _stable(self, group_id: str, topic: str, found: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartitions:
+        if not self._pending.is_pending((group_id, topic, found.partition_index)):
+            return found
+        return OffsetFetchResponsePartitions(
+            partition_index=found.partition_index, committed_offset=NO_OFFSET, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT
+        )
 
     # -- delete ---------------------------------------------------------------------------------------------------------
 
@@ -150,19 +215,22 @@ class Offsets:
 
     def forget_group(self, group_id: str) -> list[Record]:
         """The records that forget all offsets of a group."""
-        topics = self.of_group(group_id)
-        return [offset_record(group_id, topic, p, None) for topic, offsets in topics.items() for p in offsets]
+        committed = [(topic, p) for topic, offsets in self.of_group(group_id).items() for p in offsets]
+        pending = [(topic, p) for group, topic, p in self._pending.places() if group == group_id]
+        return [offset_record(group_id, topic, p, None) for topic, p in dict.fromkeys([*committed, *pending])]
 
     def forget_topics(self, names: Iterable[str]) -> list[Record]:
         """The records that forget the offsets of topics that were deleted."""
         gone = set(names)
-        return [
-            offset_record(group_id, topic, p, None)
+        committed = [
+            (group_id, topic, p)
             for group_id, topics in self._by_group.items()
             for topic, offsets in topics.items()
             if topic in gone
             for p in offsets
         ]
+        pending = [place for place in self._pending.places() if place[1] in gone]
+        return [offset_record(*place, None) for place in dict.fromkeys([*committed, *pending])]
 
     def forget_expired(self, group: Group, now_wall_ms: int) -> tuple[list[Record], bool]:
         """The records that forget what is kept no longer, and whether nothing is left then."""
@@ -174,11 +242,12 @@ class Offsets:
                 left = True
                 continue
             for partition, offset in offsets.items():
-                if _is_expired(offset, group.offset_retained_since_ms(offset), retention_ms, now_wall_ms):
+                is_pending = self._pending.is_pending((group.group_id, topic, partition))
+                if not is_pending and _is_expired(offset, group.offset_retained_since_ms(offset), retention_ms, now_wall_ms):
                     records.append(offset_record(group.group_id, topic, partition, None))
                 else:
                     left = True
-        return records, not left
+        return records, not left and not any(place[0] == group.group_id for place in self._pending.places())
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest, api_version: int) -> None:
@@ -189,6 +258,18 @@ def check_commit(group: Group | None, request: OffsetCommitRequest, api_version:
         group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
     elif request.generation_id_or_member_epoch >= 0:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if api_version >= 9 else ErrorCode.ILLEGAL_GENERATION)
+
+
+def check_transactional_commit(group: Group | None, request: TxnOffsetCommitRequest, api_version: int) -> None:
+    """As `check_commit`; a producer that says nothing of a member and a generation has been fenced by its transaction instead."""
+    if is_too_long(request.group_id):
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    if not request.member_id and request.generation_id < 0 and request.group_instance_id is None:
+        return
+    if group is not None:
+        group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id)
+    elif request.generation_id >= 0:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if api_version >= TRANSACTIONS_2 else ErrorCode.ILLEGAL_GENERATION)
 
 
 def _value(partition: OffsetCommitRequestPartition, topic_id: UUID, now_wall_ms: int, expire_ms: int) -> OffsetCommitValue:

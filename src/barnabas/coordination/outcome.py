@@ -16,6 +16,7 @@ from barnabas.coordination.records import Record
 from barnabas.errors import ErrorCode
 
 Token = object
+NO_PRODUCER = -1
 
 
 class Now(NamedTuple):
@@ -44,6 +45,13 @@ class Reply(NamedTuple):
     response: Any
 
 
+class Producer(NamedTuple):
+    """Whose transaction records belong to."""
+
+    producer_id: int
+    epoch: int
+
+
 class Written:
     """Something a core wants to hear of when its records are committed, or could not be written."""
 
@@ -54,8 +62,9 @@ class Written:
 class Outcome:
     """What follows from one call of a core.
 
-    `records` go into the log as one batch. `replays` is False where the state already holds what they say: the classic protocol
-    moves members about in memory and writes down only the result. `notes` say in words what happened.
+    `records` go into the log as one batch, of the transaction of `producer` if there is one. `replays` is False where the state
+    already holds what they say: the classic protocol moves members about in memory and writes down only the result. `notes` say
+    in words what happened.
     """
 
     response: Any = None
@@ -64,6 +73,7 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     written: Written | None = None
     replays: bool = True
+    producer: Producer | None = None
 
     def reply(self, token: Token, response: Any) -> None:
         self.replies.append(Reply(token, response))

@@ -18,8 +18,8 @@ from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.classic.protocol import ClassicProtocol
 from barnabas.coordination.classic.rebalance import TimerKey
 from barnabas.coordination.group import Group
-from barnabas.coordination.offsets import Offsets, check_commit
-from barnabas.coordination.outcome import Caller, GroupConfig, Now, Outcome, Token, Written
+from barnabas.coordination.offsets import Offsets, check_commit, check_transactional_commit
+from barnabas.coordination.outcome import NO_PRODUCER, Caller, GroupConfig, Now, Outcome, Token, Written
 from barnabas.coordination.records import OffsetCommitKey, Record, read_group_value, read_key, read_offset_value
 from barnabas.coordination.timers import Timers
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
@@ -31,6 +31,7 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 STORY_LENGTH = 64  # events told when an invariant breaks
 
@@ -89,8 +90,16 @@ class GroupShard:
             self._classic.hear_from(group, request.member_id, now)
         return self._offsets.commit(request, now)
 
-    def fetch_offsets(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-        return self._offsets.fetch(request)
+    def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest, api_version: int, now: Now) -> Outcome:
+        """Offsets that are committed when the transaction is."""
+        group = self._groups.get(request.group_id)
+        check_transactional_commit(group, request, api_version)
+        if isinstance(group, ClassicGroup) and request.member_id:
+            self._classic.hear_from(group, request.member_id, now)
+        return self._offsets.commit_in_transaction(request, now)
+
+    def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
+        return self._offsets.fetch(request, require_stable=require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Outcome:
         if not request.group_id:
@@ -121,8 +130,8 @@ class GroupShard:
 
     # -- the log --------------------------------------------------------------------------------------------------------
 
-    def replay(self, record: Record) -> None:
-        """Take one record of the log; raises MalformedMessage if it cannot be read."""
+    def replay(self, record: Record, producer_id: int = NO_PRODUCER) -> None:
+        """Take one record of the log, of a producer's transaction if it has one; raises MalformedMessage if it cannot be read."""
         key = read_key(record[0])
         if key is None:
             return
@@ -130,9 +139,14 @@ class GroupShard:
         if isinstance(key, OffsetCommitKey):
             if value is not None and key.group not in self._groups:
                 self._groups[key.group] = ClassicGroup(key.group)
-            self._offsets.replay(key.group, key.topic, key.partition, None if value is None else read_offset_value(value))
+            offset = None if value is None else read_offset_value(value)
+            self._offsets.replay(key.group, key.topic, key.partition, offset, producer_id)
         else:
             self._classic.replay(key.group, None if value is None else read_group_value(value))
+
+    def replay_end(self, producer_id: int, *, commit: bool) -> None:
+        """The transaction of a producer ended: the offsets it has written are committed, or gone."""
+        self._offsets.replay_end(producer_id, commit=commit)
 
     def receive_loaded(self, now: Now) -> list[Outcome]:
         """Everything in the log has been replayed."""

@@ -23,10 +23,10 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.clock import Clock
-from barnabas.coordination.outcome import Now, Outcome, Written, response_error_of
+from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Producer, Written, response_error_of
 from barnabas.coordination.partitioner import partition_of
 from barnabas.coordination.records import Record
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError, MalformedMessage
@@ -37,6 +37,22 @@ log = logging.getLogger(__name__)
 RECORDS_BETWEEN_BREATHS = 2_000  # replayed while loading before others get their turn: about 7 ms
 
 
+class EndMarker(NamedTuple):
+    """The end of a producer's transaction, as its coordinator decided it in `coordinator_epoch`."""
+
+    producer: Producer
+    commit: bool
+    coordinator_epoch: int
+
+
+class LogEntry(NamedTuple):
+    """A record, or (without one) the end of a transaction."""
+
+    record: Record | None
+    producer_id: int = NO_PRODUCER  # of the transaction that the record belongs to, or that ends
+    commit: bool = False
+
+
 class CoordinatorLog(Protocol):
     """An internal topic as its coordinators see it; the server makes it of partitions."""
 
@@ -45,16 +61,21 @@ class CoordinatorLog(Protocol):
         """How many partitions the topic has, or will have once it is made."""
         ...
 
-    def append(self, partition: int, records: list[Record], now_ms: int) -> Awaitable[None]:
-        """Append `records` as one batch. What comes back is done when they are committed.
+    def append(self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None) -> Awaitable[None]:
+        """Append `records` as one batch, of the transaction of `producer` if there is one. What comes back is done when they are
+        committed.
 
         A refusal, after which nothing was written, is a KafkaError raised at once or a future that holds it when it is returned.
         A KafkaError that comes later means that what was written may be lost.
         """
         ...
 
-    def read_all(self, partition: int) -> Iterable[Record]:
-        """All records of `partition`, oldest first."""
+    def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> Awaitable[None]:
+        """Append the end of a transaction; as `append`."""
+        ...
+
+    def read_all(self, partition: int) -> Iterable[LogEntry]:
+        """All that is in `partition`, oldest first."""
         ...
 
 
@@ -70,8 +91,12 @@ class Shard(Protocol):
         """How many groups, or transactional ids, there are."""
         ...
 
-    def replay(self, record: Record) -> None:
-        """Take one record of the log; raises MalformedMessage if it cannot be read."""
+    def replay(self, record: Record, producer_id: int = NO_PRODUCER) -> None:
+        """Take one record of the log, of a producer's transaction if it has one; raises MalformedMessage if it cannot be read."""
+        ...
+
+    def replay_end(self, producer_id: int, *, commit: bool) -> None:
+        """The transaction of a producer ended."""
         ...
 
     def receive_loaded(self, now: Now) -> Iterable[Outcome]:
@@ -168,9 +193,12 @@ class Shards(Generic[S]):
 
     async def _replay_all(self, led: Led[S]) -> None:
         unreadable = 0
-        for count, record in enumerate(self._log.read_all(led.partition), start=1):
+        for count, (record, producer_id, commit) in enumerate(self._log.read_all(led.partition), start=1):
             try:
-                led.shard.replay(record)
+                if record is None:
+                    led.shard.replay_end(producer_id, commit=commit)
+                else:
+                    led.shard.replay(record, producer_id)
             except MalformedMessage as error:
                 unreadable += 1
                 log.warning("event=%s_record_unreadable partition=%d error=%s", self._kind, led.partition, error)
@@ -267,6 +295,26 @@ class Shards(Generic[S]):
             await self.settled(led)
         return outcome.response
 
+    async def end_transaction(self, partition: int, marker: EndMarker) -> None:
+        """The coordinator of a transaction that has records in `partition` has decided its end: write that down.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR and COORDINATOR_LOAD_IN_PROGRESS as `led_for`, and what the log refuses the marker with.
+        """
+        led = self._led.get(partition)
+        if led is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        if led.phase is Phase.LOADING:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        commit = asyncio.ensure_future(self._log.append_marker(partition, marker, self._clock.now_ms()))
+        if commit.done():
+            commit.result()
+        led.shard.replay_end(marker.producer.producer_id, commit=marker.commit)
+        if not commit.done():
+            led.uncommitted.append(commit)
+            commit.add_done_callback(lambda done: self._committed(led, Outcome(), done))
+            await shielded(commit)
+
     def carry_out(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
         """Do what `outcome` says. A future that is not done yet comes back if its records wait to be committed.
 
@@ -292,13 +340,14 @@ class Shards(Generic[S]):
 
     def _append(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
         """Append and replay; None if everything is committed already. Raises KafkaError if the log took nothing."""
-        commit = asyncio.ensure_future(self._log.append(led.partition, outcome.records, self._clock.now_ms()))
+        commit = asyncio.ensure_future(self._log.append(led.partition, outcome.records, self._clock.now_ms(), outcome.producer))
         done = commit.done()
         if done:
             commit.result()
         if outcome.replays:
+            producer_id = NO_PRODUCER if outcome.producer is None else outcome.producer.producer_id
             for record in outcome.records:
-                led.shard.replay(record)
+                led.shard.replay(record, producer_id)
         if done:
             return None
         led.uncommitted.append(commit)

@@ -29,6 +29,8 @@ from barnabas.storage.log import AppendOrigin, AppendResult, FileRegion, Log
 if TYPE_CHECKING:
     from typing import Protocol
 
+    from barnabas.protocol.records.scan import Run
+
     class FetchWaiter(Protocol):
         """Somebody who waits for records of a partition."""
 
@@ -127,6 +129,25 @@ class Partition:
             else:
                 self._appended_past_flush_point(len(records))
         return result
+
+    def append_run(self, run: Run, buffer: memoryview, *, acks_all: bool) -> int | None:
+        """Append the checked batches of `run`, which lie in `buffer`, all or none; the first one's base offset.
+
+        Returns:
+            None where they are not committed at once, or it takes more than writing them; nothing was done then.
+
+        Raises:
+            StorageError: the write failed.
+        """
+        log = self.log
+        if acks_all and log.config.min_insync_replicas > IN_SYNC_REPLICAS:
+            return None
+        if log.log_end_offset + sum(batch[3] for batch in run) >= self._flush_at:
+            return None
+        first_offset = log.append_run(run, buffer, leader_epoch=self.leader_epoch)
+        if first_offset is not None:
+            self._advance(log.log_end_offset, sum(batch[2] - batch[1] for batch in run))
+        return first_offset
 
     def is_committed(self, last_offset: int) -> bool:
         return last_offset < self.high_watermark

@@ -19,7 +19,7 @@ from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 from barnabas.coordination.groups import GroupCoordinator
-from barnabas.errors import LogDirFailed
+from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, maintenance
 from barnabas.server.cleaning.cleaner import LogCleaner
@@ -202,13 +202,19 @@ class Broker:
             await self.loop.run_in_executor(self.io_threads, end)
             garbage = list(self.garbage)
             self.garbage.clear()
-            await self.loop.run_in_executor(self.io_threads, remove_all, garbage)
+            try:
+                await self.loop.run_in_executor(self.io_threads, remove_all, garbage)
+            except StorageError as error:
+                log.warning("files of removed segments stay for the next start error=%s", error)
         await self.loop.run_in_executor(None, self.io_threads.shutdown)
 
     # --- Dispatcher
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
         self._dispatcher.dispatch(connection, frame)
+
+    def dispatch_run(self, connection: Connection, data: memoryview, copy: bytes, position: int) -> int:
+        return self._dispatcher.dispatch_run(connection, data, copy, position)
 
     def connection_opened(self, connection: Connection) -> str | None:
         self.connections[connection] = None

@@ -51,6 +51,10 @@ class Dispatcher(Protocol):
         """Work on one request; raises ProtocolError to have the connection closed."""
         ...
 
+    def dispatch_run(self, connection: Connection, data: memoryview, copy: bytes, position: int) -> int:
+        """Work on some requests of `data` from `position` on, or none; where the first begins that is left. Raises as `dispatch`."""
+        ...
+
     def connection_opened(self, connection: Connection) -> str | None:
         """Count it in; a reason to refuse it, or None."""
         ...
@@ -222,6 +226,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _take_frames(self, data: memoryview, *, in_large: bool = False) -> None:
         position, end, size = 0, len(data), 0
+        repeated, copy = self.repeated, b""
         self._working = True
         try:
             while end - position >= 4:
@@ -234,6 +239,12 @@ class Connection(asyncio.BufferedProtocol):
                 if self._paused_for:
                     self._backlog = bytes(data[position:])
                     return
+                if repeated.may_run and size <= limits.MAX_RUN_BYTES:
+                    copy = copy or bytes(data)
+                    behind = self._dispatcher.dispatch_run(self, data, copy, position)
+                    if behind > position:
+                        position = behind
+                        continue
                 self._dispatcher.dispatch(self, data[position + 4 : stop])
                 if self.closed:
                     return

@@ -6,10 +6,14 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from barnabas.coordination.outcome import NO_PRODUCER, Producer
+from barnabas.coordination.records import Record
+from barnabas.coordination.shards import EndMarker, LogEntry
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
 from barnabas.server.damage import tell_damage
 from barnabas.storage.log import AppendOrigin
+from barnabas.storage.markers import marker_batch, parse_marker
 from barnabas.storage.verify import verify
 
 if TYPE_CHECKING:
@@ -31,14 +35,33 @@ class PartitionedLog:
         """Of the topic where it exists, else of the configuration it will be made with."""
         return self._broker.metadata.partition_count(self._topic) or self._configured_count
 
-    def append(self, partition: int, records: list[tuple[bytes, bytes | None]], now_ms: int) -> asyncio.Future[None]:
+    def append(
+        self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None
+    ) -> asyncio.Future[None]:
         """Append the records as one batch; done once they are committed, or with the KafkaError that prevents it."""
+        if producer is None:
+            return self._append(partition, build_batch(records, timestamp_ms=now_ms), now_ms)
+        batch = build_batch(
+            records,
+            timestamp_ms=now_ms,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            transactional=True,
+        )
+        return self._append(partition, batch, now_ms)
+
+    def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> asyncio.Future[None]:
+        """Append the end of a transaction; done once it is committed, or with the KafkaError that prevents it."""
+        producer_id, epoch = marker.producer
+        batch = marker_batch(producer_id, epoch, commit=marker.commit, coordinator_epoch=marker.coordinator_epoch, now_ms=now_ms)
+        return self._append(partition, batch, now_ms)
+
+    def _append(self, partition: int, batch: bytes, now_ms: int) -> asyncio.Future[None]:
         future: asyncio.Future[None] = self._broker.loop.create_future()
         found = self._broker.partitions.get(self._topic, partition)
         if found is None:
             future.set_exception(KafkaError(ErrorCode.NOT_COORDINATOR))
             return future
-        batch = build_batch(records, timestamp_ms=now_ms)
         try:
             result = found.append_as_leader(memoryview(bytearray(batch)), now_ms, AppendOrigin.COORDINATOR)
         except KafkaError as error:
@@ -54,8 +77,8 @@ class PartitionedLog:
             found.wait_committed(result.last_offset, lambda error: _settle(future, error))
         return future
 
-    def read_all(self, partition: int) -> Iterator[tuple[bytes, bytes | None]]:
-        """Every record of the partition in order; reads from disk. What is damaged there is left out, with a line in the log."""
+    def read_all(self, partition: int) -> Iterator[LogEntry]:
+        """Everything in the partition in order; reads from disk. What is damaged there is left out, with a line in the log."""
         found = self._broker.partitions.get(self._topic, partition)
         if found is None:
             return
@@ -71,9 +94,14 @@ class PartitionedLog:
             region.trust.add(start, end)
             data = files.pread(region.fileno, end - start, start)
             for position, header in split_batches(data, allow_partial=True):
+                producer_id = header.producer_id if header.is_transactional else NO_PRODUCER
                 for record in iterate_records(data, position):
-                    if record.offset >= offset:
-                        yield record.key or b"", record.value
+                    if record.offset < offset:
+                        continue
+                    if not header.is_control:
+                        yield LogEntry((record.key or b"", record.value), producer_id)
+                    elif (decision := parse_marker(record)) is not None:
+                        yield LogEntry(None, header.producer_id, commit=not decision[0])
                 offset = header.next_offset
             if damage is not None:
                 damage = found.log.bounded(damage)
@@ -90,3 +118,4 @@ def _settle(future: asyncio.Future[None], error: KafkaError | None) -> None:
         future.set_result(None)
     else:
         future.set_exception(error)
+        future.exception()  # counts as seen: at a stop whoever waited may be gone

@@ -88,6 +88,22 @@ class RequestDispatcher:
             log.exception("request failed head=%s peer=%s", bytes(frame[:8]).hex(), connection.peer)
             raise ProtocolError("the request met a fault of the broker") from error
 
+    def dispatch_run(self, connection: Connection, data: memoryview, copy: bytes, position: int) -> int:
+        """Work on requests from `position` of `data` on, as long as they can be worked on together; where the first begins that is left.
+
+        Raises:
+            ProtocolError: the connection cannot go on.
+        """
+        started = time.perf_counter_ns()
+        try:
+            taken, position = connection.repeated.take_run(self._broker, connection, data, copy, position)
+        except Exception as error:  # as in `dispatch`
+            log.exception("requests failed peer=%s", connection.peer)
+            raise ProtocolError("the request met a fault of the broker") from error
+        if taken:
+            self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started, taken)
+        return position
+
     def _dispatch(self, connection: Connection, frame: memoryview, started: int) -> None:
         header = read_request_header(frame)
         api_key, version = header.api_key, header.api_version

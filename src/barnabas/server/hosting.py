@@ -116,11 +116,11 @@ class Hosting:
         retired = [broker.logs.retire(each.topic, each.index) async for each in in_turns(gone)]
         parts = [retired[at : at + PART] for at in range(0, len(retired), PART)]
         outcomes = await run_in_parts(broker, [partial(broker.logs.rename_folders, part) for part in parts], "barnabas-deleting")
+        outcomes += await run_in_parts(broker, [partial(broker.logs.forget, retired)], "barnabas-deleting")
         failures = [each for each in outcomes if each is not None]
         if failures:  # the topic is gone from the metadata; its folders are removed at the next start
             broker.faults.report(failures[0])
             return
-        await broker.loop.run_in_executor(broker.io_threads, broker.logs.forget, retired)
         removal: asyncio.Task[object] = broker.loop.create_task(
             self._remove([each.garbage for each in retired]), name="removal of deleted logs"
         )

@@ -29,10 +29,11 @@ class Histogram:
         self.buckets = [0] * LATENCY_BUCKETS
         self.sum_ns = 0
 
-    def observe(self, nanoseconds: int) -> None:
+    def observe(self, nanoseconds: int, count: int = 1) -> None:
+        """`count` times, `nanoseconds` in all."""
         self.sum_ns += nanoseconds
-        power = (nanoseconds // 1000).bit_length()
-        self.buckets[power if power < LATENCY_BUCKETS else LATENCY_BUCKETS - 1] += 1
+        power = (nanoseconds // (1000 * count)).bit_length()
+        self.buckets[power if power < LATENCY_BUCKETS else LATENCY_BUCKETS - 1] += count
 
     @property
     def count(self) -> int:
@@ -64,11 +65,12 @@ class Metrics:
         self.storage_refusals = 0
         self.read_errors = 0
 
-    def observe_request(self, api_key: int, nanoseconds: int) -> None:
+    def observe_request(self, api_key: int, nanoseconds: int, count: int = 1) -> None:
+        """`count` requests were worked on, in `nanoseconds` all together."""
         found = self.requests.get(api_key)
         if found is None:
             found = self.requests[api_key] = Histogram()
-        found.observe(nanoseconds)
+        found.observe(nanoseconds, count)
 
     def observe_flush(self, partitions: int, seconds: float) -> None:
         self.flushed_partitions += partitions

@@ -4,7 +4,8 @@ Each move is a task: rounds of copying in a thread until the copy is all but equ
 the old folder goes as that of a deleted topic does. All moves together keep to `replica.alter.log.dirs.io.max.bytes.per.second`, and at
 most `num.replica.alter.log.dirs.threads` are under way at once (one for each log directory if that is not set); the others wait.
 
-A move that fails leaves the log where it was. One that a stop of the broker interrupts, or a target disk that fails, begins again at the
+A move is answered when its folder is there: a crash from then on does not forget it, also where it waits for its turn. One that fails
+leaves the log where it was. One that a stop of the broker interrupts, or a target disk that fails, begins again at the
 next start.
 """
 
@@ -46,6 +47,8 @@ class _Moving:
         self.copy = copy
         self.stopped = asyncio.Event()
         self.keeps_folder = False  # so that the next start knows of it
+        self.noted = asyncio.Event()  # on the disk, or failed
+        self.failure: StorageError | OSError | None = None
         self.task: asyncio.Task[None] | None = None
 
 
@@ -56,7 +59,11 @@ class Moves:
         self._broker = broker
         self._moving: dict[TopicPartition, _Moving] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ending: dict[TopicPartition, asyncio.Task[None]] = {}  # the last move of each that was given up
         self._leaving: dict[TopicPartition, asyncio.Future[None]] = {}  # old folders that still have their names
+        self._haunted: set[TopicPartition] = (
+            set()
+        )  # whose old folder could not be given up: until the next start they stay where they are
         self._threads: Executor | None = None
         self._slots: asyncio.Semaphore | None = None
         self._free_at_ms = 0.0  # when the limit on the rate lets the next round begin
@@ -72,33 +79,51 @@ class Moves:
         found = self._moving.get((topic, partition))
         return found.copy if found is not None else None
 
-    def start(self, topic: str, partition: int, directory: LogDirectory) -> None:
-        """Move a log to `directory`; nothing is done if it is there, or on its way there.
+    async def start(self, topic: str, partition: int, directory: LogDirectory) -> None:
+        """Move a log to `directory`; nothing is done if it is there, or on its way there. A crash does not forget what this has answered.
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR, too many moves are waiting.
+            KafkaError: KAFKA_STORAGE_ERROR, too many moves are waiting, the disk does not work, or the folder that an earlier move left
+                still has the log's name; UNKNOWN_TOPIC_OR_PARTITION, the log was deleted meanwhile.
         """
         key = topic, partition
-        found = self._moving.get(key)
-        if found is not None:
-            if found.directory is directory:
+        if key in self._haunted:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "An earlier move of this log could not be finished.")
+        while (found := self._moving.get(key)) is None or found.directory is not directory:
+            if found is not None:
+                self.stop(topic, partition)
+            if key in self._ending:  # its folder would pass for a move after a crash
+                await asyncio.wait({self._ending[key]})
+                continue
+            if self._broker.logs.get(topic, partition) is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if self._broker.logs.directory_of(topic, partition) is directory:
                 return
-            self.stop(topic, partition)
-        if self._broker.logs.directory_of(topic, partition) is directory:
-            return
-        if len(self._moving) >= limits.MAX_MOVES_OF_LOGS:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{len(self._moving)} logs are moving already.")
-        moving = _Moving(directory, self._broker.logs.begin_move(topic, partition, directory))
+            if len(self._moving) >= limits.MAX_MOVES_OF_LOGS:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{len(self._moving)} logs are moving already.")
+            self._begin(key, directory)
+        await found.noted.wait()
+        if found.failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(found.failure))
+
+    def _begin(self, key: TopicPartition, directory: LogDirectory) -> None:
+        moving = _Moving(directory, self._broker.logs.begin_move(*key, directory))
         self._moving[key] = moving
-        moving.task = self._broker.loop.create_task(self._run(key, moving), name=f"move {topic}-{partition}")
+        moving.task = self._broker.loop.create_task(self._run(key, moving), name=f"move {key[0]}-{key[1]}")
         self._tasks.add(moving.task)
         moving.task.add_done_callback(self._tasks.discard)
 
     def stop(self, topic: str, partition: int) -> None:
         """Give a move up, if there is one; what was copied is removed as soon as nobody writes to it."""
         found = self._moving.pop((topic, partition), None)
-        if found is not None:
+        if found is not None and found.task is not None:
             found.stopped.set()
+            self._ending[topic, partition] = found.task
+            found.task.add_done_callback(lambda task: self._ended((topic, partition), task))
+
+    def _ended(self, key: TopicPartition, task: asyncio.Task[None]) -> None:
+        if self._ending.get(key) is task:
+            del self._ending[key]
 
     def directory_failed(self, directory: LogDirectory) -> None:
         """Give up the moves to and from a log directory that is out of use."""
@@ -117,10 +142,13 @@ class Moves:
 
     def resume(self) -> None:
         """Begin again what the last stop or crash interrupted."""
-        for (topic, partition), directory in self._broker.logs.interrupted.items():
-            if self._broker.partitions.get(topic, partition) is not None and directory.failure is None:
-                self.start(topic, partition, directory)
-        self._broker.logs.interrupted.clear()
+        logs = self._broker.logs
+        for key, directory in list(logs.interrupted.items()):
+            is_there = self._broker.partitions.get(*key) is not None and logs.directory_of(*key).failure is None
+            if is_there and directory.failure is None and logs.directory_of(*key) is not directory:
+                self._begin(key, directory)
+            else:
+                logs.forget_move(key)
 
     async def close(self) -> None:
         """Let the rounds under way end; unfinished copies stay for the next start to see."""
@@ -135,18 +163,26 @@ class Moves:
     # --- one move
 
     async def _run(self, key: TopicPartition, moving: _Moving) -> None:
+        is_done = False
         try:
-            async with self._slot():
-                log.info("move begins topic=%s partition=%d to=%s", *key, moving.directory.path)
-                await self.settle(*key)
-                is_done = not moving.stopped.is_set() and await self._move(key, moving)
+            await self._in_thread(moving.copy.prepare)
+            moving.noted.set()
+            if await self._has_turn(moving):
+                try:
+                    log.info("move begins topic=%s partition=%d to=%s", *key, moving.directory.path)
+                    await self.settle(*key)
+                    is_done = await self._move(key, moving)
+                finally:
+                    self._slot().release()
         except (StorageError, OSError) as error:
-            is_done = False
+            moving.failure = error
             if not moving.stopped.is_set():
                 self.failed += 1
                 log.error("move failed topic=%s partition=%d to=%s error=%s", *key, moving.directory.path, error)
                 if isinstance(error, StorageError):
                     self._broker.faults.report(error)
+        finally:
+            moving.noted.set()
         if self._moving.get(key) is moving:
             del self._moving[key]
         if not is_done and not moving.keeps_folder:
@@ -158,7 +194,6 @@ class Moves:
     async def _move(self, key: TopicPartition, moving: _Moving) -> bool:
         """Whether the log was moved; False where the move was stopped."""
         copy = moving.copy
-        await self._in_thread(copy.prepare)
         rounds = 0
         while not moving.stopped.is_set() and not copy.can_swap:
             if copy.log.is_swapping:  # the cleaner is at it, for as long as a few renames take
@@ -190,12 +225,24 @@ class Moves:
             garbage = await self._in_thread(lambda: broker.logs.leave(moving.copy, retired))
         except (StorageError, OSError) as error:
             log.error("old folder of a moved log stays for the next start path=%s error=%s", retired.folder, error)
+            self._haunted.add(key)
             garbage = retired.garbage
             garbage.directory = None
         finally:
             del self._leaving[key]
             leaving.set_result(None)
         broker.remove_later(garbage, moving.copy.log.config.file_delete_delay_ms)
+
+    async def _has_turn(self, moving: _Moving) -> bool:
+        """Wait until one more may be under way; False where the move is stopped before."""
+        turn = self._broker.loop.create_task(self._slot().acquire())
+        stopped = self._broker.loop.create_task(moving.stopped.wait())
+        await asyncio.wait({turn, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not turn.done():
+            turn.cancel()
+            return False
+        return True
 
     def _slot(self) -> asyncio.Semaphore:
         if self._slots is None:

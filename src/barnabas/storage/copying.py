@@ -12,7 +12,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,7 +93,8 @@ class CopyPlan:
             except (FileNotFoundError, Unreadable):  # its files were renamed meanwhile; the next plan knows
                 self.lost.add(piece.segment)
         for offset in snapshots_in(self._files.list_directory(self._source)):
-            self._copy_small(file_name(offset, SNAPSHOT_SUFFIX))
+            with suppress(FileNotFoundError):  # removed meanwhile, as those of segments that are gone
+                self._copy_small(file_name(offset, SNAPSHOT_SUFFIX))
         with self._writing():
             self._files.sync_directory(self._target)
 

@@ -22,12 +22,13 @@ from barnabas.errors import CorruptLog, LogDirFailed, StorageError
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.faults import storage_error
-from barnabas.storage.files import Files
+from barnabas.storage.files import TEMPORARY_SUFFIX, Files
 
 log = logging.getLogger(__name__)
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+OWN_FILES = (CLEAN_SHUTDOWN_FILE, checkpoints.META_PROPERTIES, *checkpoints.OFFSET_CHECKPOINTS)
 PROPERTIES_VERSION = "1"
 NO_BROKER_EPOCH = -1
 
@@ -59,6 +60,8 @@ class LogDirectory:
             self._load_properties(broker_id, cluster_id)
             self.was_clean = files.exists(path / CLEAN_SHUTDOWN_FILE)
             files.unlink(path / CLEAN_SHUTDOWN_FILE)
+            for name in OWN_FILES:
+                files.unlink(path / (name + TEMPORARY_SUFFIX))  # of a write that a crash interrupted
             files.sync_directory(path)
         except OSError as error:
             self.unlock()

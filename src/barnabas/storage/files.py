@@ -15,9 +15,10 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 Buffer = bytes | bytearray | memoryview
 
@@ -131,13 +132,7 @@ class OsFiles:
         return os.fstat(fileno).st_size
 
     def reserve(self, fileno: int, position: int, size: int, /) -> None:
-        import ctypes  # here, for it takes milliseconds; Python's own `posix_fallocate` would change the file's size
-
-        allocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
-        if allocate is None:
-            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-        if allocate(fileno, FALLOC_FL_KEEP_SIZE, ctypes.c_long(position), ctypes.c_long(size)):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        _fallocate()(fileno, FALLOC_FL_KEEP_SIZE, position, size)
 
     def sync(self, fileno: int, /) -> None:
         os.fdatasync(fileno)
@@ -200,6 +195,24 @@ class OsFiles:
         return fileno
 
 
+@cache
+def _fallocate() -> Callable[[int, int, int, int], None]:
+    """The C library's function, which Python's own `posix_fallocate` does not stand for: that would change the file's size."""
+    import ctypes  # here, for it takes milliseconds
+
+    allocate: Any = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+
+    def call(fileno: int, mode: int, position: int, size: int) -> None:
+        if allocate is None:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        if allocate(fileno, mode, position, size):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    if allocate is not None:
+        allocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long)
+    return call
+
+
 def write_all(files: Files, fileno: int, data: Buffer, position: int) -> None:
     """Write all of `data` at `position`, in as many calls as it takes."""
     view = memoryview(data)
@@ -218,3 +231,10 @@ def sync_file(files: Files, path: Path, fileno: int | None = None) -> None:
         files.sync(opened)
     finally:
         files.close(opened)
+
+
+class ReadingFiles(OsFiles):
+    """The real file system, for whoever changes nothing: also of a disk that cannot be written."""
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from barnabas.errors import StorageError
+from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files
 
 
@@ -31,22 +33,41 @@ class Garbage:
         self.directory = directory
 
     def remove(self) -> None:
-        """Close the descriptors and remove the files; once only, calling again does nothing."""
+        """Close the descriptors and remove the files; once only, calling again does nothing.
+
+        Raises:
+            StorageError: the disk does not let go of them; the next start tries again.
+        """
         for garbage in self._inner:
             garbage.remove()
         for close in self._closers:
             close()
-        for path in self._paths:
-            self._files.unlink(path)
-        if self.directory is not None and self._files.exists(self.directory):
-            remove_folder(self._files, self.directory)
-        self._inner, self._closers, self._paths, self.directory = [], [], [], None
+        self._closers = []
+        try:
+            for path in self._paths:
+                self._files.unlink(path)
+            if self.directory is not None and self._files.exists(self.directory):
+                remove_folder(self._files, self.directory)
+        except OSError as error:
+            folder = self.directory or self._paths[0].parent
+            raise storage_error(folder.parent, error) from error
+        self._inner, self._paths, self.directory = [], [], None
 
 
 def remove_all(garbage: Iterable[Garbage]) -> None:
-    """Remove several; blocks, like each of them."""
+    """Remove several; blocks, like each of them.
+
+    Raises:
+        StorageError: the first that could not be removed; the others are.
+    """
+    failures: list[StorageError] = []
     for each in garbage:
-        each.remove()
+        try:
+            each.remove()
+        except StorageError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def remove_folder(files: Files, directory: Path) -> None:

@@ -56,6 +56,7 @@ from barnabas.protocol.records.header import (
     split_batches,
 )
 from barnabas.protocol.records.record import iterate_records
+from barnabas.protocol.records.scan import Run
 from barnabas.protocol.records.validate import AppendOrigin, validate_batch
 from barnabas.storage import checkpoints
 from barnabas.storage.epoch_file import EpochFile
@@ -64,8 +65,9 @@ from barnabas.storage.files import Files, write_all
 from barnabas.storage.flushing import Flusher, FlushPlan
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.loader import aborted_of, load_log, load_producers, remove_segment_files, snapshot_offsets
+from barnabas.storage.markers import parse_marker
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.producer_state import CompletedTransaction, LastWrite, ProducerDescription, ProducerStates, parse_marker
+from barnabas.storage.producer_state import CompletedTransaction, LastWrite, ProducerDescription, ProducerStates
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, SNAPSHOT_SUFFIX, Segment, file_name
@@ -82,6 +84,8 @@ PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 MAX_SEGMENTS = 2**31
 NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
+STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
+NEWEST_MS = 2**62  # beyond are no times of records
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 
 
@@ -301,6 +305,56 @@ class Log:
         if header.producer_id >= 0:
             self._count_producer(segment, header, base_offset, data)
         return new_tuple(AppendResult, (base_offset, last_offset, log_append_time, self.log_start_offset, False))
+
+    def bounds_of_run(self, now_ms: int) -> tuple[int, int, int, int, int, bool] | None:
+        """What the batches of a run must keep for `append_run`: the largest batch, the oldest and the newest time of a record, the bytes
+        and the records there is room for, whether records must have keys. None where a batch is not stored as it comes."""
+        config = self.config
+        if config.message_timestamp_type != "CreateTime" or config.compression_type not in STORED_AS_THEY_COME:
+            return None
+        return (
+            min(config.max_message_bytes, config.segment_bytes),
+            max(now_ms - config.message_timestamp_before_max_ms, 0),
+            min(now_ms + config.message_timestamp_after_max_ms, self._roll_time, NEWEST_MS),
+            self._roll_size - self._segments.active.size,
+            self._roll_offset - self.log_end_offset + 1,
+            "compact" in config.cleanup_policy,
+        )
+
+    def append_run(self, run: Run, buffer: memoryview, *, leader_epoch: int) -> int | None:
+        """Append batches that keep `bounds_of_run`, all or none, with one write; the first one's base offset.
+
+        Args:
+            run: where they lie in `buffer`, which can be written to; checked already.
+
+        Returns:
+            None where it takes more than that, and nothing was done.
+
+        Raises:
+            LogDirFailed, StorageExhausted: as `append_as_leader`.
+        """
+        if leader_epoch > self._epochs.epochs.latest:
+            return None
+        segment = self._segments.active
+        offset, batches, place = self.log_end_offset, [], PLACE.pack_into
+        for _, start, end, count, _ in run:
+            place(buffer, start, offset, end - start - LENGTH_OVERHEAD, leader_epoch)
+            batches.append(buffer[start:end])
+            offset += count
+        size = sum(map(len, batches))
+        if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
+            segment.reserve(size)
+        try:
+            written = self._files.pwritev(segment.fileno, batches, segment.size)
+            if written != size:
+                write_all(self._files, segment.fileno, memoryview(b"".join(batches))[written:], segment.size + written)
+        except OSError as error:
+            for batch in batches:  # as the producers sent them: whoever words the refusals looks at them again
+                PLACE.pack_into(batch, 0, 0, len(batch) - LENGTH_OVERHEAD, NO_LEADER_EPOCH)
+            raise self._write_failed(error) from error
+        first_offset, self.log_end_offset = self.log_end_offset, offset
+        segment.appended_run(run, first_offset, self.config.index_interval_bytes)
+        return first_offset
 
     def _write(self, segment: Segment, place: tuple[int, int, int], data: Buffer, size: int) -> None:
         """Write a batch at the segment's end, with base offset, length and leader epoch as in `place`."""
@@ -633,6 +687,7 @@ class Log:
                     self._files.unlink(self.directory / file_name(offset, SNAPSHOT_SUFFIX))
             self._garbage.append(retire(self._files, gone))
         except OSError as error:
+            self._garbage.append(Garbage(self._files, [], [segment.close for segment in gone]))
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
         log.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
 
@@ -857,6 +912,7 @@ class Log:
             # Written without waiting for the disk when the partition was made: after a loss of power it may be there and empty.
             log.warning("topic id lost, it is taken from the metadata file=%s reason=%r", error.path, error.reason)
             known = None
+            self._files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that
         if known is not None:
             self.topic_id = known
         elif self.topic_id is not None:

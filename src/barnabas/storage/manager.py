@@ -103,6 +103,7 @@ class LogManager:
         ] = {}  # where logs were that have moved, while the old folder has its name
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self.interrupted: dict[TopicPartition, LogDirectory] = {}  # moves that were under way when the broker ended
+        self._begun: dict[TopicPartition, Path] = {}  # the folders of those
         self._closed = False
         self._unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met
         self._checkpoint_lock = Lock()
@@ -192,14 +193,26 @@ class LogManager:
         return folders
 
     def _drop_copy(self, directory: LogDirectory, path: Path) -> None:
-        """A stop or a crash came while a log was copied to `path`: the copy is made anew (`interrupted`)."""
+        """A stop or a crash came while a log was copied to `path`: the copy is made anew (`interrupted`).
+
+        The folder stays, and in it what tells the log: if the broker ends before the copy has begun again, it is not forgotten.
+        """
         marker = path / MARKER
         original = self._files.read_file(marker).decode() if self._files.exists(marker) else path.name.rpartition(".")[0]
         match = LOG_FOLDER.fullmatch(original)
         if match is not None:
-            self.interrupted[match["topic"], int(match["partition"])] = directory
-        log.info("copy of a log removed, it begins again path=%s", path)
-        remove_folder(self._files, path)
+            key = match["topic"], int(match["partition"])
+            self.interrupted[key], self._begun[key] = directory, path
+        log.info("copy of a log begins again path=%s", path)
+        for name in self._files.list_directory(path):
+            if name != MARKER:
+                self._files.unlink(path / name)
+
+    def forget_move(self, key: TopicPartition) -> None:
+        """The move that the last stop or crash interrupted is not wanted any more."""
+        directory, path = self.interrupted.pop(key), self._begun.pop(key)
+        if directory.failure is None:
+            remove_folder(self._files, path)
 
     def _choose(self, name: str, one: LogDirectory, other: LogDirectory) -> LogDirectory:
         """Which of two directories has the log that is to be used; the folder in the other one is removed.
@@ -332,8 +345,10 @@ class LogManager:
     def create(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:
         """The log of a new partition; the one that exists, if it is of the same topic id. Blocks.
 
+        One of another topic, or that a loss of power took the id from, is nobody's: its folder keeps what it has under another name,
+        as Kafka names strays.
+
         Raises:
-            KafkaError: INCONSISTENT_TOPIC_ID where a log of another topic of that name lies there.
             StorageError: the disk does not work, or is full.
         """
         prepared = self.prepare(topic, partition, topic_id, config)
@@ -353,20 +368,25 @@ class LogManager:
         and given to `made` or `not_made`. A log that exists comes at once.
 
         Raises:
-            KafkaError: INCONSISTENT_TOPIC_ID, as `create`.
             LogDirFailed: no directory works.
         """
         key = topic, partition
-        existing = self._logs.get(key)
+        existing, stray = self._logs.get(key), None
+        if existing is not None and existing.topic_id != topic_id:
+            stray, existing = (existing, self._homes.pop(key)), None
+            del self._logs[key]
+            self._counts[stray[1].path] -= 1
         if existing is None:
             home = self._home_of(key)
             self._counts[home.path] += 1
-            return FoundLog(key, home, partial(self._make, key, home, topic_id, config))
-        if existing.topic_id != topic_id:
-            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
+            return FoundLog(key, home, partial(self._make, key, home, topic_id, config, stray))
         return existing
 
-    def _make(self, key: TopicPartition, home: LogDirectory, topic_id: UUID, config: TopicConfig) -> Log:
+    def _make(
+        self, key: TopicPartition, home: LogDirectory, topic_id: UUID, config: TopicConfig, stray: tuple[Log, LogDirectory] | None
+    ) -> Log:
+        if stray is not None:
+            self._set_aside(key, *stray)
         if (home.path, key) in self._unforgotten:
             with self._checkpoint_lock:
                 home.forget({key})
@@ -380,6 +400,18 @@ class LogManager:
     def not_made(self, prepared: FoundLog) -> None:
         """There is no such log after all."""
         self._counts[prepared.directory.path] -= 1
+
+    def _set_aside(self, key: TopicPartition, stray: Log, home: LogDirectory) -> None:
+        stray.abandon()
+        target = home.path / self._name_with(stray.directory.name, "stray")
+        log.warning("a log that belongs to no topic is set aside directory=%s as=%s", stray.directory, target.name)
+        try:
+            self._files.rename(stray.directory, target)
+            self._files.sync_directory(home.path)
+        except OSError as error:
+            raise storage_error(home.path, error) from error
+        with self._checkpoint_lock:
+            self._forget(home, [key])
 
     def _usable(self) -> list[LogDirectory]:
         usable = [directory for directory in self.directories if directory.failure is None]
@@ -407,7 +439,11 @@ class LogManager:
     def begin_move(self, topic: str, partition: int, directory: LogDirectory) -> LogMove:
         """A move of the log to `directory`; nothing is on the disk yet."""
         moved = self._logs[topic, partition]
-        return LogMove(moved, directory.path, directory.path / self._name_with(moved.directory.name, "future"), self._files)
+        if self.interrupted.pop((topic, partition), None) is directory:
+            folder = self._begun.pop((topic, partition))
+        else:
+            folder = directory.path / self._name_with(moved.directory.name, "future")
+        return LogMove(moved, directory.path, folder, self._files)
 
     def swap(self, move: LogMove, directory: LogDirectory) -> Retired:
         """The log is in `directory` from now on; the old folder keeps its name until `leave`.
@@ -438,7 +474,6 @@ class LogManager:
             _hand_over(retired.key, retired.home, self._homes[retired.key])
         del self._leaving[retired.key]
         (garbage,) = self.rename([retired])
-        self._files.sync_directory(retired.folder.parent)
         self._files.unlink(move.folder / MARKER)
         return garbage
 
@@ -475,6 +510,8 @@ class LogManager:
     def rename(self, retired: Sequence[Retired]) -> list[Garbage]:
         """The second half of `delete`, of many logs; it blocks, and runs in a thread where there are many.
 
+        The new names are on the disk when it returns: else the power could bring a folder back that belongs to no topic any more.
+
         Raises:
             LogDirFailed: a folder cannot be renamed.
         """
@@ -496,9 +533,19 @@ class LogManager:
             garbage.directory = target
 
     def forget(self, retired: Sequence[Retired]) -> None:
-        """The second part of `rename`: the checkpoints name these logs no more."""
+        """The second part of `rename`: the new names are durable, and the checkpoints name these logs no more.
+
+        Raises:
+            LogDirFailed: the new names may not last.
+        """
+        homes = {id(each.home): each.home for each in retired}.values()
+        for home in homes:
+            try:
+                self._files.sync_directory(home.path)
+            except OSError as error:
+                raise LogDirFailed(str(home.path), str(error)) from error
         with self._checkpoint_lock:
-            for directory in {id(each.home): each.home for each in retired}.values():
+            for directory in homes:
                 self._forget(directory, [each.key for each in retired if each.home is directory])
 
     def checkpoint_recovery_points(self) -> None:
@@ -577,7 +624,7 @@ class LogManager:
         keys = set(gone)
         try:
             directory.forget(keys)
-        except StorageError as error:
+        except (StorageError, OSError) as error:
             log.warning("checkpoints name deleted partitions path=%s error=%s", directory.path, error)
             self._unforgotten.update((directory.path, key) for key in keys)
 

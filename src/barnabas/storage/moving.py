@@ -12,7 +12,7 @@ Rules
   1. Only bytes are copied, never records: offsets, batches and indexes are the same in both places.
   2. The copy holds a file `moved.tmp` until the old folder is out of the way. What a crash leaves is told apart by it: a folder with the
      log's name and that file has taken over, and another of the same name is the old one; a folder that is still called `-future` is
-     not whole, and the move begins again.
+     not whole, and the move begins again with it.
   3. What was durable stays so: the swap waits until the copy is synced as far as the log is.
   4. A log that was truncated, or whose segments were replaced, is copied again as far as that goes; segments that retention let go leave
      the copy as well. While compaction puts cleaned segments in place nothing is planned or swapped: names lead to other files then.
@@ -64,7 +64,7 @@ class LogMove:
         self._durable_end = 0
 
     def prepare(self) -> None:
-        """Make the folder; blocks a little.
+        """Make the folder; blocks a little. From then on the move is not forgotten.
 
         Raises:
             StorageError: the disk does not work, or is full.
@@ -75,6 +75,7 @@ class LogMove:
             if self.log.topic_id is not None:
                 checkpoints.write_partition_metadata(self._files, self.folder / checkpoints.PARTITION_METADATA, self.log.topic_id)
                 sync_file(self._files, self.folder / checkpoints.PARTITION_METADATA)
+            self._files.sync_directory(self.directory)
 
     @property
     def size_bytes(self) -> int:

@@ -16,7 +16,6 @@ control batch gets the batch's records as well.
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -33,13 +32,11 @@ from barnabas.protocol.records.header import (
     BatchHeader,
 )
 from barnabas.protocol.records.record import Record
+from barnabas.storage.markers import parse_marker
 
 KEPT_BATCHES = 5  # what a client may have in flight with idempotence on
 NO_COORDINATOR_EPOCH = -1
 NO_OFFSET = -1
-CONTROL_KEY = struct.Struct(">hh")  # version, kind
-CONTROL_VALUE = struct.Struct(">hi")  # version, coordinator epoch
-ABORT, COMMIT = 0, 1
 
 
 class AppendedBatch(NamedTuple):
@@ -237,17 +234,6 @@ class ProducerStates:
         for producer_id in expired:
             del self._entries[producer_id]
         return len(expired)
-
-
-def parse_marker(record: Record) -> tuple[bool, int] | None:
-    """Whether a control record aborts, and its coordinator's epoch; None if it ends no transaction."""
-    if record.key is None or len(record.key) < CONTROL_KEY.size or record.value is None or len(record.value) < CONTROL_VALUE.size:
-        return None
-    _, kind = CONTROL_KEY.unpack_from(record.key)
-    if kind not in (ABORT, COMMIT):
-        return None
-    _, coordinator_epoch = CONTROL_VALUE.unpack_from(record.value)
-    return kind == ABORT, coordinator_epoch
 
 
 def _out_of_order(header: BatchHeader, entry: ProducerEntry) -> KafkaError:

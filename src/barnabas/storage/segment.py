@@ -37,6 +37,7 @@ from barnabas.storage.trust import Trust
 from barnabas.storage.verify import measure
 
 if TYPE_CHECKING:
+    from barnabas.protocol.records.scan import Run
     from barnabas.storage.open_files import OpenFiles
 
 LOG_SUFFIX = ".log"
@@ -124,13 +125,17 @@ class Segment:
         """A new, empty segment, ready to grow. Files left under its name are emptied."""
         segment = cls(files, directory, base_offset, now_ms)
         segment._fileno = files.open(segment.path, create=True)
-        files.truncate(segment._fileno, 0)
-        segment.max_timestamp, segment.offset_of_max_timestamp = NO_TIMESTAMP, base_offset
-        segment.trust = Trust(files, tail=0)
-        segment.index, segment.time_index = segment.make_indexes()
-        for index in (segment.index, segment.time_index):
-            index.start_empty()
-            index.write(exact=True)
+        try:
+            files.truncate(segment._fileno, 0)
+            segment.max_timestamp, segment.offset_of_max_timestamp = NO_TIMESTAMP, base_offset
+            segment.trust = Trust(files, tail=0)
+            segment.index, segment.time_index = segment.make_indexes()
+            for index in (segment.index, segment.time_index):
+                index.start_empty()
+                index.write(exact=True)
+        except OSError:
+            segment.close()
+            raise
         return segment
 
     @classmethod
@@ -234,6 +239,30 @@ class Segment:
         self.bytes_since_index_entry += size
         self.size = position + size
         self.next_offset = last_offset + 1
+
+    def appended_run(self, run: Run, first_offset: int, interval: int) -> None:
+        """The batches of `run` were written at `self.size`, one behind the other; as `appended` for each of them."""
+        position, next_offset, since = self.size, first_offset, self.bytes_since_index_entry
+        add_last, add_position = self._recent_last.append, self._recent_positions.append
+        for _, start, end, count, max_timestamp in run:
+            next_offset += count
+            if max_timestamp > self.max_timestamp:
+                self.max_timestamp = max_timestamp
+                self.offset_of_max_timestamp = next_offset - 1
+            if since > interval:
+                self.index.append(next_offset - 1 - self.base_offset, position)
+                self.add_time_entry()
+                since = 0
+            add_last(next_offset - 1)
+            add_position(position)
+            size = end - start
+            since += size
+            position += size
+        if len(self._recent_last) >= 2 * RECENT_BATCHES:
+            del self._recent_last[:-RECENT_BATCHES], self._recent_positions[:-RECENT_BATCHES]
+        self.bytes_since_index_entry = since
+        self.size = position
+        self.next_offset = next_offset
 
     def reserve(self, size: int) -> None:
         """Have space set aside for the next `size` bytes and some more, as far as the file system can.

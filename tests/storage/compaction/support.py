@@ -17,7 +17,7 @@ from barnabas.storage.compaction.replacing import replace_segments
 from barnabas.storage.compaction.task import CleaningResult, CleaningTask, SegmentRef
 from barnabas.storage.files import Files
 from barnabas.storage.log import AppendOrigin, Log
-from barnabas.storage.producer_state import CONTROL_KEY, CONTROL_VALUE
+from barnabas.storage.markers import CONTROL_KEY, CONTROL_VALUE
 from tests.storage.support import FILES, NOW, bytes_of, open_log
 
 SMALL = TopicConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=1000, index_interval_bytes=100)

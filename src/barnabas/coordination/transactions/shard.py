@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
-from barnabas.coordination.outcome import Now, Outcome, Written
+from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Written
 from barnabas.coordination.records import Record
 from barnabas.coordination.timers import Timers
 from barnabas.coordination.transactions import transaction as rules
@@ -274,7 +274,7 @@ class TransactionShard:
 
     # -- the log --------------------------------------------------------------------------------------------------------
 
-    def replay(self, record: Record) -> None:
+    def replay(self, record: Record, producer_id: int = NO_PRODUCER) -> None:
         """Take one record of the log; raises MalformedMessage if it cannot be read."""
         found = read_record(record)
         if found is None:
@@ -295,6 +295,9 @@ class TransactionShard:
             self.markers.forget(name)
         if not self._is_loading and (before is None or before.deadline_ms != transaction.deadline_ms):
             self._time(transaction)
+
+    def replay_end(self, producer_id: int, *, commit: bool) -> None:
+        """Nobody writes to this topic in a transaction; a marker in it changes nothing."""
 
     def receive_loaded(self, now: Now) -> list[Outcome]:
         """Everything in the log has been replayed: decided ends are carried out, open transactions have their deadlines."""

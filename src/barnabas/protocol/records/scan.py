@@ -33,11 +33,16 @@ from barnabas.protocol.records.columns import (
     timestamp_deltas,
 )
 from barnabas.protocol.records.gather import gather
+from barnabas.protocol.records.header import Buffer
 from barnabas.protocol.records.varint import MAX_VARLONG_BITS
 
 SHORTEST_RUN = 12  # records; trying for a run costs about as much as walking over this many
 UNEQUAL = 3  # records walked over before their sizes are taken to vary: a wider offset delta alone changes one
 FIRST_GATHER, MOST_GATHERED = 32, 1024  # records gathered at once, doubled as long as all are covered
+
+
+# Good batches in the order of their requests: correlation id, first byte and end in what was received, records, largest timestamp
+Run = list[tuple[int, int, int, int, int]]
 
 
 class Scan(NamedTuple):
@@ -48,25 +53,26 @@ class Scan(NamedTuple):
     has_null_key: bool
 
 
-def compiled_walk() -> Callable[[bytes, int], tuple[int, int, bool] | None] | None:
-    """The machine code made of `walk.py`, if it was made and of the text that is there now."""
+def compiled_walk() -> Any | None:
+    """The machine code made of `walk.py`, if it was made and of the text that is there now: a module as that one."""
     try:
         compiled: Any = import_module("barnabas.protocol.records._walk")
     except ImportError:
         return None
     source = Path(__file__).with_name("walk.py").read_bytes()
-    return compiled.walk_records if zlib.crc32(source) == compiled.SOURCE_CHECKSUM else None
+    return compiled if zlib.crc32(source) == compiled.SOURCE_CHECKSUM else None
 
 
-_walk = compiled_walk()
+compiled = compiled_walk()
+_walk: Callable[[memoryview, int], tuple[int, int, bool] | None] | None = compiled and compiled.walk_in_pieces
 
 
-def scan_records(data: bytes | bytearray, count: int) -> Scan | None:
+def scan_records(data: Buffer, count: int) -> Scan | None:
     """What `count` records that fill `data` hold; None where they do not, or where only the slow way can tell."""
     if _walk is None:
-        return scan_interpreted(data, count)
+        return scan_interpreted(bytes(data) if isinstance(data, memoryview) else data, count)
     try:
-        found = _walk(data if type(data) is bytes else bytes(data), count)
+        found = _walk(data if isinstance(data, memoryview) else memoryview(data), count)
     except IndexError:
         return None
     return None if found is None else tuple.__new__(Scan, found)

@@ -108,7 +108,7 @@ def validate_batch(
         raise _client_error(header)
 
     codec = attributes & COMPRESSION_MASK
-    data = records_of(buffer, position, header) if codec else bytes(view[position + HEADER_SIZE : end])
+    data = records_of(buffer, position, header) if codec else view[position + HEADER_SIZE : end]
     max_timestamp = _check_records(data, header, config, now_ms)
     if config.message_timestamp_type != "CreateTime":
         attributes |= LOG_APPEND_TIME_BIT
@@ -125,7 +125,7 @@ def validate_batch(
     )
 
 
-def _check_records(data: bytes | bytearray, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:
+def _check_records(data: Buffer, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:
     """The largest timestamp of well-formed records."""
     scan = scan_records(data, header.records_count)
     if scan is None:
@@ -141,8 +141,9 @@ def _check_records(data: bytes | bytearray, header: BatchHeader, config: TopicCo
     return newest
 
 
-def _check_one_by_one(data: bytes | bytearray, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:
+def _check_one_by_one(data: Buffer, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:
     """As `_check_records`, slow and exact: the judge of everything unusual."""
+    data = bytes(data) if type(data) is memoryview else data
     compacted = "compact" in config.cleanup_policy and not header.attributes & CONTROL_BIT
     check_time = config.message_timestamp_type == "CreateTime"
     errors: list[tuple[int, str]] = []

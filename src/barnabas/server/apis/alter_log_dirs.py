@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode, KafkaError
@@ -17,23 +18,24 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 
-def handle_alter_replica_log_dirs(
+async def handle_alter_replica_log_dirs(
     broker: Broker, _context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     """AlterReplicaLogDirs (api 34): the answer says what was begun; DescribeLogDirs tells how far it is."""
+    wanted = [
+        (topic.name, partition, each.path) for each in request.dirs for topic in each.topics for partition in topic.partitions
+    ]
+    codes = await asyncio.gather(*(_alter(broker, *each) for each in wanted))
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
-    for wanted in request.dirs:
-        for topic in wanted.topics:
-            for partition in topic.partitions:
-                code = _alter(broker, topic.name, partition, wanted.path)
-                answer = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code)
-                results.setdefault(topic.name, []).append(answer)
+    for (topic, partition, _), code in zip(wanted, codes, strict=True):
+        answer = AlterReplicaLogDirPartitionResult(partition_index=partition, error_code=code)
+        results.setdefault(topic, []).append(answer)
     return AlterReplicaLogDirsResponse(
         results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=partitions) for name, partitions in results.items()]
     )
 
 
-def _alter(broker: Broker, topic: str, partition: int, path: str) -> int:
+async def _alter(broker: Broker, topic: str, partition: int, path: str) -> int:
     logs = broker.logs
     directory = logs.directory_at(path)
     if directory is None:
@@ -48,7 +50,7 @@ def _alter(broker: Broker, topic: str, partition: int, path: str) -> int:
     if logs.directory_of(topic, partition).failure is not None:
         return ErrorCode.KAFKA_STORAGE_ERROR
     try:
-        broker.moves.start(topic, partition, directory)
+        await broker.moves.start(topic, partition, directory)
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

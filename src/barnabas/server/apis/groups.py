@@ -245,17 +245,21 @@ NO_OFFSET = -1
 
 async def offset_fetch(broker: GroupBroker, context: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if context.api_version >= GROUPS_FROM_VERSION:
-        fetches = [_fetch_group(broker, group, by_id=context.api_version >= TOPIC_IDS_FROM_VERSION) for group in request.groups]
+        by_id, stable = context.api_version >= TOPIC_IDS_FROM_VERSION, request.require_stable
+        fetches = [_fetch_group(broker, group, by_id=by_id, require_stable=stable) for group in request.groups]
         return OffsetFetchResponse(groups=await asyncio.gather(*fetches))
     topics = request.topics
     asked = None if topics is None else [_newer(topic.name, topic.partition_indexes) for topic in topics]
-    group = await _fetch_group(broker, OffsetFetchRequestGroup(group_id=request.group_id, topics=asked), by_id=False)
+    wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=asked)
+    group = await _fetch_group(broker, wanted, by_id=False, require_stable=request.require_stable)
     if group.error_code and context.api_version < ERROR_FROM_VERSION:
         group.topics = [_unfetched(topic, group.error_code) for topic in asked or ()]
     return OffsetFetchResponse(topics=[_older(topic) for topic in group.topics], error_code=group.error_code)
 
 
-async def _fetch_group(broker: GroupBroker, group: OffsetFetchRequestGroup, *, by_id: bool) -> OffsetFetchResponseGroup:
+async def _fetch_group(
+    broker: GroupBroker, group: OffsetFetchRequestGroup, *, by_id: bool, require_stable: bool
+) -> OffsetFetchResponseGroup:
     unknown: list[OffsetFetchResponseTopics] = []
     if group.topics is not None:
         for topic in group.topics:
@@ -263,7 +267,7 @@ async def _fetch_group(broker: GroupBroker, group: OffsetFetchRequestGroup, *, b
         unknown = [_unfetched(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in group.topics if not topic.name and by_id]
         group.topics = [topic for topic in group.topics if topic.name or not by_id]
     try:
-        response = await broker.groups.fetch_offsets(group)
+        response = await broker.groups.fetch_offsets(group, require_stable=require_stable)
     except (KafkaError, InvariantViolated) as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_of(error))
     if by_id and group.topics is None:

@@ -72,10 +72,11 @@ def handle_produce(
             answers.append((key, [append(broker, partitions, p, now_ms, head, waiting) for p in records]))
     if head.acks == ACKS_NONE:
         _check_unanswered(answers)
-    elif not waiting:
+        return
+    if version >= FIRST_ZSTD_VERSION and not any(answer.error_code for _, partitions in answers for answer in partitions):
+        learn(broker, connection, frame, version, head)
+    if not waiting:
         connection.send([write_produce_answer(version, correlation_id, answers)])
-        if version >= FIRST_ZSTD_VERSION and not any(answer.error_code for _, partitions in answers for answer in partitions):
-            learn(broker, connection, frame, version, head)
     else:
         DelayedProduce(broker, connection, version, correlation_id, answers, waiting, head.timeout_ms)
 

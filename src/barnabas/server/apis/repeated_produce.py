@@ -4,11 +4,16 @@ That is what a producer sends for hours (librdkafka: always; others: when one pa
 that the bytes in front of the records are known; the answer is known too, apart from offsets. Measured for one record of 100 bytes, this
 takes 4 us where reading and answering in general takes 11; the append is 7 either way.
 
+Several that arrived together are a run, if machine code is there to check them (`records.walk`) and their batches are plain (no codec, no
+producer id): they are appended with one write and answered with one buffer, in 1.4 us for one record of 100 bytes each. A run of
+one is as good as any.
+
 Rules
-  1. Only what `handle_produce` answered without an error is learnt, and only if it had one partition. The bytes learnt run from the API
+  1. Only what `handle_produce` appended without an error is learnt, and only if it had one partition. The bytes learnt run from the API
      key to the length of the records, without the correlation id; behind the records only empty tagged fields may follow.
   2. Whatever is not exactly as before, and every error, goes the general way: `take` then says False and has changed nothing.
-  3. A connection remembers a bounded number of requests (`limits`), then it learns no more.
+  3. The batches of a run are appended all or none, in order; the request that ends it goes the way it would go alone.
+  4. A connection remembers a bounded number of requests (`limits`), then it learns no more.
 
 Whoever adds a check to `handle_produce` that may change its mind later (authorisation, quota) must see to it here, as is done for
 partitions that are closed.
@@ -30,7 +35,8 @@ from barnabas.protocol.produce import (
     ProduceHead,
     write_produce_answer,
 )
-from barnabas.protocol.records.header import HEADER_SIZE, MAGIC, MAGIC_POSITION, TRANSACTIONAL_BIT
+from barnabas.protocol.records.header import HEADER_SIZE, MAGIC, MAGIC_POSITION, NO_TIMESTAMP, TRANSACTIONAL_BIT
+from barnabas.protocol.records.scan import Run, compiled
 from barnabas.server.apis.delayed_produce import refused
 
 if TYPE_CHECKING:
@@ -45,14 +51,30 @@ _ATTRIBUTES = 22  # of a batch: the lower byte of its attributes
 _EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
 _OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
 ACKS_ALL, ACKS_NONE = -1, 0
+PATIENCE = 4  # requests in a row that could not be part of a run before no more is tried
 
 
 class _Known:
     """A request seen before: where its records go and how its answer looks."""
 
-    __slots__ = ("acks", "api", "key", "layout", "middle", "partition", "size", "tail", "timeout_ms", "version")
+    __slots__ = (
+        "acks",
+        "api",
+        "key",
+        "layout",
+        "middle",
+        "partition",
+        "patience",
+        "size",
+        "start",
+        "tail",
+        "timeout_ms",
+        "version",
+    )
 
-    def __init__(self, partition: Partition, head: ProduceHead, api: int, version: int) -> None:
+    def __init__(self, partition: Partition, head: ProduceHead, api: int, version: int, start: bytes) -> None:
+        self.start = start  # of such a request, up to the length of the records
+        self.patience = PATIENCE if compiled is not None else 0
         self.partition = partition
         self.api = api
         self.version = version
@@ -73,13 +95,28 @@ class _Known:
             return self.layout(self.size, correlation_id, self.middle, first_offset, log_append_time_ms, self.tail)
         return self.layout(self.size, correlation_id, self.middle, first_offset, log_append_time_ms, log_start_offset, self.tail)
 
+    def answers(self, run: Run, first_offset: int, log_start_offset: int) -> bytes:
+        """The answers to the requests of `run`, one behind the other."""
+        layout, size, middle, tail = self.layout, self.size, self.middle, self.tail
+        made = []
+        if self.version < 5:
+            for correlation_id, _, _, count, _ in run:
+                made.append(layout(size, correlation_id, middle, first_offset, NO_TIMESTAMP, tail))
+                first_offset += count
+        else:
+            for correlation_id, _, _, count, _ in run:
+                made.append(layout(size, correlation_id, middle, first_offset, NO_TIMESTAMP, log_start_offset, tail))
+                first_offset += count
+        return b"".join(made)
+
 
 class RepeatedProduce:
     """What one connection produced so far."""
 
-    __slots__ = ("_ends", "_known")
+    __slots__ = ("_ends", "_known", "may_run")
 
     def __init__(self) -> None:
+        self.may_run = False  # whether `take_run` may find something
         self._ends: list[int] = []  # where the bytes learnt end; few, for they depend on the lengths of names only
         self._known: dict[bytes, _Known] = {}
 
@@ -93,6 +130,26 @@ class RepeatedProduce:
                 return
             self._ends.append(end)
         self._known[key] = known
+        self.may_run = self.may_run or known.patience > 0
+
+    def take_run(self, broker: Broker, connection: Connection, data: memoryview, copy: bytes, position: int) -> tuple[int, int]:
+        """Append and answer the requests from `position` of `data` on that are alike; how many, and where the next one begins.
+
+        Args:
+            data: what was received, from the beginning of its buffer.
+            copy: the same bytes.
+        """
+        for end in self._ends:
+            known = self._known.get(copy[position + 4 + _HEAD_BYTES : position + 4 + end])
+            if known is not None:
+                taken, position = _append_run(broker, connection, data, copy, position, known)
+                if taken:
+                    known.patience = PATIENCE
+                elif known.patience:
+                    known.patience -= 1
+                    self.may_run = any(other.patience for other in self._known.values())
+                return taken, position
+        return 0, position
 
     def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
         """Append and answer the request in `frame`, if it is known."""
@@ -101,6 +158,33 @@ class RepeatedProduce:
             if known is not None:
                 return not known.partition.closed and _append(broker, connection, frame, end, known)
         return False
+
+
+def _append_run(
+    broker: Broker, connection: Connection, data: memoryview, copy: bytes, position: int, known: _Known
+) -> tuple[int, int]:
+    partition = known.partition
+    if not known.patience or partition.closed:
+        return 0, position
+    assert compiled is not None, "there is patience with machine code only"
+    bounds = partition.log.bounds_of_run(broker.clock.now_ms())
+    if bounds is None:
+        return 0, position
+    flexible = known.version >= FIRST_FLEXIBLE_VERSION
+    largest = min(limits.MAX_RUN_BYTES, broker.receiver.max_frame_bytes)
+    checks = (largest, *bounds[:-1], limits.MAX_RUN_REQUESTS, bounds[-1])
+    run: Run = compiled.walk_requests(copy, data, position, known.start, flexible, checks)
+    if not run:
+        return 0, position
+    try:
+        first_offset = partition.append_run(run, data, acks_all=known.acks == ACKS_ALL)
+    except StorageError:
+        return 0, position  # nothing has changed; one by one they find the same and word it
+    if first_offset is None:
+        return 0, position
+    broker.metrics.bytes_in += sum(batch[2] - batch[1] for batch in run)
+    connection.send([known.answers(run, first_offset, partition.log.log_start_offset)])
+    return len(run), run[-1][2] + (len(_EMPTY_TAGS) if flexible else 0)
 
 
 def is_transactional(records: memoryview) -> bool:
@@ -174,7 +258,7 @@ def _records(frame: memoryview, end: int, version: int) -> memoryview | None:
 
 
 def learn(broker: Broker, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> None:
-    """Remember a request that was answered without an error."""
+    """Remember a request whose records were appended."""
     if len(head.topics) != 1 or len(head.topics[0][1]) != 1 or head.acks == ACKS_NONE:
         return
     key, (wanted,) = head.topics[0]
@@ -188,4 +272,5 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
     end = len(frame) - size - length_bytes - (len(_EMPTY_TAGS) if flexible else 0)
     taken = _records(frame, end, version)
     if taken is not None and len(taken) == size:
-        connection.repeated.learn(frame, end, _Known(partition, head, _START.unpack_from(frame)[0], version))
+        start = bytes(frame[:end])
+        connection.repeated.learn(frame, end, _Known(partition, head, _START.unpack_from(frame)[0], version, start))

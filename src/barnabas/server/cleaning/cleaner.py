@@ -17,13 +17,15 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.errors import CorruptLog, LogDirFailed, SegmentsGone, StorageError
-from barnabas.server.cleaning.process import CleanerDied, CleanerProcess
+from barnabas.server.cleaning.process import CleanerDied
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.compaction.choose import Dirtiness, dirtiness
 from barnabas.storage.compaction.replacing import replace_segments
+from barnabas.storage.compaction.swap import drop_cleaned
 from barnabas.storage.compaction.task import CleanedGroup, CleaningTask, SegmentRef
 from barnabas.storage.faults import storage_error
 
@@ -64,7 +66,7 @@ class LogCleaner:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._process = CleanerProcess(broker.loop, broker.io_threads)
+        self._process = broker.surroundings.make_cleaner(broker.loop, broker.io_threads)
         self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
         self._in_progress: dict[TopicPartition, Partition] = {}
         self._deaths: Counter[TopicPartition] = Counter()
@@ -123,12 +125,18 @@ class LogCleaner:
         self._process.cancel(directory)
 
     async def close(self) -> None:
-        """Stop; a swap under way comes to its end."""
+        """Stop; a swap under way comes to its end, and what else was begun is removed."""
+        unfinished = [partition.log for partition in self._in_progress.values() if not partition.closed]
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*self._swaps, return_exceptions=True)
         await self._process.close()
+        for each in unfinished:
+            try:
+                await self._in_thread(partial(drop_cleaned, each.files, each.directory))
+            except OSError as error:
+                log.warning("files of a cleaning not removed directory=%s error=%s", each.directory, error)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         return self._broker.loop.create_task(coroutine, name=name)

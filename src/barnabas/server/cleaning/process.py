@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from barnabas.errors import BarnabasError, CorruptLog, SegmentsGone
 from barnabas.storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask
@@ -35,6 +35,23 @@ OnGroup = Callable[[CleanedGroup], Awaitable[None]]
 
 class CleanerDied(BarnabasError):
     """The cleaner process ended with work to do."""
+
+
+class Cleaner(Protocol):
+    """Who carries out cleanings for a broker, somewhere else than on its loop."""
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process that is at it, if there is one."""
+
+    async def clean(self, task: CleaningTask, *, rate: float, on_group: OnGroup, on_progress: Progress) -> CleaningResult:
+        """See `CleanerProcess.clean`."""
+
+    def cancel(self, directory: Path) -> None: ...
+
+    async def update_rate(self, rate: float) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 @dataclass(eq=False, slots=True)

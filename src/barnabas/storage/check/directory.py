@@ -6,7 +6,7 @@ the partitions hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -21,19 +21,21 @@ from barnabas.storage.files import TEMPORARY_SUFFIX, Files
 from barnabas.storage.manager import DELETED_FOLDER, FUTURE_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
 from barnabas.storage.moving import MARKER
 
-OFFSET_CHECKPOINTS = (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS, checkpoints.HIGH_WATERMARKS)
 KNOWN_NAMES = {
     LOCK_FILE,
     CLEAN_SHUTDOWN_FILE,
     checkpoints.META_PROPERTIES,
-    "cleaner-offset-checkpoint",
     "bootstrap.checkpoint",  # Kafka's, of a formatted folder
     "metadata.db",
     "metadata.db-wal",
     "metadata.db-shm",
     "metadata.db.reserve",  # room for it on a full disk
-    *OFFSET_CHECKPOINTS,
+    *checkpoints.OFFSET_CHECKPOINTS,
 }
+WITHOUT_IT = {  # what it costs that a checkpoint does not parse
+    checkpoints.CLEANED_OFFSETS: "nothing is lost: compacted logs are looked at from their start once more",
+}
+NO_START = "the broker does not start with it; without it the next start reads every segment"
 
 
 @dataclass(slots=True)
@@ -46,14 +48,14 @@ class DataFolder:
     properties: Mapping[str, str] = field(default_factory=dict)
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)  # by the checkpoint's name
     partitions: dict[TopicPartition, Path] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)  # names, before their last dot, of deleted partitions that are still there
 
-    def context(self, key: TopicPartition, topic_id: UUID | None) -> PartitionContext:
-        points, starts = (self.offsets.get(name, {}) for name in (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS))
-        return PartitionContext(points.get(key, 0), self.was_clean, topic_id, starts.get(key, 0))
-
-
-NOTHING_LOST = "nothing is lost"
-MOVE_GOES_ON = "the next start goes on with the move"
+    def context(self, key: TopicPartition, topic_id: UUID | None, *, is_compacted: bool = False) -> PartitionContext:
+        """What the folder knows of a partition; `is_compacted` says what the metadata knows."""
+        points = self.offsets.get(checkpoints.RECOVERY_POINTS, {})
+        is_compacted = is_compacted or key in self.offsets.get(checkpoints.CLEANED_OFFSETS, {})
+        starts = self.offsets.get(checkpoints.LOG_START_OFFSETS, {})
+        return PartitionContext(points.get(key, 0), self.was_clean, topic_id, starts.get(key, 0), is_compacted)
 
 
 def read_data_folder(files: Files, path: Path) -> DataFolder:
@@ -61,12 +63,12 @@ def read_data_folder(files: Files, path: Path) -> DataFolder:
     found = DataFolder(path, was_clean=files.exists(path / CLEAN_SHUTDOWN_FILE))
     for name in files.list_directory(path):
         found.findings += _name(found, name)
-    for name in OFFSET_CHECKPOINTS:
+    for name in checkpoints.OFFSET_CHECKPOINTS:
         try:
             found.offsets[name] = checkpoints.read_offsets(files, path / name)
         except (CorruptLog, UnicodeDecodeError) as error:
-            loss = "the broker does not start with it; without it the next start reads every segment"
-            found.findings.append(_unreadable(path / name, error.reason, loss))
+            if name != checkpoints.CLEANED_OFFSETS or files.file_size(path / name):  # Kafka leaves that empty
+                found.findings.append(_unreadable(path / name, error.reason, WITHOUT_IT.get(name, NO_START)))
     found.findings += _properties(files, found)
     return found
 
@@ -77,12 +79,16 @@ def _name(found: DataFolder, name: str) -> Iterator[Finding]:
         return
     if DELETED_FOLDER.fullmatch(name):
         loss = "nothing is lost: the next start removes it"
+        found.deleted.add(name.rpartition(".")[0])
         yield Finding(path, "a deleted partition that is not removed yet", loss, repair=Repair.REMOVE_FOLDER, mended=True)
     elif FUTURE_FOLDER.fullmatch(name):
-        yield Finding(path, "an unfinished copy of a partition that is moved here", NOTHING_LOST, why_not=MOVE_GOES_ON, mended=True)
+        if found.was_clean:
+            return  # a stop leaves it for the next start to go on from
+        what, loss = "an unfinished copy of a partition on its way to this folder", "nothing is lost: the next start copies it anew"
+        yield Finding(path, what, loss, why_not="by it the next start knows where the partition is to go", mended=True)
     elif STRAY_FOLDER.fullmatch(name):
-        what = "a partition that was being moved, or that no metadata knew"
-        yield Finding(path, what, NOTHING_LOST, why_not="the next start decides whether it is still wanted")
+        what = "a partition that Kafka put aside, because its metadata did not know it"
+        yield Finding(path, what, "nothing reads it", why_not="only you can tell whether its records are wanted")
     elif match := LOG_FOLDER.fullmatch(name):
         found.partitions[match["topic"], int(match["partition"])] = path
     elif name.endswith(TEMPORARY_SUFFIX):
@@ -120,17 +126,28 @@ def _unreadable(path: Path, reason: str, loss: str) -> Finding:
     return Finding(path, f"it cannot be read: {reason}", loss, why_not="what it said is not written anywhere else")
 
 
-def leave_moved(files: Files, folders: Iterable[DataFolder]) -> Iterator[Finding]:
-    """Take the partitions out that were moved to another of these folders, and whose old copy a stop has left."""
-    moved = {
-        key: path for folder in folders for key, path in folder.partitions.items() if files.exists(path / MARKER)
-    }
+def settle_moves(files: Files, folders: Sequence[DataFolder]) -> Iterator[Finding]:
+    """What moves between data folders left half done: of a partition that lies in two of them, the folder that was left is not looked
+    at, for the next start removes it.
+    """
+    homes: dict[TopicPartition, list[DataFolder]] = {}
     for folder in folders:
-        for key, path in list(folder.partitions.items()):
-            if moved.get(key, path) != path:
-                del folder.partitions[key]
-                what = f"the partition was moved to {moved[key].parent}"
-                yield Finding(path, what, NOTHING_LOST, why_not="the next start removes this copy", mended=True)
+        for key in folder.partitions:
+            homes.setdefault(key, []).append(folder)
+    for key, two in homes.items():
+        moved = [folder for folder in two if files.exists(folder.partitions[key] / MARKER)]
+        if len(two) != 2 or len(moved) != 1:
+            continue
+        (target,) = moved
+        (source,) = (folder for folder in two if folder is not target)
+        for offsets in (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS):
+            told = source.offsets.get(offsets, {}).get(key)
+            if told is not None:
+                target.offsets.setdefault(offsets, {}).setdefault(key, told)
+        what = f"the partition was moved to {target.path}, and this is what it left"
+        yield Finding(
+            source.partitions.pop(key), what, "nothing is lost: the next start removes it", why_not="the next start does", mended=True
+        )
 
 
 def check_together(folders: Iterable[DataFolder]) -> Iterator[Finding]:
@@ -165,11 +182,19 @@ def check_checkpoints(folder: DataFolder, reports: Mapping[TopicPartition, Parti
             partition = f"{key[0]}-{key[1]}"
             if report is None:
                 if offset > 0 and key[0] != "__cluster_metadata":
+                    is_deleted = partition in folder.deleted
                     loss = "if the partition was not deleted, all of its records are gone"
+                    if is_deleted:
+                        loss = "nothing is lost: the partition was deleted"
                     what = f"it has offset {offset} for {partition}, of which there is no folder"
-                    yield Finding(path, what, loss, why_not="the broker drops the line when it writes the file again")
+                    why_not = "the broker drops the line when it writes the file again"
+                    yield Finding(path, what, loss, why_not=why_not, mended=is_deleted)
             elif offset < 0:
                 yield Finding(path, f"it has offset {offset} for {partition}", "the broker takes it for 0", why_not=NEXT_WRITE)
+            elif name == checkpoints.CLEANED_OFFSETS and offset > report.end_offset:
+                what = f"it has offset {offset} for {partition}, which ends at {report.end_offset}"
+                loss = "nothing is lost: the log is compacted from its start once more"
+                yield Finding(path, what, loss, why_not=NEXT_WRITE, mended=True)
             elif offset > report.end_offset:
                 yield _past_end(path, name, partition, offset, report)
 

@@ -63,9 +63,8 @@ class EpochCheck:
         return [(run.epoch, run.first_offset) for run in self._runs] if epochs == sorted(set(epochs)) else None
 
     def findings(self, start_offset: int, end_offset: int, recovery_point: int) -> Iterator[Finding]:
-        """What is wrong; the next start learns by itself of the epochs that began at or past `recovery_point`.
-
-        Records below `start_offset` are deleted, and the file need not know of them.
+        """What is wrong. The next start learns by itself of the epochs that began at or past `recovery_point`; of what lies below
+        `start_offset`, the log's, the file knows nothing, though the batches may still be there.
         """
         if self._fault:
             yield self._of_file(f"it cannot be read: {self._fault}")

@@ -96,7 +96,13 @@ def check_partition(
     segments = _segments(folder, names, swaps)
     if not segments:
         report.findings.append(
-            Finding(folder, "there is no segment", "the next start begins an empty log", why_not="nothing is left")
+            Finding(
+                folder,
+                "there is no segment",
+                "the next start begins an empty log",
+                why_not="nothing is left",
+                mended=not (context.was_clean or context.recovery_point),  # the stop came while the partition was made
+            )
         )
     bases = {segment.base_offset for segment in segments}
     report.findings += _orphans(folder, names, bases | (swaps.replaced if swaps else set()))
@@ -222,7 +228,9 @@ def _leftovers(folder: Path, names: list[str], swaps: UnfinishedSwaps | None) ->
         suffix = path.suffix
         if name == MARKER:
             what = "the log was moved here from another data folder, where it may still lie"
-            yield Finding(path, what, "nothing is lost: the next start removes what is left there", why_not=STILL_NEEDED, mended=True)
+            yield Finding(
+                path, what, "nothing is lost: the next start removes what is left there", why_not=STILL_NEEDED, mended=True
+            )
         elif suffix == CLEANED_SUFFIX or (suffix == SWAP_SUFFIX and swaps is not None and name in swaps.unwanted):
             what = LEFTOVER_SUFFIXES[CLEANED_SUFFIX]
             yield Finding(path, what, NOTHING_LOST, repair=Repair.FINISH_COMPACTION, mended=True)

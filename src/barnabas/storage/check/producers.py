@@ -14,7 +14,8 @@ from barnabas.protocol.records.header import NO_PRODUCER_ID, BatchHeader
 from barnabas.protocol.records.record import Record
 from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.files import Files
-from barnabas.storage.producer_state import NO_OFFSET, CompletedTransaction, ProducerEntry, ProducerStates, parse_marker
+from barnabas.storage.markers import parse_marker
+from barnabas.storage.producer_state import NO_OFFSET, CompletedTransaction, ProducerEntry, ProducerStates
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, file_name
 from barnabas.storage.snapshot import decode_snapshot, encode_snapshot
 
@@ -87,7 +88,9 @@ class ProducerCheck:
         self.reached(end_offset)
         for offset, path, _ in self._snapshots:
             what = f"it is of offset {offset}, the log ends at {end_offset}"
-            self.findings.append(Finding(path, what, "nothing: the next start removes it", repair=Repair.REMOVE_FILE, mended=True))
+            self.findings.append(
+                Finding(path, what, "nothing: the next start removes it", repair=Repair.REMOVE_FILE, mended=True)
+            )
         self._snapshots = []
 
     def _broken(self, path: Path) -> None:

@@ -196,9 +196,7 @@ class CompiledKeys:
 class CompiledJudged:
     """See `Judged`."""
 
-    def __init__(
-        self, batches: CompiledBatches, rows: Longs, unpacked: Bytes, keep: Bytes, answers: Longs, told: Longs
-    ) -> None:
+    def __init__(self, batches: CompiledBatches, rows: Longs, unpacked: Bytes, keep: Bytes, answers: Longs, told: Longs) -> None:
         table = batches.table
         looked_at = rows[:, k.WHERE] != k.NOT_THERE
         counts = np.where(looked_at, rows[:, k.COUNT], 0)

@@ -206,8 +206,7 @@ class PlainEngine:
             stays = [
                 index
                 for index, (offset, key, has_value) in enumerate(zip(at, records.keys, records.have_value, strict=True))
-                if offset > latest_offset
-                or (key is not None and offset >= last_of(key, -1) and (has_value or keeps_tombstones))
+                if offset > latest_offset or (key is not None and offset >= last_of(key, -1) and (has_value or keeps_tombstones))
             ]
             judged.set(row, header, records, stays)
         return judged

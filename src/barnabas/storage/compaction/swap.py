@@ -86,6 +86,13 @@ def discard(files: Files, directory: Path, base_offset: int) -> None:
             files.unlink(directory / (file_name(base_offset, suffix) + state))
 
 
+def drop_cleaned(files: Files, directory: Path) -> None:
+    """Remove what a cleaning that was broken off has written; no swap is under way."""
+    for name in files.list_directory(directory):
+        if name.endswith(CLEANED_SUFFIX) and OWN_NAME.fullmatch(name):
+            files.unlink(directory / name)
+
+
 @dataclass(frozen=True, slots=True)
 class UnfinishedSwaps:
     """What a crash left of swaps in a folder: what a start makes of it.

@@ -23,7 +23,8 @@ from enum import IntEnum
 
 from barnabas.protocol.records.header import BatchHeader
 from barnabas.protocol.records.record import Record
-from barnabas.storage.producer_state import CompletedTransaction, LastWrite, parse_marker
+from barnabas.storage.markers import parse_marker
+from barnabas.storage.producer_state import CompletedTransaction, LastWrite
 
 
 class Verdict(IntEnum):

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from barnabas.storage import loader
+from barnabas.errors import BarnabasError
+from barnabas.server import page_cache
+from barnabas.server.cleaning import cleaner
+from barnabas.storage import loader, verify
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.files import FaultyFiles
 
@@ -81,4 +84,32 @@ def truncation_off_by_one() -> Iterator[None]:
             yield before  # nothing is to be cut off
 
     with mock.patch.object(loader, "scan_batches", one_less):
+        yield
+
+
+@contextmanager
+def reads_without_checksums() -> Iterator[None]:
+    """What comes from the disk is served as it is."""
+
+    def believed(files: Any, fileno: int, _start: int, end: int, _least: int) -> verify.Verified:
+        return verify.Verified(end, None, files.size(fileno))
+
+    with mock.patch.object(page_cache, "verify", believed):
+        yield
+
+
+@contextmanager
+def cleaning_before_flushing() -> Iterator[None]:
+    """Compaction lets go of a key's record for one that is not on the disk yet."""
+
+    async def clean(self: cleaner.LogCleaner, chosen: cleaner.Candidate) -> bool:
+        try:
+            await self._run(chosen.partition, chosen.dirtiness)
+        except (BarnabasError, OSError):
+            return False
+        finally:
+            del self._in_progress[chosen.partition.topic, chosen.partition.index]
+        return True
+
+    with mock.patch.object(cleaner.LogCleaner, "_clean", clean):
         yield

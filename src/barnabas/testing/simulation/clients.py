@@ -19,7 +19,7 @@ from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
 from barnabas.protocol.records.header import CRC_START
-from barnabas.testing.simulation.history import GroupHistory, PartitionHistory, Sent, Violation
+from barnabas.testing.simulation.history import MOST_RECORDS_OF_A_BATCH, Found, PartitionHistory, Register, Sent, Violation
 
 if TYPE_CHECKING:
     from barnabas.client.results import Fetched
@@ -48,15 +48,23 @@ def client_config(address: str, client_id: str, *, patience_ms: int = 60_000) ->
     return ClientConfig.from_options(options)
 
 
-def records_of(fetched: Fetched, offset: int) -> list[tuple[int, bytes]]:
-    """Offsets and values from `offset` on; a batch whose checksum is wrong must not have been served."""
+def records_of(fetched: Fetched, offset: int) -> tuple[list[Found], int]:
+    """The records from `offset` on, and where to read on.
+
+    A batch whose checksum is wrong must not have been served; of a compacted topic there may be batches without records.
+    """
     data = memoryview(fetched.records)
     found = []
+    following = offset
     for position, header in split_batches(data, allow_partial=True):
         if crc32c(data[position + CRC_START : position + header.size]) != header.crc:
             raise Violation(f"the batch at offset {header.base_offset} was served with a wrong checksum")
-        found += [(record.offset, bytes(record.value or b"")) for record in iterate_records(data, position)]
-    return [(record_offset, value) for record_offset, value in found if record_offset >= offset]
+        for record in iterate_records(data, position):
+            if record.offset >= offset:
+                identity = record.value if record.value is not None else record.headers[0][1]
+                found.append(Found(record.offset, bytes(identity or b""), bytes(record.key) if record.key is not None else None))
+        following = max(following, header.next_offset)
+    return found, following
 
 
 @dataclass(slots=True)
@@ -68,6 +76,9 @@ class Producing:
     batches: int
     pause_s: float
     value_bytes: int
+    keys: int = 0  # of the topic, if its records have some
+    tombstones: float = 0.0  # how many of the records
+    codec: int = 0  # of compression
 
 
 class Producer:
@@ -90,7 +101,7 @@ class Producer:
         how = self._how
         producer_id, epoch = (await self._new_producer_id()) if how.idempotent else (-1, -1)
         for _ in range(how.batches):
-            values, batch = self._make(producer_id, epoch)
+            identities, batch = self._make(producer_id, epoch)
             cuts = self._history.power_cuts
             try:
                 produced = await self._client.produce(self._topic, self._partition, batch, acks=how.acks)
@@ -103,27 +114,34 @@ class Producer:
                     producer_id, epoch = await self._new_producer_id()
             else:
                 if cuts == self._history.power_cuts:  # else the answer may be of before, and the tail gone since
-                    self._history.acknowledged(produced.base_offset, values)
+                    self._history.acknowledged(produced.base_offset, identities)
             await asyncio.sleep(how.pause_s * self._random.random())
 
     def _make(self, producer_id: int, epoch: int) -> tuple[list[bytes], bytes]:
+        how, random = self._how, self._random
         first, now_ms = self._number, self._world.now_ms()
-        values = []
+        identities, records = [], []
         writer = f"{self.name}.{self._life}"
-        for _ in range(self._random.randint(1, 4)):
-            head = f"{self._history.name}/{writer}/{self._number}/".encode()
-            value = head + b"." * self._random.randrange(self._how.value_bytes)
-            self._history.sending(value, Sent(writer, self._number, self._how.idempotent, now_ms, tries=1_000))
-            values.append(value)
+        for _ in range(random.randint(1, MOST_RECORDS_OF_A_BATCH)):
+            identity = f"{self._history.name}/{writer}/{self._number}/".encode() + b"." * random.randrange(how.value_bytes)
+            key = f"k{random.randrange(how.keys)}".encode() if how.keys else None
+            is_tombstone = how.tombstones > 0 and random.random() < how.tombstones
+            sent = Sent(writer, self._number, how.idempotent, now_ms, tries=1_000, key=key, is_tombstone=is_tombstone)
+            self._history.sending(identity, sent)
+            identities.append(identity)
+            if is_tombstone:
+                records.append(Record(0, now_ms, key, None, (("id", identity),)))
+            else:
+                records.append(Record(0, now_ms, key, identity, ()))
             self._number += 1
-        records = [Record(0, now_ms, None, value, ()) for value in values]
         batch = build_batch(
             records,
             producer_id=producer_id,
             producer_epoch=epoch,
-            base_sequence=first if self._how.idempotent else -1,
+            base_sequence=first if how.idempotent else -1,
+            compression=how.codec,
         )
-        return values, batch
+        return identities, batch
 
     async def _new_producer_id(self) -> tuple[int, int]:
         self._life += 1
@@ -148,7 +166,7 @@ class Consumer:
         topic: str,
         partition: int,
         history: PartitionHistory,
-        group: GroupHistory,
+        group: Register,
         is_over: Callable[[], bool],
     ) -> None:
         self._random = Random(world.random.getrandbits(64))
@@ -172,32 +190,30 @@ class Consumer:
                     with suppress(ClientError):
                         position = (await self._client.list_offsets({key: offset}))[key].offset
                     continue
-                if self._history.rotten and error.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR):
-                    position += 1
-                    continue
                 raise Violation(f"{self._history.name}: a fetch at {position} was refused with {error.code.name}") from error
             except ClientError:
+                position += self._history.rotten > 0  # what is damaged is refused for ever: step over it
                 continue
             if life != self._world.epoch:
                 continue  # the broker was restarted meanwhile, the answer may be older than that
             if cuts != self._history.power_cuts:
                 position, cuts = min(position, self._history.high_watermark), self._history.power_cuts
                 continue
-            records = records_of(fetched, position)
+            records, following = records_of(fetched, position)
             self._history.started_at(fetched.log_start_offset, self._world.now_ms())
             self._history.read(position, records, high_watermark=fetched.high_watermark, log_start=fetched.log_start_offset)
-            position = records[-1][0] + 1 if records else position
+            position = following
             if self._random.random() < 0.3:
                 await self._commit(position)
             await asyncio.sleep(0.2 * self._random.random())
 
     async def _commit(self, position: int) -> None:
-        number = self._group.committing(position)
+        number = self._group.asking(str(position))
         try:
             await self._client.commit_offsets(self._group.name, {(self._topic, self._partition): position})
         except BarnabasError:
             return
-        self._group.committed(number)
+        self._group.told(number)
 
 
 async def patiently(ask: Callable[[], Awaitable[tuple[int, int]]]) -> tuple[int, int]:

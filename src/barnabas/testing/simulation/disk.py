@@ -8,7 +8,8 @@ Rules
   2. After a power cut a file holds, sector by sector, an old or a newer version of what was written and not synced. Its size is one that
      it had: changes of size are kept in order, as a journal keeps them. A sector that no write got to, in a file that grew, holds zeros.
   3. A folder keeps any of its unsynced changes of names, or none; one rename is never halved.
-  4. A sync that failed has written some of it and forgotten the rest, though it can still be read until the power goes (as Linux does).
+  4. A sync that failed has written some of it and forgotten the rest, though it can still be read until the power goes or the cache is
+     dropped (as Linux does).
 
 How it works: the platter's state is changed by applying changes to it: all of them at a sync, some at a power cut.
 """
@@ -84,6 +85,15 @@ class File:
     def fail_sync(self, random: Random) -> None:
         self._settle(random)
         self.pending.clear()
+
+    def forget_cached(self) -> None:
+        """Let the page cache forget what it need not write: what is read from now on is what the platter has, and what is pending."""
+        self.data = bytearray(self.durable)
+        for change in self.pending:
+            if isinstance(change, Write):
+                put(self.data, change.position, change.data)
+            else:
+                resize(self.data, change.size)
 
     def lose_power(self, random: Random) -> None:
         self._settle(random)

@@ -136,7 +136,10 @@ class FaultyFiles:
         self._sync(file, path)
 
     def forget_cached(self, fileno: int, /) -> None:
-        self._file(fileno)  # what is read comes from the disk's one copy anyway
+        file, _ = self._file(fileno)
+        before = len(file.data)
+        file.forget_cached()
+        self.disk.used_bytes += len(file.data) - before
 
     # --- names
 

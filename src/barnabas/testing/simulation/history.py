@@ -3,21 +3,28 @@
 Owns a plain list for each partition: which value lies at which offset, as acknowledgements and reads say, and what must not be lost.
 
 Rules (each broken one is a `Violation` that names the offset and both sides)
-  1. An offset holds one value for ever. A value that nobody sent into this topic is never read.
+  1. An offset holds one value for ever, under the key it was sent with. A value that nobody sent into this topic is never read.
   2. What was acknowledged or read is there at every audit, up to the log's end and without a hole, unless it was deleted, or is the tail
      that a power cut may take from a topic that does not flush.
-  3. A record of an idempotent producer lies at one offset; its records are in the order in which they were sent, and no gap is among them.
-     Without idempotence a record is there at most as often as it was sent.
-  4. Records go only when `DeleteRecords` asked for it, or when they are older than `retention.ms`.
-  5. The high watermark and the log's start never go back, as long as no tail was lost and no process killed.
-  6. A group's committed offset is one that it asked for, none older than the last that was acknowledged.
+  3. A compacted topic may have holes, but of each key the last record is there, or it was a tombstone, older than `delete.retention.ms`,
+     and then no record of its key is there.
+  4. A record of an idempotent producer lies at one offset; its records are in the order in which they were sent, and no gap is among them
+     (but for what was compacted). Without idempotence a record is there at most as often as it was sent.
+  5. Records go only when `DeleteRecords` asked for it, or when they are older than `retention.ms`, or when `retention.bytes` are there
+     without them. What DeleteRecords was told to be deleted does not come back.
+  6. The high watermark and the log's start never go back, as long as no tail was lost and no process killed.
+  7. A group's committed offset is one that it asked for, none older than the last that was acknowledged. The same holds for a topic's
+     settings.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+MOST_RECORDS_OF_A_BATCH = 4
+RECORD_OVERHEAD_BYTES = 200  # of a record, at most: its batch's header, its own fields, its key
 TopicPartition = tuple[str, int]
 
 
@@ -25,15 +32,25 @@ class Violation(Exception):
     """Something was promised and not kept."""
 
 
+class Found(NamedTuple):
+    """A record as it was read. Its identity is its value, or, where that is null, a header."""
+
+    offset: int
+    identity: bytes
+    key: bytes | None
+
+
 @dataclass(slots=True)
 class Sent:
-    """A value that a producer handed over."""
+    """A record that a producer handed over."""
 
     producer: str
     number: int
     idempotent: bool
     timestamp_ms: int
     tries: int = 1
+    key: bytes | None = None
+    is_tombstone: bool = False
 
 
 @dataclass(slots=True)
@@ -42,37 +59,43 @@ class PartitionHistory:
 
     name: str
     flushed: bool = False  # flush.messages=1: a power cut takes nothing
-    retention_ms: int = -1
+    compacted: bool = False
+    retention_ms: int = -1  # the shortest that was ever set; -1 is for ever
+    retention_bytes: int = -1  # the fewest
+    delete_retention_ms: int = 86_400_000
     sent: dict[bytes, Sent] = field(default_factory=dict)
     values: dict[int, bytes] = field(default_factory=dict)  # offset -> what lies there
     kept: set[int] = field(default_factory=set)  # offsets that were acknowledged or read
     deletable: int = 0  # DeleteRecords asked for everything below
+    deleted: int = 0  # and was told that everything below is gone
     high_watermark: int = 0
     log_start: int = 0
     power_cuts: int = 0  # of those that may have taken a tail
     tail_losses: int = 0  # records they took
-    rotten: bool = False  # bits were flipped: what cannot be read is to be refused, not served
+    rotten: int = 0  # bits that were flipped: what cannot be read is to be refused, not served
 
     # --- what clients tell
 
     def sending(self, value: bytes, sent: Sent) -> None:
         self.sent[value] = sent
 
-    def acknowledged(self, first_offset: int, values: list[bytes]) -> None:
-        for offset, value in enumerate(values, first_offset):
-            self._lies(offset, value, "acknowledged")
+    def acknowledged(self, first_offset: int, identities: list[bytes]) -> None:
+        for offset, identity in enumerate(identities, first_offset):
+            self._lies(offset, identity, "acknowledged")
             self.kept.add(offset)
 
-    def read(self, fetch_offset: int, records: list[tuple[int, bytes]], *, high_watermark: int, log_start: int) -> None:
+    def read(self, fetch_offset: int, records: list[Found], *, high_watermark: int, log_start: int) -> None:
         """An answer to a fetch: records from `fetch_offset` on."""
         self.told(high_watermark, log_start)
         due = fetch_offset
-        for offset, value in records:
-            if offset != due:
+        for offset, identity, key in records:
+            if offset < due or (offset > due and not self.compacted):
                 raise Violation(f"{self.name}: offset {offset} was read where {due} was due")
             if offset >= high_watermark:
                 raise Violation(f"{self.name}: offset {offset} was read, at or above the high watermark {high_watermark}")
-            self._lies(offset, value, "read")
+            self._lies(offset, identity, "read")
+            if key != self.sent[identity].key:
+                raise Violation(f"{self.name}: offset {offset} was read with the key {key!r}, not {self.sent[identity].key!r}")
             self.kept.add(offset)
             due = offset + 1
 
@@ -86,24 +109,37 @@ class PartitionHistory:
 
     def started_at(self, log_start: int, now_ms: int) -> None:
         """The log begins at `log_start`: what lay before must have been allowed to go."""
-        for offset in [o for o in self.values if self.deletable <= o < log_start]:
-            sent = self.sent[self.values[offset]]
-            age_ms = now_ms - sent.timestamp_ms
-            if self.retention_ms < 0 or age_ms <= self.retention_ms:
-                raise Violation(f"{self.name}: offset {offset} is gone at the age of {age_ms} ms, nobody asked for that")
-        for offset in [o for o in self.values if o < log_start]:
+        gone = sorted(offset for offset in self.values if offset < log_start)
+        for offset in gone:
+            if offset >= self.deletable and not self._is_full(log_start):
+                self._check_age(offset, now_ms)
+        for offset in gone:
             del self.values[offset]
             self.kept.discard(offset)
 
+    def _is_full(self, log_start: int) -> bool:
+        """Whether what lies behind `log_start` may be as much as `retention.bytes` keeps."""
+        if self.retention_bytes < 0:
+            return False
+        left = sum(len(identity) + RECORD_OVERHEAD_BYTES for offset, identity in self.values.items() if offset >= log_start)
+        return left >= self.retention_bytes or bool(self.power_cuts) or self.compacted
+
+    def _check_age(self, offset: int, now_ms: int) -> None:
+        age_ms = now_ms - self.sent[self.values[offset]].timestamp_ms
+        if self.retention_ms < 0 or age_ms <= self.retention_ms:
+            raise Violation(f"{self.name}: offset {offset} is gone at the age of {age_ms} ms, nobody asked for that")
+
     # --- what happens to the broker
 
-    def restarted(self, *, crashed: bool, power_cut: bool, end: int) -> None:
-        """The broker is back, and says that the log ends at `end`; called before clients are let in again."""
+    def restarted(self, *, crashed: bool, may_lose_tail: bool, start: int, end: int) -> None:
+        """The broker is back, and says that the log is [start, end); called before clients are let in again."""
+        if start < self.deleted:
+            raise Violation(f"{self.name}: the log begins at {start}, and all below {self.deleted} was deleted")
         if crashed:
             self.log_start = 0  # its checkpoint is written now and then
             self.high_watermark = min(self.high_watermark, end)
         lost = sorted(offset for offset in self.kept if offset >= end)
-        if power_cut and not self.flushed:
+        if may_lose_tail and not self.flushed:
             self.power_cuts += 1
             self.tail_losses += len(lost)
             for offset in [o for o in self.values if o >= end]:
@@ -112,27 +148,47 @@ class PartitionHistory:
         elif lost:
             raise Violation(f"{self.name}: offset {lost[0]} was acknowledged or read, and the log ends at {end} after a restart")
 
-    def audited(self, start: int, end: int, records: list[tuple[int, bytes]]) -> None:
-        """All records from `start` to `end` were read."""
-        if [offset for offset, _ in records] != list(range(start, end)):
-            found = {offset for offset, _ in records}
+    def audited(self, start: int, end: int, records: list[Found], now_ms: int) -> None:
+        """All records from `start` to `end` were read, after `read` was told of each of them."""
+        if self.compacted:
+            self._check_keys(records, now_ms)
+        elif [record.offset for record in records] != list(range(start, end)):
+            found = {record.offset for record in records}
             hole = next((o for o in range(start, end) if o not in found), None)
             raise Violation(f"{self.name}: the log of [{start}, {end}) has a hole at {hole}")
         self._check_producers(records)
 
-    def _check_producers(self, records: list[tuple[int, bytes]]) -> None:
-        times = Counter(value for _, value in records)
-        for value, count in times.items():
-            sent = self.sent[value]
+    def refused(self, offsets: list[int]) -> None:
+        """What an audit was not given, where bits have rotted."""
+        most = self.rotten * MOST_RECORDS_OF_A_BATCH
+        if len(offsets) > most and not self.compacted:  # there a gap behind the damage is refused with it
+            raise Violation(f"{self.name}: {len(offsets)} offsets are refused from {offsets[0]} on, {self.rotten} bits have rotted")
+
+    def _check_keys(self, records: list[Found], now_ms: int) -> None:
+        last = {self.sent[self.values[offset]].key: offset for offset in sorted(self.values)}
+        present: dict[bytes | None, int] = {record.key: record.offset for record in records}
+        for key, offset in last.items():
+            if present.get(key) == offset:
+                continue
+            sent = self.sent[self.values[offset]]
+            if not sent.is_tombstone or now_ms - sent.timestamp_ms < self.delete_retention_ms:
+                raise Violation(f"{self.name}: the last record of {key!r} at offset {offset} is gone")
+            if key in present:
+                raise Violation(f"{self.name}: {key!r} was deleted at offset {offset}, and is there again at {present[key]}")
+
+    def _check_producers(self, records: list[Found]) -> None:
+        times = Counter(record.identity for record in records)
+        for identity, count in times.items():
+            sent = self.sent[identity]
             if count > (1 if sent.idempotent else sent.tries):
-                raise Violation(f"{self.name}: {value[:24]!r} is there {count} times, and was sent {sent.tries} times")
+                raise Violation(f"{self.name}: {identity[:24]!r} is there {count} times, and was sent {sent.tries} times")
         last: dict[str, int] = {}
-        for offset, value in records:
-            sent = self.sent[value]
+        for offset, identity, _ in records:
+            sent = self.sent[identity]
             if not sent.idempotent:
                 continue
             before = last.get(sent.producer)
-            if before is not None and sent.number != before + 1:
+            if before is not None and (sent.number <= before if self.compacted else sent.number != before + 1):
                 raise Violation(
                     f"{self.name}: record {sent.number} of {sent.producer} follows its record {before} (offset {offset})"
                 )
@@ -147,25 +203,25 @@ class PartitionHistory:
 
 
 @dataclass(slots=True)
-class GroupHistory:
-    """What a group committed for one partition."""
+class Register:
+    """One value that is written again and again, by one writer: a committed offset, a setting."""
 
     name: str
-    asked: list[int] = field(default_factory=list)
-    acknowledged: int = -1  # index into `asked`
+    asked: list[str] = field(default_factory=list)  # the first is what it was before anybody wrote
+    acknowledged: int = 0  # index into `asked`: nothing older can be read
 
-    def committing(self, offset: int) -> int:
-        self.asked.append(offset)
+    def asking(self, value: str) -> int:
+        self.asked.append(value)
         return len(self.asked) - 1
 
-    def committed(self, number: int) -> None:
+    def told(self, number: int) -> None:
         self.acknowledged = max(self.acknowledged, number)
 
-    def read(self, offset: int) -> None:
-        allowed = self.asked[max(self.acknowledged, 0) :] if self.acknowledged >= 0 else [-1, *self.asked]
-        if offset not in allowed:
-            raise Violation(f"{self.name}: offset {offset} is committed, of those asked for only {allowed[:5]} can be")
+    def read(self, value: str) -> None:
+        allowed = self.asked[self.acknowledged :]
+        if value not in allowed:
+            raise Violation(f"{self.name} is {value}, and can only be one of {allowed[:5]}")
 
     def lost_power(self) -> None:
-        """It may be back at any former commit."""
-        self.acknowledged = -1
+        """It may be back at any former value."""
+        self.acknowledged = 0

@@ -82,7 +82,7 @@ class World:
             if not self._timed:
                 raise Stuck("nothing is going to happen any more")
             when_s, _, handle = heapq.heappop(self._timed)
-            if handle.cancelled():
+            if handle._cancelled:  # type: ignore[attr-defined]
                 return
             if when_s > self.now_s:
                 self.now_s, self._steps = when_s, 0
@@ -92,7 +92,7 @@ class World:
         if self._steps > STEPS_WITHOUT_TIME:
             raise Stuck(f"one moment does not end: {handle!r}")
         loop: VirtualLoop = handle._loop  # type: ignore[attr-defined]  # asyncio's own base class works with it too
-        if handle.cancelled() or loop.dead:
+        if handle._cancelled or loop.dead:  # type: ignore[attr-defined]
             return
         events._set_running_loop(loop)
         try:

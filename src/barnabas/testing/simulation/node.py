@@ -17,12 +17,12 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.server.broker import Broker
 from barnabas.server.surroundings import Surroundings
 from barnabas.storage.files import Files
+from barnabas.testing.simulation.cleaning import SimulatedCleaner
 from barnabas.testing.simulation.disk import Disk
 from barnabas.testing.simulation.faults import Faults
 from barnabas.testing.simulation.files import FaultyFiles
 from barnabas.testing.simulation.loop import VirtualExecutor, VirtualLoop, World
 
-DATA = Path("/data")
 PORT = 9092
 UUID_BITS = 128
 
@@ -33,13 +33,17 @@ class Process:
     files: FaultyFiles
     store: MemoryStore
     broker: Broker
+    cleaner: SimulatedCleaner
 
 
 class Node:
     """One machine.
 
     Args:
-        properties: of the broker, but for its address and folder.
+        number: the broker's id, and part of the machine's address.
+        properties: of the broker, but for its address and folders.
+        tree: what the brokers of a cluster share; a single one has its own.
+        directories: log directories; the first has the metadata.
         report: told of what must not happen.
         wrap_files: puts something between the broker and its disk; canaries do.
     """
@@ -47,22 +51,33 @@ class Node:
     def __init__(
         self,
         world: World,
+        number: int,
         properties: Mapping[str, str],
         report: Callable[[str], None],
+        *,
+        tree: MemoryTree | None = None,
+        directories: int = 1,
         wrap_files: Callable[[FaultyFiles], Files] = lambda files: files,
     ) -> None:
         self.world = world
-        self.host = "broker-1"
+        self.number = number
+        self.host = f"broker-{number}"
         self.disk = Disk(Random(world.random.getrandbits(64)))
-        self.disk.make_durable(DATA)
+        self.directories = [Path(f"/disk-{index}") for index in range(directories)]
+        for directory in self.directories:
+            self.disk.make_durable(directory)
         self.faults = Faults()
         self.process: Process | None = None
         self.starts = 0
-        self._tree = MemoryTree()
+        self._tree = tree or MemoryTree()
         self._report = report
         self._wrap_files = wrap_files
-        listener = {"listeners": f"PLAINTEXT://{self.host}:{PORT}", "log.dirs": str(DATA), "node.id": "1"}
-        self.config, _ = BrokerConfig.from_properties({**properties, **listener})
+        own = {
+            "listeners": f"PLAINTEXT://{self.host}:{PORT}",
+            "log.dirs": ",".join(map(str, self.directories)),
+            "node.id": str(number),
+        }
+        self.config, _ = BrokerConfig.from_properties({**properties, **own})
 
     @property
     def address(self) -> str:
@@ -74,8 +89,9 @@ class Node:
         self.starts += 1
         self.world.epoch += 1
         world = self.world
-        loop = VirtualLoop(world, f"broker#{self.starts}", self.host, self._report)  # type: ignore[abstract]
-        files = FaultyFiles(self.disk, self.faults, lambda event: world.note(f"disk {event}"))
+        loop = VirtualLoop(world, f"broker-{self.number}#{self.starts}", self.host, self._report)  # type: ignore[abstract]
+        files = self._open_files("disk")
+        cleaner = SimulatedCleaner(loop, lambda: self._open_files("cleaner"), Random(world.random.getrandbits(64)))
         store = MemoryStore(self._tree)
         surroundings = Surroundings(
             clock=world,
@@ -84,9 +100,10 @@ class Node:
             make_executor=VirtualExecutor,
             new_id=lambda: UUID(int=world.random.getrandbits(UUID_BITS)),
             new_session_id=lambda: world.random.randint(1, 2**31 - 1),
+            make_cleaner=lambda *_: cleaner,
         )
         world.note(f"start {loop.name}")
-        self.process = Process(loop, files, store, Broker(self.config, loop, surroundings))
+        self.process = Process(loop, files, store, Broker(self.config, loop, surroundings), cleaner)
         return loop.create_task(self.process.broker.start(), name="start")
 
     def stop(self) -> asyncio.Task[None]:
@@ -117,9 +134,23 @@ class Node:
         """Whether the process died in the middle of an operation, and `kill` is still to be called."""
         return self.process is not None and self.process.files.dead
 
+    def kill_in(self, changes: int) -> None:
+        """Have the broker die, and its cleaner with it, in the middle of one of the next changes that either makes to the disk."""
+        assert self.process is not None, "there is a process"
+        self.process.files.kill_in = self.process.cleaner.files.kill_in = changes
+
+    @property
+    def failure(self) -> bool:
+        """Whether the broker says that it cannot go on."""
+        return self.process is not None and self.process.broker.failure.done()
+
+    def _open_files(self, name: str) -> FaultyFiles:
+        return FaultyFiles(self.disk, self.faults, lambda event: self.world.note(f"{name} {event}"))
+
     def _bury(self, process: Process, *, silently: bool) -> None:
         self.world.epoch += 1
         process.files.die()
+        process.cleaner.files.die()
         process.loop.die()
         process.store.expire()
         self.world.network.process_died(process.loop, silently=silently)

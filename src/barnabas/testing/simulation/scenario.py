@@ -1,10 +1,14 @@
-"""What a run is made of, drawn from its seed: the broker's settings, topics, producers, and the blows of fate.
+"""What a run is made of, drawn from its seed: the broker's settings, topics, producers, those who change things, the blows of fate.
 
 The profiles:
 
     kill    processes are killed, between events and in the middle of changes to the disk; nothing acknowledged may be lost
     power   the power is cut too; topics do not flush, so that a tail may be lost, and nothing else
     flush   the power is cut, and every topic has flush.messages=1: nothing acknowledged may be lost
+    disk    log directories fail, are full, take half a write, do not give what is read; some runs with flush.messages=1
+    rot     bits of sealed segments flip while the broker is down: what is damaged is refused, all else is served
+
+Compacted topics, several log directories, moves between them, deletions, changed settings and topics that come and go are in all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +19,16 @@ from random import Random
 from barnabas.testing.simulation.clients import Producing
 from barnabas.testing.simulation.history import TopicPartition
 
-PROFILES = ("kill", "power", "flush")
+PROFILES = ("kill", "power", "flush", "disk", "rot")
+BLOWS = {
+    "kill": ("kill", "kill", "restart", "disconnect", "cleaner-dies"),
+    "power": ("power-cut", "power-cut", "kill", "restart", "disconnect", "cleaner-dies"),
+    "flush": ("power-cut", "power-cut", "kill", "restart", "disconnect"),
+    "disk": ("disk-fails", "disk-fails", "full", "short-writes", "reads-fail", "kill", "power-cut"),
+    "rot": ("rot", "rot", "kill", "restart"),
+}
+CODECS = (0, 0, 0, 1, 3)
+DAY_MS = 86_400_000
 
 
 @dataclass(slots=True)
@@ -23,7 +36,10 @@ class Topic:
     name: str
     partitions: int
     configs: dict[str, str]
-    retention_ms: int = -1
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.configs["cleanup.policy"]
 
 
 @dataclass(slots=True)
@@ -31,7 +47,7 @@ class Blow:
     """One thing that befalls the broker.
 
     Args:
-        kind: disconnect, restart, kill or power-cut.
+        kind: one of BLOWS.
         after_s: since the one before.
         changes: the process dies in the middle of this one of its next changes to the disk; 0: between two events.
         again: and once more while it starts again, in the middle of this change; 0: not.
@@ -46,18 +62,30 @@ class Blow:
 
 @dataclass(slots=True)
 class Scenario:
+    """One run.
+
+    Args:
+        admins: who changes things, and how long each of them pauses in between.
+        churned: the topic that comes and goes, if there is one.
+        has_cold_reads: some files are never in the page cache.
+    """
+
     name: str
     flushed: bool
     properties: dict[str, str]
+    directories: int = 1
     topics: list[Topic] = field(default_factory=list)
     producers: list[tuple[TopicPartition, Producing]] = field(default_factory=list)
+    admins: dict[str, float] = field(default_factory=dict)
+    churned: tuple[Topic, Producing] | None = None
     blows: list[Blow] = field(default_factory=list)
+    has_cold_reads: bool = False
 
 
 def draw(random: Random, profile: str | None = None) -> Scenario:
     """The scenario of a seed."""
     name = profile or random.choice(PROFILES)
-    flushed = name == "flush"
+    flushed = name == "flush" or (name == "disk" and random.random() < 0.5)
     properties = {
         "offsets.topic.num.partitions": str(random.randint(1, 2)),
         "log.flush.offset.checkpoint.interval.ms": str(random.choice((200, 1_000, 60_000))),
@@ -65,20 +93,27 @@ def draw(random: Random, profile: str | None = None) -> Scenario:
         "replica.high.watermark.checkpoint.interval.ms": str(random.choice((200, 1_000))),
         "log.retention.check.interval.ms": str(random.choice((300, 1_000))),
         "log.segment.delete.delay.ms": str(random.choice((0, 100, 1_000))),
+        "log.cleaner.backoff.ms": str(random.choice((50, 300, 2_000))),
         "auto.create.topics.enable": "false",
     }
     if flushed:
         properties["log.flush.interval.messages"] = "1"
-    scenario = Scenario(name, flushed, properties)
-    for number in range(random.randint(1, 2)):
-        scenario.topics.append(_topic(random, f"t{number}"))
+    scenario = Scenario(name, flushed, properties, directories=random.choice((1, 1, 2, 3)))
+    scenario.has_cold_reads = random.random() < 0.3
+    scenario.topics = [_topic(random, f"t{number}") for number in range(random.randint(1, 2))]
     for topic in scenario.topics:
         for index in range(topic.partitions):
             for _ in range(random.choice((1, 1, 2))):
-                scenario.producers.append(((topic.name, index), _producing(random)))
-    crashes = ("kill", "kill", "restart") if name == "kill" else ("power-cut", "power-cut", "kill", "restart")
-    for _ in range(random.randint(2, 6)):
-        scenario.blows.append(_blow(random, crashes))
+                scenario.producers.append(((topic.name, index), _producing(random, topic)))
+    for admin in ("delete-records", "tune") + (("move",) if scenario.directories > 1 else ()):
+        if random.random() < 0.4:
+            scenario.admins[admin] = random.choice((0.1, 0.5, 2.0))
+    if random.random() < 0.3:
+        churned = _topic(random, "churned")
+        producing = _producing(random, churned)
+        producing.batches = 4
+        scenario.churned = churned, producing
+    scenario.blows = [_blow(random, BLOWS[name]) for _ in range(random.randint(2, 6))]
     return scenario
 
 
@@ -87,26 +122,30 @@ def _topic(random: Random, name: str) -> Topic:
         "index.interval.bytes": str(random.choice((0, 500, 4096))),
         "segment.index.bytes": str(random.choice((60, 120, 600))),
         "segment.ms": str(random.choice((300, 2_000, 100_000))),
+        "retention.ms": str(random.choice((1_000, 4_000)) if random.random() < 0.3 else -1),
+        "cleanup.policy": random.choice(("delete", "delete", "compact", "compact", "compact,delete")),
+        "min.cleanable.dirty.ratio": random.choice(("0.01", "0.3")),
+        "min.compaction.lag.ms": random.choice(("0", "0", "1000")),
+        "delete.retention.ms": random.choice(("3000", str(DAY_MS))),
     }
-    retention_ms = -1
-    if random.random() < 0.3:
-        retention_ms = random.choice((1_000, 4_000))
-    configs["retention.ms"] = str(retention_ms)
-    return Topic(name, random.choice((1, 1, 2)), configs, retention_ms)
+    return Topic(name, random.choice((1, 1, 2)), configs)
 
 
-def _producing(random: Random) -> Producing:
+def _producing(random: Random, topic: Topic) -> Producing:
     return Producing(
         idempotent=random.random() < 0.6,
         acks=random.choice((-1, -1, 1)),
-        batches=random.randint(15, 45),
+        batches=random.randint(12, 36),
         pause_s=random.choice((0.02, 0.1, 0.4)),
         value_bytes=random.choice((20, 300, 2_000)),
+        keys=random.choice((2, 8, 40)) if topic.is_compacted else 0,
+        tombstones=random.choice((0.0, 0.2)) if topic.is_compacted else 0.0,
+        codec=random.choice(CODECS),
     )
 
 
-def _blow(random: Random, crashes: tuple[str, ...]) -> Blow:
-    kind = random.choice((*crashes, "disconnect"))
+def _blow(random: Random, kinds: tuple[str, ...]) -> Blow:
+    kind = random.choice(kinds)
     return Blow(
         kind,
         after_s=random.choice((0.05, 0.5, 2.0)) * (0.5 + random.random()),

@@ -1,9 +1,9 @@
 """One simulated run: a broker, its clients, what happens to them, and the verdict.
 
-How it works: everything is drawn from the seed at the beginning (`scenario.py`) or while it goes on. The broker is brought up, producers
-and consumers do their work, and a task that stands for fate kills, cuts and restarts. After each return of the broker only the auditor is
-let in first: it reads all there is, and the history says whether that can be. At the end everything is healed, restarted and audited once
-more.
+How it works: everything is drawn from the seed at the beginning (`scenario.py`) or while it goes on. The broker is brought up, producers,
+consumers and administrators do their work, and a task that stands for fate (`fate.py`) kills, cuts and restarts. After each return of the
+broker only the auditor is let in first: it reads all there is, and the history says whether that can be. At the end everything is healed,
+restarted and audited once more.
 """
 
 from __future__ import annotations
@@ -14,23 +14,34 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeVar
+from zlib import crc32
 
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.results import NewTopic
-from barnabas.errors import BarnabasError
 from barnabas.storage.files import Files
-from barnabas.testing.simulation.clients import EARLIEST, LATEST, Consumer, Producer, client_config, records_of
+from barnabas.testing.simulation import admins
+from barnabas.testing.simulation.audit import AUDITOR, Auditor
+from barnabas.testing.simulation.clients import Consumer, Producer, client_config
+from barnabas.testing.simulation.complaints import Complaints
+from barnabas.testing.simulation.fate import START_LIMIT_S, Fate
 from barnabas.testing.simulation.files import FaultyFiles
-from barnabas.testing.simulation.history import GroupHistory, PartitionHistory, TopicPartition, Violation
+from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
 from barnabas.testing.simulation.loop import Stuck, VirtualLoop, World
 from barnabas.testing.simulation.node import Node
-from barnabas.testing.simulation.scenario import Blow, Scenario, draw
+from barnabas.testing.simulation.scenario import Scenario, Topic, draw
 from barnabas.testing.simulation.trace import Trace
 
 R = TypeVar("R")
-AUDITOR = "auditor"
-START_LIMIT_S = 60.0
-GROUP_PATIENCE_MS = 20_000
+RUN_LIMIT_S = 600.0
+DEFAULTS = {
+    "retention.ms": "604800000",
+    "retention.bytes": "-1",
+    "segment.ms": "604800000",
+    "compression.type": "producer",
+    "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": "0.5",
+    "index.interval.bytes": "4096",
+}  # of what `admins.tune` changes
 
 
 @dataclass(slots=True)
@@ -45,17 +56,6 @@ class Verdict:
     failure: str | None = None
     counts: dict[str, int] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
-
-
-class _Errors(logging.Handler):
-    """What the broker logs as an error of its own."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.seen: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.seen.append(record.getMessage() + (f" ({record.exc_info[1]!r})" if record.exc_info else ""))
 
 
 class Simulation:
@@ -79,34 +79,47 @@ class Simulation:
         self.seed = seed
         self.world = World(seed, Trace(echo=echo))
         self.scenario: Scenario = draw(Random(seed ^ 0x5CE9A510), profile)
-        self.node = Node(self.world, self.scenario.properties, self._report, wrap_files)
+        self.complaints = Complaints()
+        self.counts: dict[str, int] = {}
+        self.node = Node(
+            self.world,
+            1,
+            self.scenario.properties,
+            self._report,
+            directories=self.scenario.directories,
+            wrap_files=wrap_files,
+        )
+        if self.scenario.has_cold_reads:
+            self.node.faults.cold = lambda path: crc32(str(path).encode()) % 3 == seed % 3
         self.random = Random(self.world.random.getrandbits(64))
         self.histories: dict[TopicPartition, PartitionHistory] = {
-            (topic.name, index): PartitionHistory(
-                f"{topic.name}-{index}", flushed=self.scenario.flushed, retention_ms=topic.retention_ms
-            )
+            (topic.name, index): self._history(topic, f"{topic.name}-{index}")
             for topic in self.scenario.topics
             for index in range(topic.partitions)
         }
-        self.groups = {key: GroupHistory(f"group-{key[0]}-{key[1]}") for key in self.histories}
-        self.counts: dict[str, int] = {}
+        self.groups = {key: Register(f"the offset of group-{key[0]}-{key[1]}", ["-1"]) for key in self.histories}
+        self.settings = {
+            (topic.name, name): Register(f"{name} of {topic.name}", [topic.configs.get(name, first)])
+            for topic in self.scenario.topics
+            for name, first in DEFAULTS.items()
+        }
         self._problems: list[str] = []
-        self._errors = _Errors()
         self._failed: BaseException | None = None
         self._loops = 0
+        self._working = 0
         self._producing = 0
 
     def run(self) -> Verdict:
         """Until everything is done, or something is wrong."""
         logger = logging.getLogger("barnabas")
-        logger.addHandler(self._errors)
+        logger.addHandler(self.complaints)
         failure = None
         try:
             self._main()
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in a run is its verdict
             failure = f"{type(error).__name__}: {error}"
         finally:
-            logger.removeHandler(self._errors)
+            logger.removeHandler(self.complaints)
             self.node.kill()
         world = self.world
         return Verdict(
@@ -120,23 +133,39 @@ class Simulation:
             list(world.trace.last) if failure else [],
         )
 
+    def is_over(self) -> bool:
+        """Whether all producers are done, and the others may end."""
+        return not self._producing
+
     # --- the course of it
 
     def _main(self) -> None:
-        self._start()
+        self._finish(self.node.start())
         self._finish(self._loop("admin").create_task(self._create_topics()))
-        works = [*self._producers(), *self._consumers()]
-        works.append(self._loop("fate").create_task(self._fate()))
+        works = [*self._producers(), *self._consumers(), *self._admins()]
+        fate = Fate(self, Random(self.random.getrandbits(64)))
+        works.append(self._loop("fate").create_task(fate.run(self.scenario.blows)))
         for task in works:
             task.add_done_callback(self._work_done)
-        self._drive(lambda: all(task.done() for task in works), limit_s=600)
+        self._working = len(works)
+        self._drive(lambda: not self._working, limit_s=RUN_LIMIT_S)
         for task in works:
             task.result()
         self.node.faults.heal()
-        self._restart(clean=self.random.random() < 0.5)
-        self.counts["records"] = sum(len(history.values) for history in self.histories.values())
-        self.counts["lost_tail"] = sum(history.tail_losses for history in self.histories.values())
+        clean = self.random.random() < 0.5
+        if clean:
+            self._stop()
+        else:
+            self.node.kill()
+        self._finish(self.node.start())
+        self._finish(self._loop(AUDITOR).create_task(self._read_all(crashed=not clean, may_lose_tail=False)))
+        self._count()
         self._stop()
+
+    def _count(self) -> None:
+        histories = self.histories.values()
+        self.counts["records"] = sum(len(history.values) for history in histories)
+        self.counts["lost_tail"] = sum(history.tail_losses for history in histories)
 
     def _producers(self) -> list[asyncio.Task[None]]:
         tasks = []
@@ -149,6 +178,7 @@ class Simulation:
         return tasks
 
     def _work_done(self, task: asyncio.Task[None]) -> None:
+        self._working -= 1
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._failed = self._failed or error
@@ -164,9 +194,45 @@ class Simulation:
         for number, (key, history) in enumerate(self.histories.items()):
             loop = self._loop(f"consumer-{number}")
             client = AsyncClient(client_config(self.node.address, loop.name, patience_ms=3_000))
-            consumer = Consumer(self.world, client, *key, history, self.groups[key], lambda: not self._producing)
+            consumer = Consumer(self.world, client, *key, history, self.groups[key], self.is_over)
             tasks.append(loop.create_task(consumer.run()))
         return tasks
+
+    def _admins(self) -> list[asyncio.Task[None]]:
+        tasks = []
+        for name, pause_s in self.scenario.admins.items():
+            loop, admin = self._admin(name, pause_s)
+            match name:
+                case "delete-records":
+                    work = admins.delete_records(admin)
+                case "tune":
+                    work = admins.tune(admin, self.settings)
+                case _:
+                    work = admins.move(admin, [str(directory) for directory in self.node.directories])
+            tasks.append(loop.create_task(work))
+        if self.scenario.churned is not None:
+            topic, how = self.scenario.churned
+            loop, admin = self._admin("churn", how.pause_s)
+            work = admins.churn(admin, topic.name, topic.configs, how, lambda name: self._history(topic, name))
+            tasks.append(loop.create_task(work))
+        return tasks
+
+    def _admin(self, name: str, pause_s: float) -> tuple[VirtualLoop, admins.Admin]:
+        loop = self._loop(name)
+        client = AsyncClient(client_config(self.node.address, name))
+        random = Random(self.random.getrandbits(64))
+        return loop, admins.Admin(self.world, client, self.histories, list(self.groups), pause_s, self.is_over, random)
+
+    def _history(self, topic: Topic, name: str) -> PartitionHistory:
+        configs = topic.configs
+        expires = "delete" in configs["cleanup.policy"]
+        return PartitionHistory(
+            name,
+            flushed=self.scenario.flushed,
+            compacted=topic.is_compacted,
+            retention_ms=int(configs["retention.ms"]) if expires else -1,
+            delete_retention_ms=int(configs["delete.retention.ms"]),
+        )
 
     async def _create_topics(self) -> None:
         client = AsyncClient(client_config(self.node.address, "admin"))
@@ -174,118 +240,48 @@ class Simulation:
         await client.create_topics(topics)
         await client.close()
 
-    async def _fate(self) -> None:
-        """What befalls the broker, one blow after the other, while producers are at work."""
-        for blow in self.scenario.blows:
-            await asyncio.sleep(blow.after_s)
-            if not self._producing:
-                return
-            self.counts[blow.kind] = self.counts.get(blow.kind, 0) + 1
-            match blow.kind:
-                case "disconnect":
-                    ends = self.world.network.connections(self.node.host)
-                    if ends:
-                        self.world.network.cut(self.random.choice(ends))
-                case "restart":
-                    await self._elsewhere(self.node.stop())
-                    self._gone()
-                    await self._come_back(blow, crashed=False)
-                case _:
-                    await self._crash(blow)
+    # --- what fate asks for
 
-    async def _crash(self, blow: Blow) -> None:
-        process = self.node.process
-        assert process is not None, "only fate ends it"
-        if blow.changes:
-            process.files.kill_in = blow.changes
-            waited_s = 0.0
-            while not self.node.has_died and waited_s < 3:
-                await asyncio.sleep(0.01)
-                waited_s += 0.01
-        power = blow.kind == "power-cut"
-        self.node.kill(power=power)
-        await asyncio.sleep(blow.down_s)
-        await self._come_back(blow, crashed=True)
-
-    async def _come_back(self, blow: Blow, *, crashed: bool) -> None:
-        """Start again, with a second crash on the way if that is in store, and audit before anybody else connects."""
-        power = blow.kind == "power-cut"
-        self.world.network.admitted = AUDITOR
-        if blow.again:
-            starting = self.node.start()
-            assert self.node.process is not None
-            self.node.process.files.kill_in = blow.again
-            waited_s = 0.0
-            while not self.node.has_died and not starting.done() and waited_s < START_LIMIT_S:
-                await asyncio.sleep(0.001)
-                waited_s += 0.001
-            crashed = True
-            self.node.kill(power=power)
-        try:
-            await self._elsewhere(self.node.start())
-        except (BarnabasError, OSError) as error:
-            raise Violation(f"the broker does not start: {error}") from error
-        await self._audit(crashed=crashed, power_cut=power)
-        self.world.network.admitted = None
-
-    async def _audit(self, *, crashed: bool, power_cut: bool) -> None:
+    async def audit(self, *, crashed: bool, may_lose_tail: bool) -> None:
         self._loops += 1
         loop = self._loop(f"{AUDITOR}-{self._loops}", AUDITOR)
-        await self._elsewhere(loop.create_task(self._read_all(crashed=crashed, power_cut=power_cut)))
+        await self.elsewhere(loop.create_task(self._read_all(crashed=crashed, may_lose_tail=may_lose_tail)))
 
-    async def _read_all(self, *, crashed: bool, power_cut: bool) -> None:
-        client = AsyncClient(client_config(self.node.address, AUDITOR))
-        for key, history in self.histories.items():
-            start = (await client.list_offsets({key: EARLIEST}))[key].offset
-            end = (await client.list_offsets({key: LATEST}))[key].offset
-            self.world.note(f"audit {history.name} [{start}, {end})")
-            history.restarted(crashed=crashed, power_cut=power_cut, end=end)
-            history.started_at(start, self.world.now_ms())
-            records: list[tuple[int, bytes]] = []
-            position = start
-            while position < end:
-                found = records_of(await client.fetch(*key, position), position)
-                if not found:
-                    raise Violation(f"{history.name}: nothing is read at {position}, and the log ends at {end}")
-                history.read(position, found, high_watermark=end, log_start=start)
-                records += found
-                position = found[-1][0] + 1
-            history.audited(start, end, records)
-        await self._check_groups(client, power_cut=power_cut)
-        await client.close()
+    async def _read_all(self, *, crashed: bool, may_lose_tail: bool) -> None:
+        auditor = Auditor(self.world, self.node.address, crashed=crashed, may_lose_tail=may_lose_tail)
+        await auditor.read_partitions(self.histories)
+        await auditor.read_groups(self.groups, flushed=self.scenario.flushed)
+        if "tune" in self.scenario.admins:
+            await auditor.read_settings(self.settings)
+        await auditor.close()
 
-    async def _check_groups(self, client: AsyncClient, *, power_cut: bool) -> None:
-        for key, group in self.groups.items():
-            if power_cut and not self.scenario.flushed:
-                group.lost_power()
-            if group.asked:
-                found = await client.committed_offsets(group.name, [key])
-                group.read(found[key].offset)
+    async def elsewhere(self, task: asyncio.Task[R]) -> R:
+        """Wait for a task of another process."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        task.add_done_callback(lambda _: loop.call_soon(done.set_result, None))
+        await done
+        return task.result()
 
-    # --- start and stop from outside
+    def rotten(self, folder: str) -> None:
+        """A bit of the partition of this folder is wrong."""
+        name, _, index = folder.rpartition("-")
+        history = self.histories.get((name, int(index)))
+        if history is not None:
+            history.rotten += 1
+            self.complaints.excuse("rot")
 
-    def _start(self) -> None:
-        self._finish(self.node.start())
-
-    def _restart(self, *, clean: bool) -> None:
-        if clean:
-            self._stop()
-        else:
-            self.node.kill()
-        self._start()
-        loop = self._loop(AUDITOR)
-        self._finish(loop.create_task(self._read_all(crashed=not clean, power_cut=False)))
-
-    def _stop(self) -> None:
-        self._finish(self.node.stop())
-        self._gone()
-
-    def _gone(self) -> None:
+    def gone(self) -> None:
+        """The broker has stopped by itself."""
         left = self.node.gone()
         if left:
             raise Violation(f"the broker stopped and left {left} files open")
 
     # --- letting things happen
+
+    def _stop(self) -> None:
+        self._finish(self.node.stop())
+        self.gone()
 
     def _finish(self, task: asyncio.Task[R]) -> R:
         self._drive(task.done, limit_s=START_LIMIT_S)
@@ -298,18 +294,10 @@ class Simulation:
             world.step()
             if self._failed is not None:
                 raise self._failed
-            if self._problems or self._errors.seen:
-                raise Violation(f"the broker met a fault of its own: {(self._problems + self._errors.seen)[0]}")
+            if self._problems or self.complaints.unexcused:
+                raise Violation(f"the broker met a fault of its own: {(self._problems + self.complaints.unexcused)[0]}")
             if world.now_s > end_s:
                 raise Stuck(f"not done after {limit_s:.0f} s")
-
-    async def _elsewhere(self, task: asyncio.Task[R]) -> R:
-        """Wait for a task of another process."""
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-        task.add_done_callback(lambda _: loop.call_soon(done.set_result, None))
-        await done
-        return task.result()
 
     def _loop(self, name: str, host: str = "") -> VirtualLoop:
         return VirtualLoop(self.world, name, host or name, self._report)  # type: ignore[abstract]

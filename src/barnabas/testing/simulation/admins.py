@@ -1,0 +1,169 @@
+"""The clients that change things while others produce and consume: settings, log starts, places of logs, whole topics.
+
+Each of them is one task; it asks, is answered or not, and tells the checker what may be true from then on. What is asked for is told
+before it is asked: it may be done although no answer comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from barnabas.client.errors import ClientError
+from barnabas.client.plans import Plan, call
+from barnabas.client.results import NewTopic
+from barnabas.errors import BarnabasError, ErrorCode, KafkaError
+from barnabas.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from barnabas.testing.simulation.clients import Producer, Producing
+from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
+
+if TYPE_CHECKING:
+    from barnabas.client.asynchronous import AsyncClient
+    from barnabas.testing.simulation.loop import World
+
+TOPIC_RESOURCE = 2
+REFUSED_DELETIONS = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.POLICY_VIOLATION)
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "retention.ms": ("-1", "2000", "6000"),
+    "retention.bytes": ("-1", "3000", "20000"),
+    "segment.ms": ("200", "1500", "100000"),
+    "compression.type": ("producer", "uncompressed", "lz4", "zstd"),
+    "message.timestamp.type": ("CreateTime", "LogAppendTime"),
+    "min.cleanable.dirty.ratio": ("0.01", "0.5"),
+    "index.interval.bytes": ("0", "1000", "4096"),
+}
+
+
+@dataclass(slots=True)
+class Admin:
+    """What all of them have."""
+
+    world: World
+    client: AsyncClient
+    histories: dict[TopicPartition, PartitionHistory]
+    lasting: list[TopicPartition]  # those that stay
+    pause_s: float
+    is_over: Callable[[], bool]
+    random: Random
+
+    async def pause(self) -> None:
+        await asyncio.sleep(self.pause_s * (0.2 + self.random.random()))
+
+
+async def delete_records(admin: Admin) -> None:
+    """Move the starts of logs."""
+    while not admin.is_over():
+        await admin.pause()
+        key = admin.random.choice(admin.lasting)
+        history = admin.histories[key]
+        if history.compacted or history.high_watermark <= history.log_start:
+            continue
+        offset = admin.random.randint(history.log_start, history.high_watermark)
+        cuts = history.power_cuts
+        history.deletable = max(history.deletable, offset)
+        try:
+            await admin.client.delete_records({key: offset})
+        except KafkaError as error:
+            if error.code not in REFUSED_DELETIONS:
+                raise Violation(f"{history.name}: deletion below {offset} was refused with {error.code.name}") from error
+        except ClientError:
+            continue
+        else:
+            if cuts == history.power_cuts:
+                history.deleted = max(history.deleted, offset)
+
+
+async def tune(admin: Admin, settings: dict[tuple[str, str], Register]) -> None:
+    """Change the settings of topics."""
+    while not admin.is_over():
+        await admin.pause()
+        topic, _ = admin.random.choice(admin.lasting)
+        name = admin.random.choice(sorted(CHOICES))
+        value = admin.random.choice(CHOICES[name])
+        for (of, _), history in admin.histories.items():
+            if of == topic:
+                _note(history, name, int(value) if name.startswith("retention") else 0)
+        number = settings[topic, name].asking(value)
+        item = AlterableConfig(name=name, value=value)
+        resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=[item])
+        try:
+            answer = await admin.client.run(_ask(IncrementalAlterConfigsRequest(resources=[resource])))
+        except BarnabasError:
+            continue
+        if answer.responses[0].error_code:
+            raise Violation(f"{name}={value} for {topic} was refused with {answer.responses[0].error_message}")
+        settings[topic, name].told(number)
+
+
+def _note(history: PartitionHistory, name: str, value: int) -> None:
+    if name == "retention.ms" and value >= 0:
+        history.retention_ms = value if history.retention_ms < 0 else min(value, history.retention_ms)
+    elif name == "retention.bytes" and value >= 0:
+        history.retention_bytes = value if history.retention_bytes < 0 else min(value, history.retention_bytes)
+
+
+async def move(admin: Admin, directories: list[str]) -> None:
+    """Move logs from one log directory to another."""
+    while not admin.is_over():
+        await admin.pause()
+        topic, partition = admin.random.choice(sorted(admin.histories))
+        path = admin.random.choice(directories)
+        item = AlterReplicaLogDirTopic(name=topic, partitions=[partition])
+        request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=[item])])
+        try:
+            answer = await admin.client.run(_ask(request))
+        except BarnabasError:
+            continue
+        code = ErrorCode(answer.results[0].partitions[0].error_code)
+        if code and not code.retriable:
+            raise Violation(f"the move of {topic}-{partition} to {path} was refused with {code.name}")
+
+
+async def churn(admin: Admin, topic: str, configs: dict[str, str], how: Producing, make: Callable[[str], PartitionHistory]) -> None:
+    """Make a topic, write to it, delete it, and again by the same name: nothing of the one may be found in the next."""
+    generation = 0
+    key = topic, 0
+    while not admin.is_over():
+        generation += 1
+        await _until(admin, lambda: admin.client.create_topics([NewTopic(topic, 1, 1, configs)]), ErrorCode.TOPIC_ALREADY_EXISTS)
+        history = admin.histories[key] = make(f"{topic}.{generation}")
+        producer = Producer(admin.world, admin.client, f"c{generation}", topic, 0, history, how)
+        await producer.run()
+        await admin.pause()
+        if admin.random.random() < 0.2:
+            return
+        del admin.histories[key]
+        await _until(admin, lambda: admin.client.delete_topics([topic]), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+async def _until(admin: Admin, ask: Callable[[], Any], done_before: ErrorCode) -> None:
+    """Ask until it is done, by this attempt or by one that was not answered."""
+    while True:
+        try:
+            await ask()
+        except KafkaError as error:
+            if error.code is done_before:
+                return
+            if not error.code.retriable:
+                raise Violation(f"a topic could not be made or deleted: {error}") from error
+        except BarnabasError:
+            pass
+        else:
+            return
+        await asyncio.sleep(0.1)
+
+
+def _ask(request: Any) -> Plan[Any]:
+    return (yield from call(request))

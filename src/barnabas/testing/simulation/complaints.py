@@ -1,0 +1,47 @@
+"""What a broker logs as an error: a fault of its own, unless something was done to it that it has to complain of.
+
+Owns the list of what it may complain of, by what was done to it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+EXCUSES = {
+    "disk": (
+        "log directory failed",
+        "log directory refuses writes",
+        "storage failed",
+        "the broker stops",
+        "read failed",
+        "move failed",
+        "old folder of a moved log stays",
+        "cleaning failed",
+        "log is not compacted any more",
+        "log not closed",
+        "log directory not marked clean",
+        "log cannot be read",
+        "corrupt data",
+    ),
+    "cleaner-dies": ("cleaning failed", "log is not compacted any more"),
+    "rot": ("corrupt data", "log cannot be read", "read failed", "log is not compacted any more", "cleaning failed"),
+}
+
+
+class Complaints(logging.Handler):
+    """Collects what has no excuse."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.unexcused: list[str] = []
+        self._excused: set[str] = set()
+
+    def excuse(self, reason: str) -> None:
+        """From now on the broker may complain of `reason`, one of EXCUSES."""
+        self._excused.update(EXCUSES[reason])
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        # A traceback in the log is always a mistake: what was foreseen is a line.
+        if record.exc_info or not any(text.startswith(known) for known in self._excused):
+            self.unexcused.append(text + (f" ({record.exc_info[1]!r})" if record.exc_info else ""))

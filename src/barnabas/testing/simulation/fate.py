@@ -1,0 +1,183 @@
+"""What befalls a broker while its clients are at work: it is killed, loses power, loses its disk, is stopped and started.
+
+Owns the order of a blow: it strikes, the broker is brought back, the auditor looks, and only then the clients are let in again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from barnabas.errors import BarnabasError, StorageError
+from barnabas.storage.segment import LOG_SUFFIX
+from barnabas.testing.simulation.disk import File
+from barnabas.testing.simulation.faults import Fault, Operation
+from barnabas.testing.simulation.history import Violation
+from barnabas.testing.simulation.scenario import Blow
+
+if TYPE_CHECKING:
+    from barnabas.testing.simulation.simulation import Simulation
+
+AUDITOR = "auditor"
+START_LIMIT_S = 60.0
+LONGEST_WAIT_S = 3.0  # for a death in the middle of a change that may never come
+LOOKS_S = 0.2  # between two looks of the supervisor
+CHANGES = frozenset(Operation) - {Operation.READ}
+
+
+class Fate:
+    """The blows of one run."""
+
+    def __init__(self, simulation: Simulation, random: Random) -> None:
+        self._simulation = simulation
+        self._world = simulation.world
+        self._node = simulation.node
+        self._random = random
+
+    async def run(self, blows: list[Blow]) -> None:
+        for blow in blows:
+            await self._pause(blow.after_s)
+            if self._simulation.is_over():
+                return
+            self._world.note(f"fate: {blow.kind}")
+            counts = self._simulation.counts
+            counts[blow.kind] = counts.get(blow.kind, 0) + 1
+            await getattr(self, "_" + blow.kind.replace("-", "_"))(blow)
+        while not self._simulation.is_over():
+            await self._pause(LOOKS_S)
+
+    async def _pause(self, pause_s: float) -> None:
+        """Wait; a broker that says that it cannot go on is started again, as a supervisor would."""
+        end_s = self._world.now_s + pause_s
+        while self._world.now_s < end_s:
+            await asyncio.sleep(min(LOOKS_S, end_s - self._world.now_s))
+            if self._node.failure:
+                await self._stop()
+                self._node.faults.heal()
+                self._node.disk.capacity_bytes = None
+                await self._come_back(Blow("restart", 0), crashed=True, may_lose_tail=True)
+
+    # --- blows that the broker survives
+
+    async def _disconnect(self, _: Blow) -> None:
+        ends = self._world.network.connections(self._node.host)
+        if ends:
+            self._world.network.cut(self._random.choice(ends))
+
+    async def _full(self, blow: Blow) -> None:
+        """The disk is full for a while."""
+        self._simulation.complaints.excuse("disk")
+        disk = self._node.disk
+        disk.capacity_bytes = disk.used_bytes + self._random.choice((0, 500, 5_000))
+        await asyncio.sleep(blow.down_s)
+        disk.capacity_bytes = None
+
+    async def _short_writes(self, _: Blow) -> None:
+        self._node.faults.arm(Operation.WRITE, errno=0, after=self._random.randrange(20), times=self._random.randint(1, 3))
+
+    async def _reads_fail(self, _: Blow) -> None:
+        self._simulation.complaints.excuse("disk")
+        self._node.faults.arm(Operation.READ, after=self._random.randrange(5), times=self._random.randint(1, 3))
+
+    async def _cleaner_dies(self, blow: Blow) -> None:
+        process = self._node.process
+        assert process is not None, "only fate ends it"
+        self._simulation.complaints.excuse("cleaner-dies")
+        process.cleaner.files.kill_in = blow.changes
+
+    # --- those it does not
+
+    async def _restart(self, blow: Blow) -> None:
+        await self._stop()
+        await self._come_back(blow, crashed=False, may_lose_tail=False)
+
+    async def _kill(self, blow: Blow) -> None:
+        await self._die(blow)
+        await asyncio.sleep(blow.down_s)
+        await self._come_back(blow, crashed=True, may_lose_tail=False)
+
+    async def _power_cut(self, blow: Blow) -> None:
+        await self._die(blow, power=True)
+        await asyncio.sleep(blow.down_s)
+        await self._come_back(blow, crashed=True, may_lose_tail=True)
+
+    async def _disk_fails(self, blow: Blow) -> None:
+        """A log directory, or all of them, refuses what changes it, until the broker starts again."""
+        self._simulation.complaints.excuse("disk")
+        where = self._random.choice([*self._node.directories, Path("/")])
+        operations = self._random.choice((frozenset({Operation.SYNC}), frozenset({Operation.WRITE}), CHANGES))
+        fault = Fault(operations, errno.EIO, after=self._random.randrange(10), times=1_000_000)
+        fault.where = lambda path: path.is_relative_to(where)
+        self._node.faults.armed.append(fault)
+        await asyncio.sleep(blow.down_s)
+        if self._node.failure or self._random.random() < 0.5:
+            await self._stop()
+        else:
+            self._node.kill()
+        self._node.faults.heal()
+        await self._come_back(blow, crashed=True, may_lose_tail=True)
+
+    async def _rot(self, blow: Blow) -> None:
+        """A bit of a sealed segment is not what it was."""
+        await self._stop()
+        sealed = self._sealed()
+        if sealed:
+            path, file = self._random.choice(sealed)
+            position = self._random.randrange(len(file.data))
+            self._world.note(f"bit rots in {path} at {position}")
+            self._node.disk.flip_bit(file, position)
+            self._simulation.rotten(path.parent.name)
+        await self._come_back(blow, crashed=False, may_lose_tail=False)
+
+    def _sealed(self) -> list[tuple[Path, File]]:
+        logs: dict[Path, list[tuple[Path, File]]] = {}
+        for path, file in self._node.disk.files():
+            if path.suffix == LOG_SUFFIX and file.data and not path.parent.name.startswith("__"):
+                logs.setdefault(path.parent, []).append((path, file))
+        return [each for segments in logs.values() for each in segments[:-1]]
+
+    # --- down and up again
+
+    async def _stop(self) -> None:
+        try:
+            await self._simulation.elsewhere(self._node.stop())
+        except StorageError:
+            if not self._node.faults.armed:
+                raise
+            self._node.kill()  # a process that ends with an error
+        else:
+            self._simulation.gone()
+
+    async def _die(self, blow: Blow, *, power: bool = False) -> None:
+        if blow.changes:
+            self._simulation.complaints.excuse("cleaner-dies")  # where it is the one to die, the broker may notice before it is killed
+            self._node.kill_in(blow.changes)
+            waited_s = 0.0
+            while not self._node.has_died and waited_s < LONGEST_WAIT_S:
+                await asyncio.sleep(0.01)
+                waited_s += 0.01
+        self._node.kill(power=power)
+
+    async def _come_back(self, blow: Blow, *, crashed: bool, may_lose_tail: bool) -> None:
+        """Start again, with a second crash on the way if that is in store, and audit before anybody else connects."""
+        power = blow.kind == "power-cut"
+        self._node.faults.heal()  # a broker whose disk fails while it starts need not start
+        self._world.network.admitted = AUDITOR
+        if blow.again:
+            starting = self._node.start()
+            self._node.kill_in(blow.again)
+            waited_s = 0.0
+            while not self._node.has_died and not starting.done() and waited_s < START_LIMIT_S:
+                await asyncio.sleep(0.001)
+                waited_s += 0.001
+            crashed = True
+            self._node.kill(power=power)
+        try:
+            await self._simulation.elsewhere(self._node.start())
+        except (BarnabasError, OSError) as error:
+            raise Violation(f"the broker does not start: {error}") from error
+        await self._simulation.audit(crashed=crashed, may_lose_tail=may_lose_tail)
+        self._world.network.admitted = None

@@ -1,0 +1,169 @@
+"""The fast look at repeated Produce requests takes nothing that the general reading and checking would not, and takes all that is plain."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import KafkaError, ProtocolError
+from barnabas.protocol.codec import encode
+from barnabas.protocol.headers import read_request_header, write_request_header
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, read_produce
+from barnabas.protocol.records import walk
+from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, read_header, validate_batch
+from barnabas.protocol.records.header import NO_PRODUCER_ID
+from barnabas.protocol.records.scan import compiled
+
+NOW = 1_700_000_000_000
+CONFIG = TopicConfig(message_timestamp_before_max_ms=100_000, message_timestamp_after_max_ms=50_000, max_message_bytes=2_000)
+MAX_REQUEST_BYTES = 3_000
+WALKS = [walk.walk_requests] if compiled is None else [walk.walk_requests, compiled.walk_requests]
+Found = list[tuple[int, int, int, int, int]]
+versions = st.sampled_from([7, 8, 9, 12])
+records = st.lists(
+    st.builds(
+        Record,
+        st.just(0),
+        st.integers(NOW - 60_000, NOW + 20_000),
+        st.none() | st.binary(max_size=4),
+        st.binary(max_size=90),
+        st.sampled_from([(), (("h", b"v"),)]),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def frame_of(version: int, batch: bytes, correlation_id: int, partition: int = 1) -> bytes:
+    data = PartitionProduceData(index=partition, records=batch)
+    request = ProduceRequest(acks=1, timeout_ms=500, topic_data=[TopicProduceData(name="topic", partition_data=[data])])
+    frame = write_request_header(0, version, correlation_id, "client") + bytes(encode(request, version))
+    return len(frame).to_bytes(4, "big") + frame
+
+
+def start_of(version: int) -> bytes:
+    """A request as far as the length of its records; that and what follows it takes four bytes in every version."""
+    return frame_of(version, b"", 77)[4:-4]
+
+
+def bounds(*, needs_keys: bool = False, requests: int = 100) -> tuple[int, ...]:
+    oldest = NOW - CONFIG.message_timestamp_before_max_ms
+    newest = NOW + CONFIG.message_timestamp_after_max_ms
+    return (MAX_REQUEST_BYTES, CONFIG.max_message_bytes, oldest, newest, 2**40, 2**31, requests, needs_keys)
+
+
+def walked(walker: Any, stream: bytes, version: int, limits: tuple[int, ...]) -> Found:
+    return cast(Found, walker(stream, memoryview(stream), 0, start_of(version), version >= FIRST_FLEXIBLE_VERSION, limits))
+
+
+def naive(stream: bytes, version: int) -> Found:
+    """The requests that the general way would append as they came, up to the first that it would not."""
+    found, position = [], 0
+    while len(stream) - position >= 4:
+        size = int.from_bytes(stream[position : position + 4], "big", signed=True)
+        frame = memoryview(stream)[position + 4 : position + 4 + size]
+        if not 0 <= size <= MAX_REQUEST_BYTES or len(frame) < size:
+            break
+        try:
+            header = read_request_header(frame)
+            request = read_produce(frame, header.body, header.api_version)
+            ((key, (wanted,)),) = request.topics
+            batch = wanted.records
+            assert batch is not None
+            head = read_header(batch)
+            checked = validate_batch(batch, head, config=CONFIG, now_ms=NOW, origin=AppendOrigin.CLIENT)
+        except (ProtocolError, KafkaError, ValueError, AssertionError):
+            break
+        same = (
+            header.api_key,
+            header.api_version,
+            header.client_id,
+            request.acks,
+            request.timeout_ms,
+            bytes(key),
+            wanted.partition,
+        )
+        if same != (0, version, "client", 1, 500, b"topic", 1):
+            break
+        if head.size != len(batch) or head.attributes or head.producer_id != NO_PRODUCER_ID or checked.rewritten is not None:
+            break
+        end = position + 4 + size - (3 if version >= FIRST_FLEXIBLE_VERSION else 0)
+        found.append((header.correlation_id, end - len(batch), end, head.records_count, head.max_timestamp))
+        position += 4 + size
+    return found
+
+
+def unsigned(found: Found) -> Found:
+    return [(correlation_id & 0xFFFF_FFFF, *rest) for correlation_id, *rest in found]  # type: ignore[misc]
+
+
+@given(version=versions, batches=st.lists(records, min_size=1, max_size=5), cut=st.integers(0, 5), ids=st.integers(0, 2**31 - 10))
+def test_plain_requests_are_all_taken(version: int, batches: list[list[Record]], cut: int, ids: int) -> None:
+    stream = b"".join(frame_of(version, build_batch(batch), ids + number) for number, batch in enumerate(batches))
+    stream = stream[: len(stream) - cut]
+    expected = naive(stream, version)
+    assert len(expected) == len(batches) - (cut > 0)
+    for walker in WALKS:
+        assert walked(walker, stream, version, bounds()) == expected
+        assert walked(walker, stream, version, bounds(requests=2)) == expected[:2]
+
+
+@given(
+    version=versions,
+    batches=st.lists(records, min_size=1, max_size=3),
+    changes=st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=3),
+)
+def test_nothing_is_taken_that_the_general_way_refuses(
+    version: int, batches: list[list[Record]], changes: list[tuple[int, int]]
+) -> None:
+    stream = bytearray(b"".join(frame_of(version, build_batch(batch), number) for number, batch in enumerate(batches)))
+    for at, byte in changes:
+        stream[at % len(stream)] = byte
+    expected = unsigned(naive(bytes(stream), version))
+    for walker in WALKS:
+        found = walked(walker, bytes(stream), version, bounds())
+        assert found == expected[: len(found)]
+
+
+@given(
+    version=versions,
+    batch=records,
+    changes=st.lists(st.tuples(st.integers(21, 2**10), st.integers(0, 255)), min_size=1, max_size=2),
+)
+def test_a_batch_that_is_wrong_under_a_right_checksum_is_not_taken(
+    version: int, batch: list[Record], changes: list[tuple[int, int]]
+) -> None:
+    made = bytearray(build_batch(batch))
+    for at, byte in changes:
+        made[at if at < len(made) else 21 + at % (len(made) - 21)] = byte
+    made[17:21] = crc32c(made[21:]).to_bytes(4, "big")
+    stream = frame_of(version, bytes(made), 3)
+    for walker in WALKS:
+        found = walked(walker, stream, version, bounds())
+        assert found == naive(stream, version)[: len(found)]
+
+
+@pytest.mark.parametrize("walker", WALKS)
+def test_what_the_bounds_do_not_leave_room_for_is_left(walker: Any) -> None:
+    batch = build_batch([Record(0, NOW, None, b"v", ()), Record(0, NOW + 1, None, b"w", ())])
+    stream = frame_of(9, batch, 1) * 3
+    request, largest, oldest, newest, _, _, most, _ = bounds()
+    size = len(batch)
+
+    def taken(*limits: int) -> int:
+        return len(walked(walker, stream, 9, limits))
+
+    assert taken(request, largest, oldest, newest, 3 * size, 6, most, False) == 3
+    assert taken(request, largest, oldest, newest, 3 * size - 1, 6, most, False) == 2
+    assert taken(request, largest, oldest, newest, 3 * size, 5, most, False) == 2
+    assert taken(len(stream) // 3 - 5, largest, oldest, newest, 3 * size, 6, most, False) == 0
+    assert taken(request, size - 1, oldest, newest, 3 * size, 6, most, False) == 0
+    assert taken(request, largest, NOW + 1, newest, 3 * size, 6, most, False) == 0
+    assert taken(request, largest, oldest, NOW, 3 * size, 6, most, False) == 0
+    assert taken(request, largest, oldest, newest, 3 * size, 6, most, True) == 0

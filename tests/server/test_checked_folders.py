@@ -1,0 +1,192 @@
+"""What `barnabas doctor check` says of the folders of a real broker that did everything a broker does with files."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from barnabas.cli.main import run
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.errors import ClientError
+from barnabas.testing import Broker
+from tests.server.test_moving_log_dirs import alter
+from tests.server.wire import Line
+
+CONFIG = {
+    "log.cleaner.backoff.ms": "50",
+    "log.segment.delete.delay.ms": "200",
+    "log.retention.check.interval.ms": "100",
+    "log.flush.offset.checkpoint.interval.ms": "300",
+    "replica.high.watermark.checkpoint.interval.ms": "200",
+    "replica.alter.log.dirs.io.max.bytes.per.second": "300000",
+    "offsets.topic.segment.bytes": "1048576",
+}
+SEGMENTS = {"internal.segment.bytes": "20000"}
+TOPICS = {
+    "plain": SEGMENTS,
+    "short": {**SEGMENTS, "retention.bytes": "60000", "compression.type": "zstd"},
+    "compacted": {**SEGMENTS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "100"},
+    "both": {**SEGMENTS, "cleanup.policy": "compact,delete", "min.cleanable.dirty.ratio": "0.01", "retention.bytes": "100000"},
+    "flushed": {**SEGMENTS, "flush.messages": "1"},
+    "moving": SEGMENTS,
+}
+ENOUGH = 400  # records of each topic before a round may end
+DEADLINE_S = 30
+VALUE = "x" * 200
+
+
+class Everything:
+    """A load on a broker with two folders: producers with and without idempotence, commits, moves, deletions."""
+
+    def __init__(self, folders: list[Path]) -> None:
+        self.folders = folders
+        self.broker = Broker(CONFIG, data_dir=",".join(map(str, folders)))
+        self.broker.start()
+        self.admin = AdminClient(self.servers)
+
+    def make_topics(self) -> None:
+        for future in self.admin.create_topics([NewTopic(name, 2, 1, config=each) for name, each in TOPICS.items()]).values():
+            future.result(10)
+
+    @property
+    def servers(self) -> dict[str, Any]:
+        return {"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 0, "logger": None}
+
+    @contextmanager
+    def load(self) -> Iterator[None]:
+        """Keep the broker busy within the block, which begins when every topic has got some records."""
+        stopped, begun, failures = threading.Event(), threading.Event(), list[BaseException]()
+
+        def produce() -> None:
+            producers = [
+                Producer({**self.servers, "enable.idempotence": idempotent, "batch.num.messages": 5, "message.timeout.ms": 3000})
+                for idempotent in (False, True)
+            ]
+            number = 0
+            while not stopped.is_set():
+                for topic in TOPICS:
+                    key, value = str(number % 30), None if number % 40 == 7 else f"{number}{VALUE}"
+                    try:
+                        producers[number % 2].produce(topic, key=key, value=value, partition=number // 30 % 2)
+                    except BufferError:
+                        producers[number % 2].poll(0.05)
+                number += 1
+                if number % 100 == 0:
+                    producers[0].flush(0.3)
+                    producers[1].flush(0.3)
+                if number == ENOUGH:
+                    begun.set()
+            for producer in producers:
+                producer.purge()
+                producer.flush(1)
+
+        def make_and_delete() -> None:
+            number = 0
+            while not stopped.is_set():
+                name = f"doomed-{number % 2}"
+                number += 1
+                for change in (lambda n: self.admin.create_topics([NewTopic(n, 2, 1)]), lambda n: self.admin.delete_topics([n])):
+                    try:
+                        change(name)[name].result(2)
+                    except (KafkaException, TimeoutError):  # it is gone, or exists from the time before the kill
+                        stopped.wait(0.05)
+
+        def commit() -> None:
+            offset = 0
+            while not stopped.is_set():
+                try:
+                    with BlockingClient.to(self.broker.bootstrap_servers) as client:
+                        while not stopped.is_set():
+                            offset += 1
+                            client.commit_offsets("readers", {("plain", 0): offset}, timeout_ms=500)
+                except ClientError:
+                    stopped.wait(0.1)
+
+        def move() -> None:
+            target = 0
+            while not stopped.is_set():
+                try:
+                    with Line(self.broker) as line:
+                        while not stopped.wait(0.3):
+                            target = 1 - target
+                            alter(line, self.folders[target], "moving")
+                except (OSError, EOFError):
+                    stopped.wait(0.1)
+
+        def kept(job: Any) -> Any:
+            def keep() -> None:
+                try:
+                    job()
+                except BaseException as error:
+                    failures.append(error)
+
+            return keep
+
+        threads = [threading.Thread(target=kept(job)) for job in (produce, make_and_delete, commit, move)]
+        for thread in threads:
+            thread.start()
+        try:
+            assert begun.wait(DEADLINE_S)
+            with BlockingClient.to(self.broker.bootstrap_servers) as client:
+                client.delete_records({("plain", 1): 100})
+            yield
+        finally:
+            stopped.set()
+            for thread in threads:
+                thread.join(DEADLINE_S)
+        assert not failures
+
+
+@pytest.fixture
+def everything(tmp_path: Path) -> Iterator[Everything]:
+    made = Everything([tmp_path / "one", tmp_path / "two"])
+    try:
+        made.make_topics()
+        yield made
+    finally:
+        made.broker.kill()
+
+
+def check(folders: list[Path], capfd: pytest.CaptureFixture[str], *options: str) -> tuple[int, list[dict[str, Any]]]:
+    """The exit code and the findings."""
+    capfd.readouterr()
+    words = [word for folder in folders for word in ("--data-dir", str(folder))]
+    code = run(["doctor", "check", *words, "--json", *options])
+    return code, json.loads(capfd.readouterr().out)["findings"]
+
+
+def test_a_killed_broker_leaves_what_a_start_mends_and_a_stopped_one_nothing(
+    everything: Everything, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        with everything.load():
+            everything.broker.kill()  # wherever its work is now
+        _, findings = check(everything.folders, capfd)
+        assert [each["line"] for each in findings if not each["mended"]] == []
+        everything.broker.start()
+    with everything.load():
+        everything.broker.stop()
+    code, findings = check(everything.folders, capfd)
+    assert [each["line"] for each in findings] == []
+    assert code == 0
+
+
+def test_a_repair_does_what_a_start_would(everything: Everything, capfd: pytest.CaptureFixture[str]) -> None:
+    with everything.load():
+        everything.broker.kill()
+    check(everything.folders, capfd, "--repair")
+    _, findings = check(everything.folders, capfd)
+    assert [each["line"] for each in findings if each["repair"] or not each["mended"]] == []
+    everything.broker.start()
+    everything.broker.stop()
+    code, findings = check(everything.folders, capfd)
+    assert [each["line"] for each in findings] == []
+    assert code == 0

@@ -1,0 +1,55 @@
+"""Data folders as operators leave them: files missing, files of others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.testing import Broker
+from tests.server.clients import Client
+
+NOTES = {"notes.txt": "mine", "t-0/readme.md": "mine too", "old-backup/00000000000000000000.log": "not a batch"}
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
+def test_missing_indexes_are_made_anew(tmp_path: Path, clean: bool) -> None:
+    with Broker(data_dir=tmp_path / "data") as broker:
+        client = Client(broker, "t").create(internal_segment_bytes="3000", index_interval_bytes="200")
+        assert client.produce(40, time_ms=1_700_000_000_000, step_ms=1000, size=100) == []
+        if clean:
+            broker.stop()
+        else:
+            broker.kill()
+        names = {path.name for path in client.folder.glob("*.*index")}
+        assert len(names) > 6
+        for path in client.folder.glob("*.*index"):
+            path.unlink()
+        broker.start()
+        client = Client(broker, "t")
+        assert client.bounds() == (0, 40)
+        values = client.read_values()
+        assert values == [b"%d" % number * 100 for number in range(40)]
+        assert client.offset_at(1_700_000_000_000 + 1000 * 23) == 23
+        broker.stop()
+        assert {path.name for path in client.folder.glob("*.*index")} == names
+
+
+def test_files_of_others_are_left_alone_and_named_once(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path / "data") as broker:
+        client = Client(broker, "t").create()
+        assert client.produce(3) == []
+        broker.stop()
+        for name, text in NOTES.items():
+            path = broker.data_dir / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        said = len(broker.log)
+        broker.start()
+        assert Client(broker, "t").read_values() == [b"0", b"1", b"2"]
+        broker.stop()
+        lines = [line for line in broker.log[said:].splitlines() if "left alone" in line]
+        assert len(lines) == 3
+        for name in ("path={}/notes.txt", "path={}/old-backup", "directory={}/t-0 names=['readme.md']"):
+            assert sum(line.endswith(name.format(broker.data_dir)) for line in lines) == 1
+        assert {name: (broker.data_dir / name).read_text() for name in NOTES} == NOTES

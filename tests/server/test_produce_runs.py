@@ -1,0 +1,217 @@
+"""Requests that are worked on together get the answers, and leave the records, that they would get and leave one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from barnabas.errors import ErrorCode
+from barnabas.protocol.codec import decode
+from barnabas.protocol.headers import has_flexible_response_header
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.protocol.records import walk
+from barnabas.protocol.records.batch import HEADER_SIZE, Record, build_batch, read_header
+from barnabas.protocol.records.record import assemble
+from barnabas.server.apis import repeated_produce
+from barnabas.testing.failing_files import FailingFiles
+from tests.server.in_process import STORAGE_ERROR, TOPIC, Client, running
+from tests.server.wire import NOW_MS, SIZE, framed
+
+PRODUCE = 0
+VERSIONS = (7, 8, 9, 12)  # learnt from 7 on; without topic ids; the layout of requests changes at 9
+OTHER = "one-by-one"
+
+
+class Sent(NamedTuple):
+    batch: bytes
+    version: int = 9
+    partition: int = 0
+    acks: int = 1
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many requests each run took, with the text of `walk` in the place of machine code."""
+    taken: list[int] = []
+
+    class Walk:
+        @staticmethod
+        def walk_requests(*arguments: object) -> object:
+            found = walk.walk_requests(*arguments)  # type: ignore[arg-type]
+            taken.append(len(found))
+            return found
+
+    monkeypatch.setattr(repeated_produce, "compiled", Walk)
+    return taken
+
+
+def batch_of(*values: bytes, **fields: int) -> bytes:
+    return build_batch([Record(0, NOW_MS + index, None, value, ()) for index, value in enumerate(values)], **fields)  # type: ignore[arg-type]
+
+
+def with_header(batch: bytes, **changes: int) -> bytes:
+    return assemble(read_header(batch)._replace(**changes), batch[HEADER_SIZE:])
+
+
+def broken(batch: bytes) -> bytes:
+    return batch[:-1] + bytes((batch[-1] ^ 1,))
+
+
+async def pipelined(client: Client, requests: Sequence[Sent], *, topic: str, at_once: bool) -> list[tuple[int, int, int, int]]:
+    """Correlation id, error code, base offset and log append time that each got, all sent before the first answer is read or one by one."""
+    frames = []
+    for number, sent in enumerate(requests):
+        data = PartitionProduceData(index=sent.partition, records=sent.batch)
+        request = ProduceRequest(
+            acks=sent.acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+        )
+        frames.append(framed((PRODUCE, sent.version), request, number))
+
+    def ask() -> list[bytes]:
+        line = client.line
+        answers = []
+        for piece in [b"".join(frames)] if at_once else frames:
+            line.socket.sendall(piece)
+            answers += [line.receive() for _ in range(len(frames) if at_once else 1)]
+        return answers
+
+    answers = await client.in_thread(ask)
+    found = []
+    for sent, answer in zip(requests, answers, strict=True):
+        head = 5 if has_flexible_response_header(PRODUCE, sent.version) else 4
+        told = decode(ProduceResponse, sent.version, answer, head).responses[0].partition_responses[0]
+        appended = -1 if told.log_append_time_ms == -1 else 0
+        found.append((SIZE.unpack_from(answer)[0], told.error_code, told.base_offset, appended))
+    return found
+
+
+ODD_ONES = {
+    "nothing": b"",
+    "a checksum that is wrong": broken(batch_of(b"x")),
+    "a codec": batch_of(b"x" * 500, compression=1),
+    "a producer id": batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=0),
+    "two batches": batch_of(b"x") * 2,
+    "a largest time that is wrong": with_header(batch_of(b"x"), max_timestamp=NOW_MS + 5),
+    "a count that is wrong": with_header(batch_of(b"x"), last_offset_delta=3),
+    "no end": batch_of(b"x")[:-4],
+    "a large one": batch_of(b"x" * 90_000),
+}
+TOPICS = {
+    "plain": {},
+    "the broker's times": {"message_timestamp_type": "LogAppendTime"},
+    "another codec": {"compression_type": "gzip"},
+    "flushed each time": {"flush_messages": "1"},
+    "flushed sometimes": {"flush_messages": "7"},
+    "keys needed": {"cleanup_policy": "compact"},
+    "small batches": {"max_message_bytes": "130"},
+    "old records refused": {"message_timestamp_before_max_ms": "1000"},
+    "two replicas needed": {"min_insync_replicas": "2"},
+    "small segments": {"segment_bytes": "1048576"},
+}
+TOGETHER = ("plain", "flushed sometimes", "two replicas needed", "small segments")  # what is good there may be a run
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+async def test_a_run_is_answered_and_stored_as_its_requests_one_by_one(topic: str, tmp_path: Path, runs: list[int]) -> None:
+    size = 30_000 if topic == "small segments" else 60
+    requests = [Sent(batch_of(b"first"))]
+    for number in range(70):
+        values = [b"%d-%d" % (number, index) + b"v" * (size if not number % 3 else 10) for index in range(1 + number % 3)]
+        requests.append(Sent(batch_of(*values), acks=1 if number < 35 else -1))
+    async with running([tmp_path]) as client:
+        answers, records = [], []
+        for name in (TOPIC, OTHER):
+            assert await client.create(2, name=name, **TOPICS[topic]) == 0
+            answers.append(await pipelined(client, requests, topic=name, at_once=name == TOPIC))
+            records.append([client.broker.partitions.require(name, 0).log.size_bytes, await client.fetch(name=name)])
+    assert answers[0] == answers[1]
+    assert [answer[0] for answer in answers[0]] == list(range(len(requests)))
+    assert records[0] == records[1]
+    together = max(runs, default=0)
+    assert (together > 5) == (topic in TOGETHER), "what is good goes together"
+
+
+@pytest.mark.parametrize("odd", ODD_ONES)
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_an_odd_request_in_a_run_is_told_what_it_is_alone(odd: str, version: int, tmp_path: Path, runs: list[int]) -> None:
+    good = [Sent(batch_of(b"v" * number), version) for number in range(1, 12)]
+    requests = [
+        *good,
+        Sent(ODD_ONES[odd], version),
+        *good,
+        Sent(batch_of(b"p"), version, 1),
+        *good,
+        Sent(batch_of(b"n"), 5),
+        *good,
+    ]
+    async with running([tmp_path]) as client:
+        answers, records = [], []
+        for name in (TOPIC, OTHER):
+            assert await client.create(2, name=name) == 0
+            answers.append(await pipelined(client, requests, topic=name, at_once=name == TOPIC))
+            records.append([await client.fetch(index, name=name) for index in range(2)])
+    assert answers[0] == answers[1]
+    assert records[0] == records[1]
+    assert max(runs) >= 10
+
+
+async def test_a_consumer_that_waits_gets_the_whole_run(tmp_path: Path, runs: list[int]) -> None:
+    async with running([tmp_path]) as client:
+        await client.create()
+        requests = [Sent(batch_of(b"%d" % number)) for number in range(40)]
+        told: list[int] = []
+
+        class Waiter:
+            def records_added(self, size: int) -> None:
+                told.append(size)
+
+            def log_start_moved(self) -> None: ...
+
+            def partition_closed(self) -> None: ...
+
+        partition = client.broker.partitions.require(TOPIC, 0)
+        partition.add_fetch_waiter(Waiter())
+        await pipelined(client, requests, topic=TOPIC, at_once=True)
+        assert partition.high_watermark == 40
+        assert sum(told) == partition.log.size_bytes
+        assert len(told) < 40
+
+
+async def test_a_run_that_the_disk_refuses_is_refused_request_by_request(tmp_path: Path, runs: list[int]) -> None:
+    files = FailingFiles()
+    async with running([tmp_path], files) as client:
+        await client.create()
+        requests = [Sent(batch_of(b"%d" % number)) for number in range(20)]
+        await pipelined(client, requests, topic=TOPIC, at_once=True)
+        files.fill(tmp_path)
+        refused = await pipelined(client, requests, topic=TOPIC, at_once=True)
+        assert [code for _, code, _, _ in refused] == [STORAGE_ERROR] * 20
+        files.heal()
+        taken = await pipelined(client, requests, topic=TOPIC, at_once=True)
+        assert [(code, offset) for _, code, offset, _ in taken] == [(0, 20 + number) for number in range(20)]
+        error, values = await client.fetch()
+        assert (error, values) == (0, [sent for _ in range(2) for sent in (b"%d" % number for number in range(20))])
+        assert max(runs) >= 19
+
+
+async def test_requests_of_which_none_can_be_in_a_run_stop_being_tried(tmp_path: Path, runs: list[int]) -> None:
+    async with running([tmp_path]) as client:
+        await client.create()
+        requests = [Sent(batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=number)) for number in range(30)]
+        answers = await pipelined(client, requests, topic=TOPIC, at_once=True)
+    assert [code for _, code, _, _ in answers] == [0] * 30
+    assert len(runs) == repeated_produce.PATIENCE
+
+
+async def test_a_deleted_topic_is_unknown_to_the_requests_of_a_run(tmp_path: Path, runs: list[int]) -> None:
+    async with running([tmp_path]) as client:
+        await client.create()
+        requests = [Sent(batch_of(b"%d" % number)) for number in range(20)]
+        await pipelined(client, requests, topic=TOPIC, at_once=True)
+        client.broker.partitions.require(TOPIC, 0).close()
+        await client.delete()
+        answers = await pipelined(client, requests, topic=TOPIC, at_once=True)
+        assert [code for _, code, _, _ in answers] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 20

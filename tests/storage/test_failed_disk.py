@@ -1,0 +1,66 @@
+"""What the simulator found about disks that fail in the middle: nothing stays open, and every error is one of the storage."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import LogDirFailed, StorageExhausted
+from barnabas.storage.garbage import Garbage, remove_all
+from barnabas.storage.log import Log
+from barnabas.storage.segment import Segment
+from barnabas.testing.simulation.disk import Disk
+from barnabas.testing.simulation.faults import Operation
+from barnabas.testing.simulation.files import FaultyFiles
+from tests.storage.support import NOW, TOPIC_ID, append
+
+HOME = Path("/data")
+FOLDER = HOME / "topic-0"
+
+
+@pytest.fixture
+def files() -> FaultyFiles:
+    disk = Disk(Random(1))
+    disk.make_durable(FOLDER)
+    return FaultyFiles(disk)
+
+
+def test_a_segment_that_cannot_be_made_leaves_nothing_open(files: FaultyFiles) -> None:
+    files.faults.arm(Operation.TRUNCATE)
+    with pytest.raises(OSError, match="Input/output"):
+        Segment.create(files, FOLDER, 0, NOW)
+    assert files.open_count == 0
+
+
+def test_segments_that_cannot_be_renamed_are_closed_with_the_log(files: FaultyFiles) -> None:
+    config = TopicConfig(segment_bytes=300)
+    log = Log.open(FOLDER, config=config, files=files, now_ms=NOW, clean_shutdown=True, topic_id=TOPIC_ID)
+    for _ in range(12):
+        append(log, b"x" * 100)
+    log.delete_records_before(10)
+    files.faults.arm(Operation.RENAME)
+    with pytest.raises(LogDirFailed):
+        log.detach_below_start()
+    log.close()
+    assert files.open_count == 0
+
+
+@pytest.mark.parametrize(("number", "kind"), [(errno.EIO, LogDirFailed), (errno.ENOSPC, StorageExhausted)])
+def test_garbage_that_does_not_go_is_a_fault_of_its_directory_and_goes_the_next_time(
+    files: FaultyFiles, number: int, kind: type[Exception]
+) -> None:
+    paths = [FOLDER / "a.deleted", FOLDER / "b.deleted"]
+    for path in paths:
+        files.close(files.open(path, create=True))
+    garbage = [Garbage(files, [path], []) for path in paths]
+    files.faults.arm(Operation.UNLINK, errno=number)
+    with pytest.raises(kind) as caught:
+        remove_all(garbage)
+    assert getattr(caught.value, "path") == str(HOME)  # noqa: B009 - either kind has it
+    assert files.list_directory(FOLDER) == ["a.deleted"]
+    remove_all(garbage)
+    assert files.list_directory(FOLDER) == []
