@@ -23,6 +23,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -354,11 +355,14 @@ class LogManager:
         prepared = self.prepare(topic, partition, topic_id, config)
         if isinstance(prepared, Log):
             return prepared
+        opened = None
         try:
             opened = prepared.open()
             opened.sync_name()
         except StorageError:
             self.not_made(prepared)
+            if opened is not None:
+                self.unmake(opened)
             raise
         self.made(prepared, opened)
         return opened
@@ -388,10 +392,20 @@ class LogManager:
         if stray is not None:
             self._set_aside(key, *stray)
         if (home.path, key) in self._unforgotten:
-            with self._checkpoint_lock:
-                home.forget({key})
+            try:
+                with self._checkpoint_lock:
+                    home.forget({key})
+            except OSError as error:
+                raise storage_error(home.path, error) from error
             self._unforgotten.discard((home.path, key))
-        return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id, sync_name=False)
+        folder = home.path / f"{key[0]}-{key[1]}"
+        was_there = self._files.exists(folder)
+        try:
+            return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id, sync_name=False)
+        except StorageError:
+            if not was_there:
+                self._remove_unmade(folder)
+            raise
 
     def made(self, prepared: FoundLog, opened: Log) -> None:
         """`opened` is one of this broker's logs from now on."""
@@ -400,6 +414,17 @@ class LogManager:
     def not_made(self, prepared: FoundLog) -> None:
         """There is no such log after all."""
         self._counts[prepared.directory.path] -= 1
+
+    def unmake(self, opened: Log) -> None:
+        """Remove what was opened and then not `made`; blocks."""
+        opened.abandon()
+        if not opened.log_end_offset:
+            self._remove_unmade(opened.directory)
+
+    def _remove_unmade(self, folder: Path) -> None:
+        """Another try may be in another directory, and a log has one folder."""
+        with suppress(OSError):
+            remove_folder(self._files, folder)
 
     def _set_aside(self, key: TopicPartition, stray: Log, home: LogDirectory) -> None:
         stray.abandon()
