@@ -31,11 +31,13 @@ class Versions:
         """The paths that begin with `prefix`."""
         return [path for path in self._of if path.startswith(prefix)]
 
-    def reread(self, prefix: str, entries: Iterable[Entry]) -> None:
-        """The entries below `prefix` are these."""
-        for path in self.under(prefix):
-            del self._of[path]
-        self._of.update((entry.path, entry.version) for entry in entries)
+    def reread(self, found: Mapping[str, Entry | None]) -> None:
+        """What was found at some paths, None for nothing."""
+        for path, entry in found.items():
+            if entry is None:
+                self._of.pop(path, None)
+            else:
+                self._of[path] = entry.version
 
     def learn(self, operations: Iterable[Operation]) -> None:
         """The operations were committed."""

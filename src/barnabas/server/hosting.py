@@ -12,11 +12,22 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
-from barnabas.cluster.instructions import CreateLog, DeleteLog, Instruction, UpdateBrokerConfig, UpdateTopicConfig
+from barnabas.cluster.instructions import (
+    ChangeReplica,
+    CreateLog,
+    DeleteLog,
+    Instruction,
+    StandDown,
+    UpdateBrokerConfig,
+    UpdateTopicConfig,
+)
+from barnabas.cluster.metadata import NO_LEADER, PartitionState
 from barnabas.errors import StorageError
+from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.offline import OfflinePartition
 from barnabas.replication.partition import Partition
 from barnabas.server.faults import report_later
+from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.garbage import remove_all
 
 if TYPE_CHECKING:
@@ -36,10 +47,12 @@ class Hosting:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._unmade: list[CreateLog] = []  # no room for their logs
+        self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, of what was not hosted yet
 
     def host_all(self) -> None:
         """At start: make partitions of the logs that the metadata knows; make logs that a crash left unmade."""
         broker = self._broker
+        self._high_watermarks = broker.logs.read_high_watermarks()
         for topic in broker.metadata.topics.values():
             config = broker.controller.topic_config(topic.name)
             for index, state in enumerate(topic.partitions):
@@ -62,7 +75,7 @@ class Hosting:
                 if found is None:
                     self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
                 else:
-                    self._host(found, state.leader_epoch)
+                    self._host(found, self._believed(state))
         deleted = broker.controller.deleted_topics
         for stray in [each for each in broker.logs.logs() if broker.partitions.get(each.topic, each.partition) is None]:
             if stray.topic_id in deleted:
@@ -83,7 +96,7 @@ class Hosting:
                 for instruction in run:
                     self._update(instruction)
         deleted = {i.topic for i in instructions if isinstance(i, DeleteLog)}
-        if deleted:
+        if deleted and self._broker.member is None:  # in a cluster groups hear of every topic, not only of those with logs here
             await self._broker.groups.delete_topics(sorted(deleted))
 
     def _update(self, instruction: Instruction) -> None:
@@ -92,6 +105,13 @@ class Hosting:
                 for found in self._broker.partitions.topic(topic).values():
                     found.update_config(config)
                 self._broker.cleaner.update_config()
+            case ChangeReplica(topic, partition, topic_id, state):
+                replica = self._broker.partitions.get(topic, partition)
+                if replica is not None and replica.topic_id == topic_id:
+                    self._assume(replica, state)
+            case StandDown():
+                for each in list(self._broker.partitions):
+                    self._assume(each, _nobodys(each))
             case UpdateBrokerConfig(config):
                 self._broker.update_config(config)
 
@@ -121,7 +141,7 @@ class Hosting:
                 self._host_offline(wanted.topic, wanted.topic_id, wanted.partition, wanted.leader_epoch)
                 self._retry(wanted)
             else:
-                self._host(made, wanted.leader_epoch)
+                self._host(made, self._state(wanted))
 
     def _make_logs(self, instructions: list[CreateLog]) -> list[Log | StorageError]:
         """The logs, or what the disk said instead; blocks."""
@@ -154,12 +174,72 @@ class Hosting:
         if wanted and self._broker.ready:
             report_later(self._broker, asyncio.ensure_future(self._create(wanted)))
 
-    def _host(self, found: Log, leader_epoch: int) -> None:
+    def _state(self, wanted: CreateLog) -> PartitionState:
+        """Who leads a replica that was just made, as far as is known here."""
+        state = self._broker.metadata.partition(wanted.topic, wanted.partition)
+        own = self._broker.config.broker_id
+        if state is None or self._broker.metadata.topic_id(wanted.topic) != wanted.topic_id:  # deleted meanwhile
+            return PartitionState(NO_LEADER, wanted.leader_epoch, (own,), (own,))
+        return self._believed(state)
+
+    def _believed(self, state: PartitionState) -> PartitionState:
+        """What the metadata says, or while this broker is none of its cluster, that nobody leads: its role is told when it is."""
+        member, own = self._broker.member, self._broker.config.broker_id
+        return state if member is None or not member.is_down else PartitionState(NO_LEADER, state.leader_epoch, (own,), (own,))
+
+    def _host(self, found: Log, state: PartitionState) -> None:
+        """Make a partition of a log."""
         broker = self._broker
-        hosted = Partition(found, leader_id=broker.config.broker_id, leader_epoch=leader_epoch, flushes=broker.flushing)
-        broker.partitions.add(hosted)
-        if hosted.needs_flush:
-            broker.flushing.flush_soon(hosted)
+        own = broker.config.broker_id
+        mark = self._high_watermarks.pop((found.topic, found.partition), 0)
+        if state.leader != own:
+            followed = FollowedPartition(found, state, flushes=broker.flushing, high_watermark=mark)
+            self._begin(followed)
+            return
+        known = None if state.replicas == (own,) else mark  # what a lone leader keeps is committed
+        led = Partition(found, leader_id=own, leader_epoch=state.leader_epoch, flushes=broker.flushing, high_watermark=known)
+        led.lead(state, broker.isr, broker.isr.now_ms())
+        self._begin(led)
+
+    def _begin(self, partition: Partition) -> None:
+        broker = self._broker
+        broker.partitions.add(partition)
+        if partition.needs_flush:
+            broker.flushing.flush_soon(partition)
+        if isinstance(partition, FollowedPartition):
+            broker.fetchers.follow(partition)
+
+    def _assume(self, replica: Partition, state: PartitionState) -> None:
+        """The controller's word on a replica that is here: lead it, or follow who does."""
+        broker = self._broker
+        own = broker.config.broker_id
+        if replica.is_offline or state.leader_epoch < replica.leader_epoch:
+            return
+        if isinstance(replica, FollowedPartition):
+            if state.leader != own:
+                if replica.follow(state):
+                    broker.fetchers.follow(replica)
+                return
+            after = Partition(
+                replica.log,
+                leader_id=own,
+                leader_epoch=state.leader_epoch,
+                flushes=broker.flushing,
+                high_watermark=replica.high_watermark,
+            )
+            after.lead(state, broker.isr, broker.isr.now_ms())
+        elif state.leader == own:
+            replica.lead(state, broker.isr, broker.isr.now_ms())
+            return
+        else:
+            after = FollowedPartition(replica.log, state, flushes=broker.flushing, high_watermark=replica.high_watermark)
+        log.info(
+            "%s topic=%s partition=%d leader=%d leader_epoch=%d end=%d high_watermark=%d",
+            "leading" if after.is_leader else "following",
+            after.topic, after.index, state.leader, state.leader_epoch, after.log.log_end_offset, after.high_watermark,
+        )  # fmt: skip
+        replica.close()
+        self._begin(after)
 
     def _host_offline(self, topic: str, topic_id: UUID, index: int, leader_epoch: int) -> None:
         leader = self._broker.config.broker_id
@@ -172,3 +252,9 @@ class Hosting:
         except StorageError as error:
             self._broker.faults.report(error)
             return None
+
+
+def _nobodys(replica: Partition) -> PartitionState:
+    """What a broker that the others may have given up believes of a replica."""
+    own = replica.leader_id
+    return PartitionState(NO_LEADER, replica.leader_epoch, (own,), (own,))

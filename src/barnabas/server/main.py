@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Mapping
 
+from barnabas.cluster.registration import BrokerIdInUse
 from barnabas.cluster.store import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError, StorageError
@@ -53,7 +54,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
     try:
         with runner:
             return runner.run(_serve(config, metrics_address))
-    except (StorageError, StoreUnavailable, OSError) as error:
+    except (StorageError, StoreUnavailable, BrokerIdInUse, OSError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_FAILED
     except ConfigError as error:

@@ -88,6 +88,7 @@ log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 MAX_SEGMENTS = 2**31
+MAX_OFFSET = 2**63 - 1
 NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
@@ -652,10 +653,13 @@ class Log:
         self.log_start_offset = offset
         self._epochs.epochs.truncate_from_start(offset)
 
-    def apply_retention(self, now_ms: int) -> int:
+    def apply_retention(self, now_ms: int, *, committed_end: int = MAX_OFFSET) -> int:
         """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
 
         An active segment of which all is too old is rolled and goes too, so that an idle topic empties.
+
+        Args:
+            committed_end: segments with records at or past it stay.
 
         Returns:
             How many segments lie below the start, for `detach_below_start`. Before that the start is to be written down and synced:
@@ -664,7 +668,7 @@ class Log:
         """
         if self._swapping:
             return 0
-        count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms)
+        count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms, committed_end)
         if count == len(self._segments):
             try:
                 self._roll(now_ms, self.log_end_offset)
