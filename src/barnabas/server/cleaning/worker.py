@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import logging
 import os
 import secrets
 import signal
@@ -38,6 +39,8 @@ from barnabas.storage.compaction.engine import Engine
 from barnabas.storage.compaction.plain import PlainEngine
 from barnabas.storage.compaction.task import CleaningTask
 from barnabas.storage.files import OsFiles
+
+log = logging.getLogger(__name__)  # which goes to the broker's standard error
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 NICENESS = 10
@@ -71,6 +74,7 @@ class Worker:
         self._out_lock = threading.Lock()
         self._engine_lock = threading.Lock()
         self._compiled: Engine | None = None
+        self._may_compile = find_spec("numba") is not None
         self._throttle = Throttle()
         self._cancelled: set[int] = set()
 
@@ -117,10 +121,14 @@ class Worker:
 
     def _engine_for(self, size: int) -> Engine:
         with self._engine_lock:
-            if self._compiled is None and size >= COMPILED_FROM_BYTES and find_spec("numba") is not None:
-                from barnabas.storage.compaction.compiled import CompiledEngine
-
-                self._compiled = CompiledEngine(secrets.randbits(63))
+            if self._compiled is None and size >= COMPILED_FROM_BYTES and self._may_compile:
+                try:
+                    from barnabas.storage.compaction.compiled import CompiledEngine
+                except Exception as error:  # noqa: BLE001 - a numba that does not fit the machine, or has nowhere to keep what it compiled
+                    log.warning("compaction goes on without numba error=%r", error)
+                    self._may_compile = False
+                else:
+                    self._compiled = CompiledEngine(secrets.randbits(63))
             return self._compiled if self._compiled is not None else PlainEngine()
 
     def is_cancelled(self, number: int) -> bool:
