@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.testing import Broker
-from tests.server.compacting import COMPACTED, CONFIG, Client, cleaner_pids, is_running, wait_until
+from tests.server.compacting import COMPACTED, CONFIG, NOT_YET, Client, cleaner_pids, is_running, wait_until
 
 
 @pytest.fixture(name="broker")
@@ -38,7 +38,7 @@ def test_of_each_key_the_last_record_stays(broker: Broker) -> None:
 
 
 def test_a_new_policy_counts_at_once(broker: Broker) -> None:
-    client = Client(broker, "not-yet", {**COMPACTED, "cleanup.policy": "delete"})
+    client = Client(broker, "not-yet", NOT_YET)
     client.write(1000)
     assert not cleaner_pids(broker)
     client.set(cleanup_policy="compact,delete")
@@ -70,8 +70,9 @@ def test_a_killed_broker_takes_its_process_along(broker: Broker) -> None:
 
 def test_deleting_a_topic_ends_its_cleaning() -> None:
     with Broker(config={**CONFIG, "log.cleaner.io.max.bytes.per.second": 50_000}) as broker:
-        client = Client(broker, "short-lived", COMPACTED)
+        client = Client(broker, "short-lived", NOT_YET)
         client.write(2000)
+        client.set(cleanup_policy="compact")
         wait_until(lambda: "cleaning topic=short-lived" in broker.log, "cleaning")
         client.admin.delete_topics(["short-lived"])["short-lived"].result(10)
         wait_until(lambda: not client.folder.exists(), "deleted")
@@ -85,7 +86,7 @@ def test_deleting_a_topic_ends_its_cleaning() -> None:
 
 
 def test_a_corrupt_log_is_left_alone_and_others_are_not(broker: Broker) -> None:
-    bad, good = Client(broker, "bad", {**COMPACTED, "cleanup.policy": "delete"}), Client(broker, "good", COMPACTED)
+    bad, good = Client(broker, "bad", NOT_YET), Client(broker, "good", COMPACTED)
     bad.write(300)
     path = min(bad.folder.glob("*.log"))
     with path.open("r+b") as file:

@@ -21,7 +21,7 @@ from barnabas.protocol.records.batch import build_batch
 from barnabas.server.broker import Broker as InnerBroker
 from barnabas.server.metrics import render
 from barnabas.testing import Broker
-from tests.server.compacting import COMPACTED, CONFIG, Client, cleaner_pids, is_running, wait_until
+from tests.server.compacting import COMPACTED, CONFIG, NOT_YET, Client, cleaner_pids, is_running, wait_until
 from tests.server.in_process import TOPIC, running, until
 from tests.server.wire import NOW_MS, Line
 
@@ -33,8 +33,9 @@ FAST = "1e9"
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_broker_that_ends_while_cleaning(end: str) -> None:
     with Broker(config=SLOW) as broker:
-        client = Client(broker, "interrupted", COMPACTED)
+        client = Client(broker, "interrupted", NOT_YET)
         client.write(1000)
+        client.set(cleanup_policy="compact")
         wait_until(lambda: any(client.folder.glob("*.cleaned")), "cleaning")
         pid = cleaner_pids(broker)[-1]
         if end == "stop":
@@ -63,9 +64,11 @@ def test_a_new_default_of_the_broker_counts_at_once() -> None:
 
 def test_more_threads_clean_more_logs_at_a_time() -> None:
     with Broker(config={**SLOW, "log.cleaner.threads": 1}) as broker:
-        one, other = Client(broker, "one", COMPACTED), Client(broker, "other", COMPACTED)
+        one, other = Client(broker, "one", NOT_YET), Client(broker, "other", NOT_YET)
         for client in (one, other):
             client.write(1000)
+        for client in (one, other):
+            client.set(cleanup_policy="compact")
         wait_until(lambda: "cleaning topic=" in broker.log, "cleaning")
         client.set_default("log.cleaner.threads", "2")
         wait_until(lambda: broker.log.count("cleaning topic=") - broker.log.count("cleaned topic=") == 2, "cleaning both")
@@ -96,8 +99,9 @@ def test_a_compacted_log_with_retention_loses_its_old_segments() -> None:
 def test_a_log_that_is_cleaned_and_moves_and_is_written_to(tmp_path: Path) -> None:
     dirs = tmp_path / "one", tmp_path / "two"
     with Broker(config=SLOW, data_dir=",".join(map(str, dirs))) as broker, Line(broker) as line:
-        client = Client(broker, "moving", COMPACTED)
+        client = Client(broker, "moving", NOT_YET)
         client.write(1000)
+        client.set(cleanup_policy="compact")
         wait_until(lambda: any(client.folder.glob("*.cleaned")), "cleaning")
         for number in range(3):  # the first stops a cleaning, the others come when they come
             source = client.folder
