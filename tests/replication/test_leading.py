@@ -42,6 +42,9 @@ class FakeCluster:
     def may_join(self, replica_id: int, broker_epoch: int) -> bool:
         return replica_id not in self.fenced
 
+    def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
+        """Counted by brokers."""
+
     def propose(self, partition: Partition, change: IsrChange) -> None:
         self.proposed.append(change)
 

@@ -249,6 +249,40 @@ def test_records_become_durable_before_the_recovery_point_passes_them(tmp_path: 
     log.close()
 
 
+class EpochsOneAtATime(OsFiles):
+    """Holds whoever writes `leader-epoch-checkpoint` until told, and notes whether somebody else comes meanwhile."""
+
+    def __init__(self) -> None:
+        self.entered, self.entered_twice, self.go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def replace_file(self, path: Path, data: bytes, *, sync: bool = True) -> None:
+        if path.name == "leader-epoch-checkpoint":
+            (self.entered_twice if self.entered.is_set() else self.entered).set()
+            self.go_on.wait(10)
+        super().replace_file(path, data, sync=sync)
+
+
+def test_flushes_that_write_the_same_files_run_one_after_the_other(tmp_path: Path) -> None:
+    """The cleaner's and the periodic one."""
+    files = EpochsOneAtATime()
+    log = open_log(tmp_path, files=files)
+    append(log, b"a")
+    plans = [log.plan_flush(), log.plan_flush()]
+    threads = [threading.Thread(target=plan.run) for plan in plans if plan is not None]
+    threads[0].start()
+    assert files.entered.wait(10)
+    threads[1].start()
+    assert not files.entered_twice.wait(0.1)
+    files.go_on.set()
+    for plan, thread in zip(plans, threads, strict=True):
+        thread.join()
+        assert plan is not None
+        assert plan.errors == []
+        log.finish_flush(plan)
+    assert not files.entered_twice.is_set()  # what the first has written is there
+    log.close()
+
+
 def test_a_thread_may_flush_while_the_loop_appends(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(SMALL, segment_bytes=8_000))
     done, failed = threading.Event(), []

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker
@@ -35,7 +36,8 @@ START_KILL_SHARE = 0.4  # of rounds: the start is killed too, once or twice
 START_S = (0.03, 0.6)  # a start takes about this long, so a kill at a time between them lands in it
 STOP_KILL_S = (0.0, 0.3)
 CLEAN_MARKER = ".kafka_cleanshutdown"
-TRACES = ("Traceback (most recent call last)", "request failed")  # in the broker's log: something was not foreseen
+# In the broker's log: something was not foreseen.
+TRACES = ("Traceback (most recent call last)", "request failed", "level=ERROR", "level=CRITICAL", "Warning: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +93,15 @@ def _evidence_kept(broker: Broker) -> Iterator[None]:
     """
     try:
         yield
-    except (AssertionError, BrokerFailed, TimeoutError) as error:
+    except (AssertionError, BrokerFailed, TimeoutError, KafkaException) as error:
+        ended = "" if broker.is_running() else f"; it is down: {broker.log.splitlines()[-1:]}"
         broker.kill()
         folder = Path(tempfile.mkdtemp(prefix="barnabas-torture-"))
         (folder / "broker.log").write_text(broker.log)
         for disk in broker.data_dirs:
             shutil.move(disk, folder / disk.name)
         broker.start()
-        raise Broken(f"{error}; the broker's data and log are in {folder}") from error
+        raise Broken(f"{error}{ended}; the broker's data and log are in {folder}") from error
 
 
 def create_topics(broker: Broker, topics: tuple[TortureTopic, ...]) -> None:

@@ -95,16 +95,16 @@ class Partition(Replica):
             None where they are not committed at once, or it takes more than writing them; nothing was done then.
 
         Raises:
-            StorageError: the write failed.
+            KafkaError, StorageError: as `append_as_leader`.
         """
         log = self.log
         if acks_all and self.is_under_min_isr:
             return None
-        if log.log_end_offset + sum(batch[3] for batch in run) >= self._detour_at:
+        if log.log_end_offset + run.records >= self._detour_at:
             return None
         first_offset = log.append_run(run, buffer, leader_epoch=self.leader_epoch)
         if first_offset is not None:
-            self._advance(log.log_end_offset, sum(batch[2] - batch[1] for batch in run))
+            self._advance(log.log_end_offset, run.size)
         return first_offset
 
     def is_committed(self, last_offset: int) -> bool:

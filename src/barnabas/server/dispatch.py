@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any
@@ -133,6 +133,8 @@ class RequestDispatcher:
         give_up = _Cancel(task)
         connection.on_close.append(give_up)
         task.add_done_callback(lambda _: _forget(connection, give_up))
+        if isinstance(result, Coroutine):
+            task.add_done_callback(lambda _: result.close())  # a task that is cancelled at once has not begun with it
 
     async def close(self) -> None:
         """Cancel what still waits."""

@@ -12,15 +12,19 @@ Rules
   3. A sync that failed is never tried again: the log has `failed`, no bound moves any more, and what lies past `durable_end` counts as
      lost until a start has read it from the disk.
   4. A failure that concerns a segment which left the log meanwhile means nothing.
-  5. While a plan is out, the descriptors of its segments stay open (`Segment.pins`): whoever bounds the number of open files passes
+  5. What a plan writes beside the records goes to names that are always the same, so plans with `everything` run one at a time (`lock`).
+     They are rare: the periodic flush, the cleaner, the end.
+  6. While a plan is out, the descriptors of its segments stay open (`Segment.pins`): whoever bounds the number of open files passes
      over those, for a number that is given away may come back as another file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
+from threading import RLock
 
 from barnabas.errors import LogDirFailed
 from barnabas.storage import checkpoints
@@ -43,6 +47,7 @@ class FlushPlan:
         "_epochs",
         "_files",
         "_is_new_folder",
+        "_lock",
         "end",
         "errors",
         "everything",
@@ -67,10 +72,15 @@ class FlushPlan:
         self._files = flusher.files
         self.folder = flusher.folder
         self._epochs = epochs
+        self._lock: AbstractContextManager[object] = flusher.lock if everything else nullcontext()
         self._is_new_folder = not flusher.is_folder_durable
 
     def run(self) -> None:
         """Block until all is on the disk; what went wrong is kept for `Flusher.finish`."""
+        with self._lock:
+            self._run()
+
+    def _run(self) -> None:
         if self.everything:  # written first: a full disk is found before anything is synced
             for segment in self.segments:
                 self._attempt(segment, segment.write_indexes)
@@ -128,6 +138,7 @@ class Flusher:
         "files",
         "folder",
         "is_folder_durable",
+        "lock",
         "position",
         "recovery_point",
         "truncations",
@@ -140,6 +151,7 @@ class Flusher:
         self.recovery_point = durable_end
         self.is_folder_durable = is_folder_durable
         self.truncations = 0
+        self.lock = RLock()
         # Base offset of the last segment that was flushed with all that belongs to it, and its bytes then.
         self.position = (-1, 0)
         self.closed = False  # the log's files may be gone

@@ -5,13 +5,20 @@ Owns its bytes, which are Kafka's version 1, big-endian:
     version int16 = 1 | CRC-32C of what follows uint32 | count int32
     each: producer id int64, epoch int16, last sequence int32, last offset int64, offset delta int32, timestamp int64,
           coordinator epoch int32, first offset of the open transaction int64 (-1 without one)
+    "older" | count int32, and for each, oldest first:
+          producer id int64, last sequence int32, last offset int64, offset delta int32, timestamp int64
 
-Only the last batch of each producer is kept: after a restart a retry of an older one is out of order, as in Kafka.
+An entry of Kafka's has the last batch of its producer only, but a client may have five under way when the broker ends, and tries all of
+them again. So the batches before the last stand behind the entries, where Kafka does not look: it reads `count` entries and a CRC over
+all the rest. Without such batches, and in snapshots that Kafka wrote, there is nothing behind the entries.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 from crc32c import crc32c
@@ -24,10 +31,12 @@ VERSION = 1
 HEAD = struct.Struct(">hIi")
 CRC_START = 6
 ENTRY = struct.Struct(">qhiqiqiq")
+OLDER_MARK = b"older"
+OLDER = struct.Struct(">qiqiq")
 
 
 def encode_snapshot(producers: ProducerStates) -> bytes:
-    body = b"".join([_COUNT.pack(len(producers)), *map(_encode_entry, producers)])
+    body = b"".join([_COUNT.pack(len(producers)), *map(_encode_entry, producers), _encode_older(producers)])
     return _VERSION_AND_CRC.pack(VERSION, crc32c(body)) + body
 
 
@@ -44,9 +53,38 @@ def decode_snapshot(data: bytes, path: Path) -> list[ProducerEntry]:
         raise CorruptLog(str(path), 0, f"snapshot version {version}")
     if crc32c(data[CRC_START:]) != crc:
         raise CorruptLog(str(path), 2, "the snapshot's CRC does not match")
-    if len(data) != HEAD.size + count * ENTRY.size:
+    end = HEAD.size + count * ENTRY.size
+    if not HEAD.size <= end <= len(data):
         raise CorruptLog(str(path), CRC_START, f"{count} producers do not fill {len(data)} bytes")
-    return [_decode_entry(*fields) for fields in ENTRY.iter_unpack(data[HEAD.size :])]
+    entries = [_decode_entry(*fields) for fields in ENTRY.iter_unpack(data[HEAD.size : end])]
+    if end < len(data):
+        _decode_older(data, end, {entry.producer_id: entry for entry in entries}, path)
+    return entries
+
+
+def _encode_older(producers: ProducerStates) -> bytes:
+    older = [
+        OLDER.pack(entry.producer_id, batch.last_sequence, batch.last_offset, batch.offset_delta, batch.timestamp)
+        for entry in producers
+        for batch in islice(entry.batches, max(0, len(entry.batches) - 1))
+    ]
+    return b"".join([OLDER_MARK, _COUNT.pack(len(older)), *older]) if older else b""
+
+
+def _decode_older(data: bytes, start: int, entries: Mapping[int, ProducerEntry], path: Path) -> None:
+    """Put the batches from `start` of `data` on before the last ones of their producers."""
+    begin = start + len(OLDER_MARK) + _COUNT.size
+    count = _COUNT.unpack_from(data, begin - _COUNT.size)[0] if len(data) >= begin else -1
+    if data[start : start + len(OLDER_MARK)] != OLDER_MARK or begin + count * OLDER.size != len(data):
+        raise CorruptLog(str(path), start, f"{len(data) - start} bytes behind {len(entries)} producers are no batches of theirs")
+    found: dict[int, list[AppendedBatch]] = defaultdict(list)
+    for producer_id, last_sequence, last_offset, offset_delta, timestamp in OLDER.iter_unpack(data[begin:]):
+        first_sequence = (last_sequence - offset_delta) & MAX_SEQUENCE
+        found[producer_id].append(AppendedBatch(first_sequence, last_sequence, last_offset, offset_delta, timestamp))
+    for producer_id, batches in found.items():
+        if producer_id not in entries:
+            raise CorruptLog(str(path), start, f"it has batches of producer {producer_id}, but not the producer")
+        entries[producer_id].batches.extendleft(reversed(batches))
 
 
 def _encode_entry(entry: ProducerEntry) -> bytes:

@@ -1,0 +1,23 @@
+"""Requests whose connection is gone before their work has begun."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+from barnabas.protocol.messages.delete_records import DeleteRecordsRequest
+from tests.server.in_process import running, until
+from tests.server.wire import framed
+
+DELETE_RECORDS = (21, 2)
+
+
+async def test_a_request_that_is_cancelled_before_it_begins_leaves_nothing_unawaited(tmp_path: Path) -> None:
+    async with running([tmp_path]) as client:
+        await client.create()
+        (connection,) = client.broker.connections
+        frame = memoryview(framed(DELETE_RECORDS, DeleteRecordsRequest(topics=[], timeout_ms=1_000)))[4:]
+        client.broker.dispatch(connection, frame)
+        connection.close()
+        await until(lambda: not client.broker.connections)
+        gc.collect()  # a coroutine that nobody awaited warns here, and a warning is an error
