@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import hypothesis.strategies as st
+from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from barnabas.config.topic import TopicConfig
@@ -270,3 +271,4 @@ class Replication(RuleBasedStateMachine):
 
 
 TestReplication = Replication.TestCase
+TestReplication.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
