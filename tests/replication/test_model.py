@@ -23,7 +23,8 @@ from barnabas.replication.in_sync import IsrChange
 from barnabas.replication.partition import Partition
 from barnabas.storage.log import Log
 from tests.replication.test_following import failed
-from tests.replication.test_leading import NOW_MS, FakeCluster, State, batch
+from tests.replication.test_leading import FakeCluster, State
+from tests.replication.test_partition import NOW_MS, batch
 from tests.storage.support import bytes_of, open_log
 
 NODES = (1, 2, 3)
