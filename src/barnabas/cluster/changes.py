@@ -10,7 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from barnabas.cluster.instructions import ChangeReplica, CreateLog, DeleteLog, Instruction, UpdateTopicConfig
+from barnabas.cluster.configs import ALL_BROKERS
+from barnabas.cluster.controller_state import ControllerState
+from barnabas.cluster.instructions import (
+    ChangeReplica,
+    CreateLog,
+    DeleteLog,
+    ForgetTopics,
+    Instruction,
+    UpdateBrokerConfig,
+    UpdateTopicConfig,
+)
 from barnabas.cluster.metadata import MetadataDelta, MetadataImage, PartitionState, ResourceType, Topic
 from barnabas.config.topic import TopicConfig
 
@@ -39,7 +49,11 @@ def replica_instructions(
                 made.append(_creation(now, number, state, broker_id, config_of(name)))
             if old.get(number) != state:
                 changed.append(ChangeReplica(name, number, now.topic_id, state))
-    return [*gone, *made, *changed]
+    deleted = tuple(
+        name for name in dict.fromkeys(topics) if name in before.topics and after.topic_id(name) != before.topics[name].topic_id
+    )
+    forgotten = [ForgetTopics(deleted)] if deleted else []
+    return [*gone, *forgotten, *made, *changed]
 
 
 def all_replicas(image: MetadataImage, broker_id: int) -> Iterator[ChangeReplica]:
@@ -49,13 +63,19 @@ def all_replicas(image: MetadataImage, broker_id: int) -> Iterator[ChangeReplica
             yield ChangeReplica(topic.name, number, topic.topic_id, state)
 
 
-def topic_config_instructions(
-    before: MetadataImage, after: MetadataImage, delta: MetadataDelta, broker_id: int, config_of: ConfigOf
+def config_instructions(
+    before: MetadataImage, after: MetadataImage, delta: MetadataDelta, core: ControllerState
 ) -> list[Instruction]:
-    """New settings of topics that have replicas here and had them before."""
-    names = [name for kind, name in delta.configs if kind is ResourceType.TOPIC and name in after.topics]
-    kept = [name for name in names if _mine(before.topics.get(name), broker_id)]
-    return [UpdateTopicConfig(name, config_of(name)) for name in kept]
+    """New settings of this broker, and of topics that have replicas here and had them before."""
+    instructions: list[Instruction] = []
+    mine = {(ResourceType.BROKER, ALL_BROKERS), (ResourceType.BROKER, str(core.broker_id))}
+    if mine.isdisjoint(delta.configs):
+        names = [name for kind, name in delta.configs if kind is ResourceType.TOPIC]
+    else:
+        instructions.append(UpdateBrokerConfig(core.config))
+        names = list(after.topics)  # the broker's settings are the defaults of theirs
+    kept = [name for name in names if name in after.topics and _mine(before.topics.get(name), core.broker_id)]
+    return instructions + [UpdateTopicConfig(name, core.topic_config(name)) for name in kept]
 
 
 def _mine(topic: Topic | None, broker_id: int) -> Mapping[int, PartitionState]:

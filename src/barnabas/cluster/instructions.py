@@ -50,6 +50,13 @@ class StandDown:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetTopics:
+    """In a cluster: these topics are gone, on whichever brokers they lay; what is kept about them by name is void."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateTopicConfig:
     """The settings of a topic changed; for every replica of it on this broker."""
 
@@ -64,4 +71,4 @@ class UpdateBrokerConfig:
     config: BrokerConfig
 
 
-Instruction = CreateLog | DeleteLog | ChangeReplica | StandDown | UpdateTopicConfig | UpdateBrokerConfig
+Instruction = CreateLog | DeleteLog | ChangeReplica | StandDown | ForgetTopics | UpdateTopicConfig | UpdateBrokerConfig

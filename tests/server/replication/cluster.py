@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from barnabas.cluster.alter_partition import InSyncChange, alter
-from barnabas.cluster.changes import replica_instructions, topic_config_instructions
+from barnabas.cluster.changes import config_instructions, replica_instructions
 from barnabas.cluster.leadership import Policy
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
 from barnabas.cluster.metadata import (
@@ -148,8 +148,8 @@ class Cluster:
                     self.image.topics if broker_id == everything_to else [t.name for t in delta.topics] + [*delta.deleted_topics]
                 )
                 instructions = replica_instructions(known, self.image, names, broker_id, config_of)
-                instructions += topic_config_instructions(known, self.image, delta, broker_id, config_of)
-                await broker._hosting.apply(instructions)
+                instructions += config_instructions(known, self.image, delta, broker.controller._core)
+                await broker.hosting.apply(instructions)
 
     async def create(self, *assignments: Sequence[int], **configs: str) -> None:
         """Topic TOPIC, a partition for each list of replicas, all of them in sync and led by the first."""
