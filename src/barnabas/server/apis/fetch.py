@@ -148,7 +148,9 @@ class _Fetch:
             self._timer = self._broker.loop.call_later(NEWS_LINGER_MS / 1000, self._wake)
 
     def log_start_moved(self) -> None:
-        """The next answer will say so."""
+        """The next answer will say so; followers are told soon, for DeleteRecords waits for them."""
+        if self._replica_id >= 0:
+            self.high_watermark_moved()
 
     def partition_closed(self) -> None:
         self._wake_soon()
