@@ -154,9 +154,14 @@ class InSyncReplicas:
             if follower.end_offset == leader_end:
                 follower.last_caught_up_ms = max(follower.last_caught_up_ms, self._heard.get(replica_id, NEVER_MS))
 
+    @property
+    def is_complete(self) -> bool:
+        """All replicas are in sync by the controller's word."""
+        return len(self.isr) > len(self._followers)
+
     def caught_up_outside(self, leader_end: int, now_ms: int) -> list[int]:
         """Followers that are caught up and not in sync by the controller's word."""
-        if len(self.isr) > len(self._followers):
+        if self.is_complete:
             return []
         return [
             replica_id

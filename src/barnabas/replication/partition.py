@@ -290,11 +290,15 @@ class Partition(Replica):
 
     def check_in_sync(self, now_ms: int) -> None:
         """Ask the controller to take out of the in-sync set who has fallen behind, or to let in who came; to be called again and again."""
-        if self.followers is not None:
-            self.followers.now_ms = now_ms
-            self.followers.maybe_shrink(self)
-            self.followers.maybe_expand_all(self)
-            self._commit()
+        followers = self.followers
+        if followers is None:
+            return
+        followers.now_ms = now_ms
+        if self.high_watermark == self.log.log_end_offset and followers.replicas.is_complete:
+            return  # everybody is in sync and has everything
+        followers.maybe_shrink(self)
+        followers.maybe_expand_all(self)
+        self._commit()
 
     def add_fetch_waiter(self, waiter: FetchWaiter, *, as_follower: bool = False) -> None:
         if as_follower and self.followers is not None:
