@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +42,9 @@ class FakeCluster:
 
     def may_join(self, replica_id: int, broker_epoch: int) -> bool:
         return replica_id not in self.fenced
+
+    def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
+        """Counted by brokers."""
 
     def propose(self, partition: Partition, change: IsrChange) -> None:
         self.proposed.append(change)
@@ -222,13 +226,14 @@ def test_a_new_leader_does_not_know_the_end_until_the_others_were_heard(tmp_path
 def test_who_follows_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
     partition = open_partition(tmp_path)
     followed = FollowedPartition(partition.log, State(leader=2), flushes=None, high_watermark=0)
-    for forbidden in (
+    forbidden: tuple[Callable[[], object], ...] = (
         lambda: followed.append_as_leader(batch(b"a"), NOW_MS),
         lambda: followed.end_offset_for_epoch(1),
         lambda: fetch(followed, 3, 0),
-    ):
+    )
+    for act in forbidden:
         with pytest.raises(KafkaError) as refused:
-            forbidden()
+            act()
         assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert not followed.follow(State(leader=3, leader_epoch=EPOCH - 1))
     assert followed.follow(State(leader=3, leader_epoch=EPOCH + 1))
