@@ -133,11 +133,8 @@ NAMES = {
     "barnabas_controller": "1 where this broker is the controller of its cluster.",
     "barnabas_brokers": "Live brokers of the cluster, as this one sees it.",
     "barnabas_stood_down": "1 while this broker leads nothing, because its session with the cluster's metadata is in doubt.",
-    "barnabas_led_partitions": "Partitions that this broker leads.",
-    "barnabas_under_replicated_partitions": "Of these, how many have replicas that are not in sync.",
-    "barnabas_under_min_isr_partitions": "Of these, how many have fewer in sync than min.insync.replicas.",
     "barnabas_leaderless_partitions": "Partitions with a replica here that nobody leads.",
-    "barnabas_moving_partitions": "Of the led ones, how many are being moved to other brokers.",
+    "barnabas_moving_partitions": "Partitions led here that are being moved to other brokers.",
     "barnabas_cleaner_since_last_run_seconds": "Time since compacted logs were last looked at.",
 }
 
@@ -242,24 +239,16 @@ class BrokerCollector:
 
     def _cluster(self, gauge: Any) -> Iterator[Metric]:
         broker, image = self._broker, self._broker.metadata
-        led = under_replicated = under_minimum = leaderless = moving = 0
+        leaderless = moving = 0
         for partition in broker.partitions:
             state = image.partition(partition.topic, partition.index)
-            if state is None:
-                continue
-            leaderless += state.leader < 0
-            if state.leader == broker.config.broker_id:
-                led += 1
-                under_replicated += len(state.isr) < len(state.replicas)
-                under_minimum += len(state.isr) < partition.log.config.min_insync_replicas
-                moving += state.is_moving
+            if state is not None:
+                leaderless += state.leader < 0
+                moving += state.is_moving and state.leader == broker.config.broker_id
         for name, value in (
             ("barnabas_controller", broker.controller.is_controller),
             ("barnabas_brokers", len(image.brokers)),
             ("barnabas_stood_down", broker.member is not None and broker.member.is_down),
-            ("barnabas_led_partitions", led),
-            ("barnabas_under_replicated_partitions", under_replicated),
-            ("barnabas_under_min_isr_partitions", under_minimum),
             ("barnabas_leaderless_partitions", leaderless),
             ("barnabas_moving_partitions", moving),
         ):

@@ -297,11 +297,12 @@ async def test_what_a_cluster_lacks_is_measured(tmp_path: Path) -> None:
     async with running(tmp_path) as cluster:
         assert await create(cluster.clients[1], "t", 3) == ErrorCode.NONE
         assert sum(gauges(broker)["controller"] for broker in cluster.brokers.values()) == 1
-        assert [gauges(broker)["led_partitions"] for broker in cluster.brokers.values()] == [1, 1, 1]
+        await cluster.until(lambda: all(gauges(broker)["leaders"] == 1 for broker in cluster.brokers.values()))
         stopped = cluster.others[0]
         await cluster.stop(stopped)
         await cluster.until(partial(is_gone, cluster, stopped))
-        found = [gauges(broker) for broker in cluster.brokers.values()]
-        assert sum(each["under_replicated_partitions"] for each in found) == 3
+        live = cluster.brokers.values()
+        await cluster.until(lambda: sum(gauges(broker)["under_replicated_partitions"] for broker in live) == 3)
+        found = [gauges(broker) for broker in live]
         assert [each["brokers"] for each in found] == [2, 2]
         assert all(each["stood_down"] == each["leaderless_partitions"] == each["moving_partitions"] == 0 for each in found)
