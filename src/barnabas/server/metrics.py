@@ -130,6 +130,11 @@ NAMES = {
     "barnabas_cleaner_max_dirty_ratio": "Dirty share of the dirtiest compacted log, when they were last looked at.",
     "barnabas_cleaner_uncleanable_partitions": "Compacted logs that are left alone because they cannot be read.",
     "barnabas_cleaner_uncleanable_bytes": "Bytes of these logs.",
+    "barnabas_controller": "1 where this broker is the controller of its cluster.",
+    "barnabas_brokers": "Live brokers of the cluster, as this one sees it.",
+    "barnabas_stood_down": "1 while this broker leads nothing, because its session with the cluster's metadata is in doubt.",
+    "barnabas_leaderless_partitions": "Partitions with a replica here that nobody leads.",
+    "barnabas_moving_partitions": "Partitions led here that are being moved to other brokers.",
     "barnabas_cleaner_since_last_run_seconds": "Time since compacted logs were last looked at.",
 }
 
@@ -178,6 +183,7 @@ class BrokerCollector:
             yield GaugeMetricFamily(name, NAMES[name], value=value)
         yield from self._replication(GaugeMetricFamily)
         yield from self._cleaner(CounterMetricFamily, GaugeMetricFamily)
+        yield from self._cluster(GaugeMetricFamily)
         latency = HistogramMetricFamily("barnabas_request_seconds", NAMES["barnabas_request_seconds"], labels=["api"])
         for api_key, histogram in sorted(metrics.requests.items()):
             latency.add_metric([APIS[api_key][1]], histogram.cumulative(), histogram.sum_ns / 1e9)
@@ -228,6 +234,23 @@ class BrokerCollector:
             ("barnabas_cleaner_uncleanable_partitions", len(cleaner.uncleanable)),
             ("barnabas_cleaner_uncleanable_bytes", cleaner.uncleanable_bytes),
             ("barnabas_cleaner_since_last_run_seconds", (self._broker.clock.monotonic_ms() - counts.last_run_ms) / 1000),
+        ):
+            yield gauge(name, NAMES[name], value=value)
+
+    def _cluster(self, gauge: Any) -> Iterator[Metric]:
+        broker, image = self._broker, self._broker.metadata
+        leaderless = moving = 0
+        for partition in broker.partitions:
+            state = image.partition(partition.topic, partition.index)
+            if state is not None:
+                leaderless += state.leader < 0
+                moving += state.is_moving and state.leader == broker.config.broker_id
+        for name, value in (
+            ("barnabas_controller", broker.controller.is_controller),
+            ("barnabas_brokers", len(image.brokers)),
+            ("barnabas_stood_down", broker.member is not None and broker.member.is_down),
+            ("barnabas_leaderless_partitions", leaderless),
+            ("barnabas_moving_partitions", moving),
         ):
             yield gauge(name, NAMES[name], value=value)
 
