@@ -134,7 +134,7 @@ class Partition:
         """Append the checked batches of `run`, which lie in `buffer`, all or none; the first one's base offset.
 
         Returns:
-            None where they are not committed at once, or it takes more than writing them; nothing was done then.
+            None where it takes more than writing them; nothing was done then.
 
         Raises:
             StorageError: the write failed.
@@ -142,11 +142,13 @@ class Partition:
         log = self.log
         if acks_all and log.config.min_insync_replicas > IN_SYNC_REPLICAS:
             return None
-        if log.log_end_offset + sum(batch[3] for batch in run) >= self._flush_at:
-            return None
         first_offset = log.append_run(run, buffer, leader_epoch=self.leader_epoch)
         if first_offset is not None:
-            self._advance(log.log_end_offset, sum(batch[2] - batch[1] for batch in run))
+            size = sum(batch[2] - batch[1] for batch in run)
+            if log.log_end_offset < self._flush_at:
+                self._advance(log.log_end_offset, size)
+            else:
+                self._appended_past_flush_point(size)
         return first_offset
 
     def is_committed(self, last_offset: int) -> bool:

@@ -21,6 +21,7 @@ partitions that are closed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError  # the module's own name says nothing here
 from typing import TYPE_CHECKING
@@ -183,7 +184,13 @@ def _append_run(
     if first_offset is None:
         return 0, position
     broker.metrics.bytes_in += sum(batch[2] - batch[1] for batch in run)
-    connection.send([known.answers(run, first_offset, partition.log.log_start_offset)])
+    answers = known.answers(run, first_offset, partition.log.log_start_offset)
+    last_offset = first_offset + sum(batch[3] for batch in run) - 1
+    if last_offset >= partition.high_watermark:
+        waiting = _Waiting(broker, connection, known, [batch[0] for batch in run], answers)
+        partition.wait_committed(last_offset, waiting.settle)
+    else:
+        connection.send([answers])
     return len(run), run[-1][2] + (len(_EMPTY_TAGS) if flexible else 0)
 
 
@@ -205,7 +212,7 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
     broker.metrics.bytes_in += len(records)
     answer = known.answer(correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset)
     if result.last_offset >= partition.high_watermark:
-        waiting = _Waiting(broker, connection, known, correlation_id, answer)
+        waiting = _Waiting(broker, connection, known, [correlation_id], answer)
         partition.wait_committed(result.last_offset, waiting.settle)
     else:
         connection.send([answer])
@@ -213,14 +220,16 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
 
 
 class _Waiting:
-    """A request that waits until its batch is committed, its answer ready."""
+    """A request, or those of a run, that wait until their batches are committed, their answers ready."""
 
-    __slots__ = ("_answer", "_connection", "_correlation_id", "_known", "_place", "_timer")
+    __slots__ = ("_answer", "_connection", "_correlation_ids", "_known", "_place", "_timer")
 
-    def __init__(self, broker: Broker, connection: Connection, known: _Known, correlation_id: int, answer: bytes) -> None:
+    def __init__(
+        self, broker: Broker, connection: Connection, known: _Known, correlation_ids: Sequence[int], answer: bytes
+    ) -> None:
         self._connection = connection
         self._known = known
-        self._correlation_id = correlation_id
+        self._correlation_ids = correlation_ids
         self._answer: bytes | bytearray | None = answer
         self._place = connection.expect_answer()
         self._timer = broker.loop.call_later(max(known.timeout_ms, 0) / 1000, self._time_out)
@@ -235,9 +244,8 @@ class _Waiting:
         self._timer.cancel()
         if error is not None:
             known = self._known
-            answer = write_produce_answer(
-                known.version, self._correlation_id, [(known.key, [refused(known.partition.index, error)])]
-            )
+            told = [(known.key, [refused(known.partition.index, error)])]
+            answer = b"".join(write_produce_answer(known.version, each, told) for each in self._correlation_ids)
         self._connection.complete(self._place, [answer], among_many=True)
 
 
