@@ -5,6 +5,7 @@ SECONDS_OF_FUZZING ?= 60
 SEEDS ?= 2000
 ROUNDS ?= 30
 SEED ?= 1
+KINDS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz torture docs check requirements clean
@@ -53,8 +54,8 @@ fuzz: setup ## random and mutated bytes at the decoders and at a live broker
 sim: setup ## SEEDS=n runs of the simulator: kills, power cuts and disk faults in virtual time
 	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS)
 
-torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1, and check that nothing acknowledged is lost
-	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED)
+torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1 (KINDS=move,stop: only so), and check that nothing is lost
+	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)"
 
 docs: setup ## write the reference pages from the code
 	@$(PYTHON) tools/docs.py

@@ -61,7 +61,9 @@ class Moves:
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending: dict[TopicPartition, asyncio.Task[None]] = {}  # the last move of each that was given up
         self._leaving: dict[TopicPartition, asyncio.Future[None]] = {}  # old folders that still have their names
-        self._haunted: set[TopicPartition] = set()  # whose old folder could not be given up: until the next start they stay where they are
+        self._haunted: set[TopicPartition] = (
+            set()
+        )  # whose old folder could not be given up: until the next start they stay where they are
         self._threads: Executor | None = None
         self._slots: asyncio.Semaphore | None = None
         self._free_at_ms = 0.0  # when the limit on the rate lets the next round begin

@@ -84,7 +84,10 @@ def _name(found: DataFolder, name: str) -> Iterator[Finding]:
     elif FUTURE_FOLDER.fullmatch(name):
         if found.was_clean:
             return  # a stop leaves it for the next start to go on from
-        what, loss = "an unfinished copy of a partition on its way to this folder", "nothing is lost: the next start copies it anew"
+        what, loss = (
+            "an unfinished copy of a partition on its way to this folder",
+            "nothing is lost: the next start copies it anew",
+        )
         yield Finding(path, what, loss, why_not="by it the next start knows where the partition is to go", mended=True)
     elif STRAY_FOLDER.fullmatch(name):
         what = "a partition that Kafka put aside, because its metadata did not know it"
@@ -146,7 +149,11 @@ def settle_moves(files: Files, folders: Sequence[DataFolder]) -> Iterator[Findin
                 target.offsets.setdefault(offsets, {}).setdefault(key, told)
         what = f"the partition was moved to {target.path}, and this is what it left"
         yield Finding(
-            source.partitions.pop(key), what, "nothing is lost: the next start removes it", why_not="the next start does", mended=True
+            source.partitions.pop(key),
+            what,
+            "nothing is lost: the next start removes it",
+            why_not="the next start does",
+            mended=True,
         )
 
 

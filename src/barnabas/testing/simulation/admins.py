@@ -131,7 +131,9 @@ async def move(admin: Admin, directories: list[str]) -> None:
             raise Violation(f"the move of {topic}-{partition} to {path} was refused with {code.name}")
 
 
-async def churn(admin: Admin, topic: str, configs: dict[str, str], how: Producing, make: Callable[[str], PartitionHistory]) -> None:
+async def churn(
+    admin: Admin, topic: str, configs: dict[str, str], how: Producing, make: Callable[[str], PartitionHistory]
+) -> None:
     """Make a topic, write to it, delete it, and again by the same name: nothing of the one may be found in the next."""
     generation = 0
     key = topic, 0

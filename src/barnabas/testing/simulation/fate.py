@@ -153,7 +153,9 @@ class Fate:
 
     async def _die(self, blow: Blow, *, power: bool = False) -> None:
         if blow.changes:
-            self._simulation.complaints.excuse("cleaner-dies")  # where it is the one to die, the broker may notice before it is killed
+            self._simulation.complaints.excuse(
+                "cleaner-dies"
+            )  # where it is the one to die, the broker may notice before it is killed
             self._node.kill_in(blow.changes)
             waited_s = 0.0
             while not self._node.has_died and waited_s < LONGEST_WAIT_S:

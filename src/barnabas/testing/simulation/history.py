@@ -162,7 +162,9 @@ class PartitionHistory:
         """What an audit was not given, where bits have rotted."""
         most = self.rotten * MOST_RECORDS_OF_A_BATCH
         if len(offsets) > most and not self.compacted:  # there a gap behind the damage is refused with it
-            raise Violation(f"{self.name}: {len(offsets)} offsets are refused from {offsets[0]} on, {self.rotten} bits have rotted")
+            raise Violation(
+                f"{self.name}: {len(offsets)} offsets are refused from {offsets[0]} on, {self.rotten} bits have rotted"
+            )
 
     def _check_keys(self, records: list[Found], now_ms: int) -> None:
         last = {self.sent[self.values[offset]].key: offset for offset in sorted(self.values)}
