@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from crc32c import crc32c
@@ -17,8 +17,8 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.produce import FIRST_FLEXIBLE_VERSION, read_produce
 from barnabas.protocol.records import walk
 from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, read_header, validate_batch
-from barnabas.protocol.records.header import NO_PRODUCER_ID
-from barnabas.protocol.records.scan import compiled
+from barnabas.protocol.records.header import MAX_SEQUENCE, NO_PRODUCER_ID
+from barnabas.protocol.records.scan import Run, compiled
 
 NOW = 1_700_000_000_000
 CONFIG = TopicConfig(message_timestamp_before_max_ms=100_000, message_timestamp_after_max_ms=50_000, max_message_bytes=2_000)
@@ -59,12 +59,20 @@ def bounds(*, needs_keys: bool = False, requests: int = 100) -> tuple[int, ...]:
 
 
 def walked(walker: Any, stream: bytes, version: int, limits: tuple[int, ...]) -> Found:
-    return cast(Found, walker(stream, memoryview(stream), 0, start_of(version), version >= FIRST_FLEXIBLE_VERSION, limits))
+    """The batches found, the sums of which are right."""
+    found = Run._make(walker(stream, memoryview(stream), 0, start_of(version), version >= FIRST_FLEXIBLE_VERSION, limits))
+    assert found.records == sum(count for *_, count, _ in found.batches)
+    assert found.size == sum(end - start for _, start, end, *_ in found.batches)
+    tags = 3 if version >= FIRST_FLEXIBLE_VERSION else 0
+    assert found.behind == (found.batches[-1][2] + tags if found.batches else 0)
+    assert not found.batches or found.has_producer == (read_header(stream, found.batches[0][1]).producer_id >= 0)
+    return found.batches
 
 
 def naive(stream: bytes, version: int) -> Found:
     """The requests that the general way would append as they came, up to the first that it would not."""
-    found, position = [], 0
+    found: Found = []
+    position, producer = 0, (NO_PRODUCER_ID, 0, 0)
     while len(stream) - position >= 4:
         size = int.from_bytes(stream[position : position + 4], "big", signed=True)
         frame = memoryview(stream)[position + 4 : position + 4 + size]
@@ -91,8 +99,15 @@ def naive(stream: bytes, version: int) -> Found:
         )
         if same != (0, version, "client", 1, 500, b"topic", 1):
             break
-        if head.size != len(batch) or head.attributes or head.producer_id != NO_PRODUCER_ID or checked.rewritten is not None:
+        if head.size != len(batch) or head.attributes or checked.rewritten is not None:
             break
+        if head.producer_id == NO_PRODUCER_ID:
+            if producer[0] != NO_PRODUCER_ID:
+                break
+        elif head.producer_id < 0 or (found and (head.producer_id, head.producer_epoch, head.base_sequence) != producer):
+            break
+        else:
+            producer = (head.producer_id, head.producer_epoch, (head.last_sequence + 1) & MAX_SEQUENCE)
         end = position + 4 + size - (3 if version >= FIRST_FLEXIBLE_VERSION else 0)
         found.append((header.correlation_id, end - len(batch), end, head.records_count, head.max_timestamp))
         position += 4 + size
@@ -101,6 +116,35 @@ def naive(stream: bytes, version: int) -> Found:
 
 def unsigned(found: Found) -> Found:
     return [(correlation_id & 0xFFFF_FFFF, *rest) for correlation_id, *rest in found]  # type: ignore[misc]
+
+
+@given(
+    version=versions,
+    counts=st.lists(st.integers(1, 3), min_size=1, max_size=6),
+    first=st.sampled_from([0, 7, MAX_SEQUENCE - 4, MAX_SEQUENCE]),
+    odd=st.none()
+    | st.tuples(
+        st.integers(0, 5),
+        st.sampled_from(
+            [("producer_id", -1), ("producer_id", 2**33), ("producer_epoch", 1), ("producer_epoch", 0x103), ("base_sequence", 1)]
+        ),
+    ),
+)
+def test_batches_of_a_producer_go_together_while_they_follow_each_other(
+    version: int, counts: list[int], first: int, odd: tuple[int, tuple[str, int]] | None
+) -> None:
+    stream, sequence = b"", first
+    for number, count in enumerate(counts):
+        fields = {"producer_id": 5, "producer_epoch": 3, "base_sequence": sequence}
+        if odd is not None and odd[0] == number:
+            fields[odd[1][0]] = odd[1][1]
+        made = build_batch([Record(0, NOW, None, b"v", ())] * count, **fields)  # type: ignore[arg-type]
+        stream += frame_of(version, made, number)
+        sequence = (sequence + count) & MAX_SEQUENCE
+    expected = naive(stream, version)
+    assert odd is not None or len(expected) == len(counts)
+    for walker in WALKS:
+        assert walked(walker, stream, version, bounds()) == expected
 
 
 @given(version=versions, batches=st.lists(records, min_size=1, max_size=5), cut=st.integers(0, 5), ids=st.integers(0, 2**31 - 10))

@@ -153,6 +153,7 @@ def everything(tmp_path: Path) -> Iterator[Everything]:
         yield made
     finally:
         made.broker.kill()
+        made.broker.close()
 
 
 def check(folders: list[Path], capfd: pytest.CaptureFixture[str], *options: str) -> tuple[int, list[dict[str, Any]]]:

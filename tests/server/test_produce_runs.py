@@ -41,7 +41,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         @staticmethod
         def walk_requests(*arguments: object) -> object:
             found = walk.walk_requests(*arguments)  # type: ignore[arg-type]
-            taken.append(len(found))
+            taken.append(len(found[0]))
             return found
 
     monkeypatch.setattr(repeated_produce, "compiled", Walk)
@@ -93,6 +93,8 @@ ODD_ONES = {
     "a checksum that is wrong": broken(batch_of(b"x")),
     "a codec": batch_of(b"x" * 500, compression=1),
     "a producer id": batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=0),
+    "a producer without sequence": batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=-1),
+    "a transaction": with_header(batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=0), attributes=0x10),
     "two batches": batch_of(b"x") * 2,
     "a largest time that is wrong": with_header(batch_of(b"x"), max_timestamp=NOW_MS + 5),
     "a count that is wrong": with_header(batch_of(b"x"), last_offset_delta=3),
@@ -222,10 +224,43 @@ async def test_a_run_that_does_not_get_to_the_disk_is_refused_request_by_request
 async def test_requests_of_which_none_can_be_in_a_run_stop_being_tried(tmp_path: Path, runs: list[int]) -> None:
     async with running([tmp_path]) as client:
         await client.create()
-        requests = [Sent(batch_of(b"x", producer_id=5, producer_epoch=0, base_sequence=number)) for number in range(30)]
-        answers = await pipelined(client, requests, topic=TOPIC, at_once=True)
+        answers = await pipelined(client, [Sent(batch_of(b"x", compression=1))] * 30, topic=TOPIC, at_once=True)
     assert [code for _, code, _, _ in answers] == [0] * 30
     assert len(runs) == repeated_produce.PATIENCE
+
+
+async def test_an_idempotent_producer_gets_for_a_run_what_it_gets_one_by_one(tmp_path: Path, runs: list[int]) -> None:
+    def batch(sequence: int, *, producer: int = 5, epoch: int = 0) -> Sent:
+        return Sent(batch_of(b"%d" % sequence, producer_id=producer, producer_epoch=epoch, base_sequence=sequence))
+
+    requests = [
+        *(batch(sequence) for sequence in range(12)),
+        *(batch(sequence) for sequence in (9, 10, 11)),  # repeated
+        batch(3),  # too old to be known
+        *(batch(sequence) for sequence in (13, 14)),  # one is missing
+        *(batch(sequence) for sequence in range(12, 15)),
+        *(batch(sequence, producer=6) for sequence in range(8)),
+        *(batch(sequence) for sequence in range(15, 18)),
+        *(batch(sequence, epoch=1) for sequence in range(9)),
+        *(batch(sequence) for sequence in range(18, 20)),  # fenced
+        *(batch(sequence, epoch=1) for sequence in (4, 8, 9, 10, 11, 12)),
+    ]
+    async with running([tmp_path]) as client:
+        answers, states, records = [], [], []
+        for name in (TOPIC, OTHER):
+            await client.create(name=name)
+            answers.append(await pipelined(client, requests, topic=name, at_once=name == TOPIC))
+            states.append(client.broker.partitions.require(name, 0).log.producers())
+            records.append(await client.fetch(name=name))
+    assert answers[0] == answers[1]
+    assert states[0] == states[1]
+    assert records[0] == records[1]
+    assert {code for _, code, _, _ in answers[0]} == {
+        0,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+    assert max(runs) >= 11
 
 
 async def test_a_deleted_topic_is_unknown_to_the_requests_of_a_run(tmp_path: Path, runs: list[int]) -> None:

@@ -219,3 +219,35 @@ def test_where_a_log_starts_survives_a_crash() -> None:
         broker.kill()
         broker.start()
         assert Client(broker, "t").bounds()[0] >= start
+
+
+def test_a_round_comes_early_after_the_start_however_long_the_interval() -> None:
+    settings = {**OFTEN, "log.retention.check.interval.ms": HOUR_MS, "log.initial.task.delay.ms": 50}
+    with Broker(settings) as broker:
+        client = Client(broker, "t").create()
+        client.produce(3, time_ms=1_000)
+        broker.restart()
+        client = Client(broker, "t")
+        wait_until(lambda: client.bounds() == (3, 3))
+
+
+def test_a_whole_segment_is_set_aside_where_the_topic_says_so() -> None:
+    with Broker() as broker:
+        client = Client(broker, "t").create(preallocate="true", segment_bytes=str(4 * 2**20))
+
+        def allocated() -> list[int]:
+            return [path.stat().st_blocks * 512 for path in sorted(client.folder.glob("*.log"))]
+
+        if allocated()[0] == 0:
+            pytest.skip("the file system cannot set space aside")
+        assert allocated() == [4 * 2**20]
+        client.produce(5, size=900_000)
+        sizes = [path.stat().st_size for path in sorted(client.folder.glob("*.log"))]
+        assert len(sizes) == 2
+        assert sizes[0] <= allocated()[0] < 4 * 2**20
+        assert sizes[1] < allocated()[1] == 4 * 2**20
+        client.alter({"preallocate": "false"})
+        broker.restart()
+        assert allocated()[1] < 2 * 2**20
+        client = Client(broker, "t")
+        assert client.bounds() == (0, 5)

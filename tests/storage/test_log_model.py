@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import Record
+from barnabas.protocol.records.scan import Run
 from barnabas.storage.log import Log
 from tests.storage.support import NOW, append, batch, bytes_of, open_log, read_all, records_in
 
@@ -59,18 +60,20 @@ class AgainstAList(RuleBasedStateMachine):
         bounds = self.log.bounds_of_run(self.time)
         assert bounds is not None
         _, _, newest, room, offsets, _ = bounds
-        buffer, run, taken = bytearray(), [], []
+        buffer, run, taken, size = bytearray(), [], [], 0
         for number, values in enumerate(wanted):
             data = batch(*values, time_ms=self.time)
             room, offsets = room - len(data), offsets - len(values)
             if room < 0 or offsets < 0 or self.time + len(values) - 1 > newest:
                 break
             buffer += b"between them" + data
+            size += len(data)
             run.append((number, len(buffer) - len(data), len(buffer), len(values), self.time + len(values) - 1))
             taken.append(values)
         if not run:
             return
-        first = self.log.append_run(run, memoryview(buffer), leader_epoch=self.epoch)
+        whole = Run(run, sum(map(len, taken)), size, len(buffer), has_producer=False)
+        first = self.log.append_run(whole, memoryview(buffer), leader_epoch=self.epoch)
         if first is None:
             assert self.log.latest_epoch < self.epoch
             return

@@ -43,6 +43,11 @@ class TopicConfig:
     unclean_leader_election_enable: bool = False
 
     @property
+    def preallocated_bytes(self) -> int:
+        """What is set aside on the disk for a segment when it begins."""
+        return self.segment_bytes if self.preallocate else 0
+
+    @property
     def max_segment_ms(self) -> int:
         """Age at which a segment is closed: a compacted one early enough for `max.compaction.lag.ms` to be kept."""
         if "compact" in self.cleanup_policy and 0 < self.max_compaction_lag_ms < self.segment_ms:

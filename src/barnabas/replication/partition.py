@@ -137,18 +137,17 @@ class Partition:
             None where it takes more than writing them; nothing was done then.
 
         Raises:
-            StorageError: the write failed.
+            KafkaError, StorageError: as `append_as_leader`.
         """
         log = self.log
         if acks_all and log.config.min_insync_replicas > IN_SYNC_REPLICAS:
             return None
         first_offset = log.append_run(run, buffer, leader_epoch=self.leader_epoch)
         if first_offset is not None:
-            size = sum(batch[2] - batch[1] for batch in run)
             if log.log_end_offset < self._flush_at:
-                self._advance(log.log_end_offset, size)
+                self._advance(log.log_end_offset, run.size)
             else:
-                self._appended_past_flush_point(size)
+                self._appended_past_flush_point(run.size)
         return first_offset
 
     def is_committed(self, last_offset: int) -> bool:

@@ -27,18 +27,20 @@ LOGS_PER_TURN = 50  # looked at for retention before others get their turn
 def schedule(broker: Broker, timers: Timers) -> None:
     """Start every job with the interval its configuration key gives."""
     config = broker.config
+    first_ms = config.log_initial_task_delay_ms
     timers.watch_loop(broker.metrics)
     timers.every(
         IDLE_CHECK_MS, lambda: close_idle(broker.connections, broker.loop.time(), config.connections_max_idle_ms), "idle"
     )
-    timers.every(config.log_flush_offset_checkpoint_interval_ms, lambda: _flush(broker), "recovery-points")
+    timers.every(config.log_flush_offset_checkpoint_interval_ms, lambda: _flush(broker), "recovery-points", first_ms)
     timers.every(
         config.log_flush_start_offset_checkpoint_interval_ms,
         lambda: _checkpoint_starts(broker),
         "starts",
+        first_ms,
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
-    timers.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention")
+    timers.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention", first_ms)
     timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
 

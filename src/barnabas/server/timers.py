@@ -19,8 +19,10 @@ class Timers:
         self._loop = loop
         self._tasks: list[asyncio.Task[None]] = []
 
-    def every(self, interval_ms: float, job: Job, name: str) -> None:
-        self._tasks.append(self._loop.create_task(self._run(interval_ms / 1000, job, name), name=name))
+    def every(self, interval_ms: float, job: Job, name: str, first_ms: float | None = None) -> None:
+        """Run `job` each `interval_ms`; the first time after `first_ms`, if that is shorter."""
+        first_ms = interval_ms if first_ms is None else min(interval_ms, first_ms)
+        self._tasks.append(self._loop.create_task(self._run(first_ms / 1000, interval_ms / 1000, job, name), name=name))
 
     def watch_loop(self, metrics: Metrics) -> None:
         """Measure how late the loop is."""
@@ -31,9 +33,10 @@ class Timers:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self, interval_s: float, job: Job, name: str) -> None:
+    async def _run(self, pause_s: float, interval_s: float, job: Job, name: str) -> None:
         while True:
-            await asyncio.sleep(interval_s)
+            await asyncio.sleep(pause_s)
+            pause_s = interval_s
             try:
                 result = job()
                 if result is not None:

@@ -123,7 +123,7 @@ def load_log(
                 remove_segment_files(files, segment)
             segments = []
     if not segments:
-        segments = [Segment.create(files, directory, log_start_offset, now_ms)]
+        segments = [Segment.create(files, directory, log_start_offset, now_ms, config.preallocated_bytes)]
         files.sync_directory(directory)  # what a crash takes is always a tail: the first segment's name stays
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(segments[-1].next_offset)

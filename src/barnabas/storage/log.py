@@ -67,7 +67,13 @@ from barnabas.storage.garbage import Garbage
 from barnabas.storage.loader import aborted_of, load_log, load_producers, remove_segment_files, snapshot_offsets
 from barnabas.storage.markers import parse_marker
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.producer_state import CompletedTransaction, LastWrite, ProducerDescription, ProducerStates
+from barnabas.storage.producer_state import (
+    KEPT_BATCHES,
+    CompletedTransaction,
+    LastWrite,
+    ProducerDescription,
+    ProducerStates,
+)
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, SNAPSHOT_SUFFIX, Segment, file_name
@@ -314,20 +320,25 @@ class Log:
             run: where they lie in `buffer`, which can be written to; checked already.
 
         Returns:
-            None where it takes more than that, and nothing was done.
+            None where it takes more than that, or the first batch is there already, and nothing was done.
 
         Raises:
+            KafkaError: as `append_as_leader`, for the producer of the batches.
             LogDirFailed, StorageExhausted: as `append_as_leader`.
         """
         if leader_epoch > self._epochs.epochs.latest:
             return None
+        if run.has_producer:
+            header = BatchHeader._make(HEADER.unpack_from(buffer, run.batches[0][1]))
+            if self._producers.check(header, from_client=True) is not None:
+                return None
         segment = self._segments.active
         offset, batches, place = self.log_end_offset, [], PLACE.pack_into
-        for _, start, end, count, _ in run:
+        for _, start, end, count, _ in run.batches:
             place(buffer, start, offset, end - start - LENGTH_OVERHEAD, leader_epoch)
             batches.append(buffer[start:end])
             offset += count
-        size = sum(map(len, batches))
+        size = run.size
         if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
             segment.reserve(size)
         try:
@@ -340,6 +351,10 @@ class Log:
             raise self._write_failed(error) from error
         first_offset, self.log_end_offset = self.log_end_offset, offset
         segment.appended_run(run, first_offset, self.config.index_interval_bytes)
+        if run.has_producer:
+            for _, start, *_ in run.batches[-KEPT_BATCHES:]:
+                header = BatchHeader._make(HEADER.unpack_from(buffer, start))
+                self._producers.update(header, header.base_offset)
         return first_offset
 
     def _write(self, segment: Segment, place: tuple[int, int, int], data: Buffer, size: int) -> None:
@@ -472,7 +487,7 @@ class Log:
             if sealed.size:
                 self.snapshot()
                 sealed.write_indexes()
-            segment = Segment.create(self._files, self.directory, offset, now_ms)
+            segment = Segment.create(self._files, self.directory, offset, now_ms, self.config.preallocated_bytes)
             if sealed.size:
                 sealed.seal()
             else:
@@ -752,7 +767,8 @@ class Log:
         for segment in self._segments:
             remove_segment_files(self._files, segment)
         self.log_start_offset = offset
-        self._segments.start_over(Segment.create(self._files, self.directory, offset, created_ms))
+        first = Segment.create(self._files, self.directory, offset, created_ms, self.config.preallocated_bytes)
+        self._segments.start_over(first)
         for stale in snapshot_offsets(self._files, self.directory):
             self._files.unlink(self.directory / file_name(stale, SNAPSHOT_SUFFIX))
         self._truncated()

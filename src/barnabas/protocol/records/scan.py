@@ -41,8 +41,21 @@ UNEQUAL = 3  # records walked over before their sizes are taken to vary: a wider
 FIRST_GATHER, MOST_GATHERED = 32, 1024  # records gathered at once, doubled as long as all are covered
 
 
-# Good batches in the order of their requests: correlation id, first byte and end in what was received, records, largest timestamp
-Run = list[tuple[int, int, int, int, int]]
+class Run(NamedTuple):
+    """Good batches of requests that arrived together, as `walk.walk_requests` finds them.
+
+    Fields:
+        batches: for each the correlation id, the first byte and the end in what was received, the records, the largest timestamp.
+        records, size: how many, and the bytes of all batches.
+        behind: where the next request begins in what was received.
+        has_producer: they are of one idempotent producer and follow each other in its sequence.
+    """
+
+    batches: list[tuple[int, int, int, int, int]]
+    records: int
+    size: int
+    behind: int
+    has_producer: bool
 
 
 class Scan(NamedTuple):

@@ -21,6 +21,7 @@ from crc32c import crc32c
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
+NO_PRODUCER_ID: Final = -1
 MAX_INT32: Final = 2**31 - 1
 SIZE_BYTES: Final = 4  # that the size of a record takes at most; a record has more
 PIECE_BYTES: Final = 32 * 1024  # stays in the cache
@@ -190,7 +191,7 @@ def walk_requests(  # noqa: C901 (one loop for speed)
     known: bytes,
     is_flexible: bool,
     limits: tuple[i64, i64, i64, i64, i64, i64, i64, bool],
-) -> list[tuple[i64, i64, i64, i64, i64]]:
+) -> tuple[list[tuple[i64, i64, i64, i64, i64]], i64, i64, i64, bool]:
     """The Produce requests from `position` on that are like `known`, carry one good batch and are whole, up to the first that does not.
 
     Args:
@@ -201,11 +202,18 @@ def walk_requests(  # noqa: C901 (one loop for speed)
             the requests there is room for, and whether every record must have a key.
 
     Returns:
-        For each the correlation id, where the batch begins and ends, its number of records and its largest timestamp. A good batch is one
-        that a leader stores as it came: without codec, producer id, transaction; the server checks everything else itself.
+        For each the correlation id, where the batch begins and ends, its number of records and its largest timestamp; the number of
+        records and bytes of all batches, where the next request begins, and whether they are an idempotent producer's. A good batch is
+        one that a leader stores as it came: without codec or transaction, and, if it has a producer, of the one before it and in its
+        sequence. Whether the producer may append the first one is not looked at.
     """
     max_request, max_batch, oldest, newest, room, offsets, requests, needs_keys = limits
     found: list[tuple[i64, i64, i64, i64, i64]] = []
+    total_records: i64 = 0
+    total_bytes: i64 = 0
+    producer: i64 = NO_PRODUCER_ID
+    epoch: i64 = 0
+    sequence: i64 = 0
     end: i64 = len(data)
     known_size: i64 = len(known)
     api = known[:4]
@@ -241,7 +249,7 @@ def walk_requests(  # noqa: C901 (one loop for speed)
         if is_flexible and (data[batch_end] or data[batch_end + 1] or data[batch_end + 2]):
             break
 
-        # The header of the batch: base offset 0, its length, magic 2, no codec, transaction or producer id
+        # The header of the batch: base offset 0, its length, magic 2, no codec or transaction
         count: i64 = _unsigned32(data, at + 57)
         base: i64 = _unsigned32(data, at + 27) << 32 | _unsigned32(data, at + 31)
         largest: i64 = _unsigned32(data, at + 35) << 32 | _unsigned32(data, at + 39)
@@ -252,13 +260,26 @@ def walk_requests(  # noqa: C901 (one loop for speed)
             or data[at + 16] != 2
             or data[at + 21]
             or data[at + 22]
-            or _unsigned32(data, at + 43) != 0xFFFF_FFFF
-            or _unsigned32(data, at + 47) != 0xFFFF_FFFF
             or not 0 < count <= MAX_INT32
             or _unsigned32(data, at + 23) != count - 1
             or not 0 <= base < 1 << 61
         ):
             break
+        producer_high: i64 = _unsigned32(data, at + 43)
+        producer_low: i64 = _unsigned32(data, at + 47)
+        if producer_high == 0xFFFF_FFFF and producer_low == 0xFFFF_FFFF:
+            if producer != NO_PRODUCER_ID:
+                break
+        else:
+            found_producer: i64 = producer_high << 32 | producer_low
+            found_epoch: i64 = _unsigned32(data, at + 49) & 0xFFFF
+            found_sequence: i64 = _unsigned32(data, at + 53)
+            if producer_high > MAX_INT32 or found_sequence > MAX_INT32:
+                break
+            if found and (producer != found_producer or epoch != found_epoch or sequence != found_sequence):
+                break
+            producer, epoch = found_producer, found_epoch
+            sequence = (found_sequence + count) & MAX_INT32
         try:
             records = walk_records(data, at + 61, batch_end, count)
         except IndexError:
@@ -268,13 +289,17 @@ def walk_requests(  # noqa: C901 (one loop for speed)
         min_delta, max_delta, has_null_key = records
         if base + max_delta != largest or base + min_delta < oldest or largest > newest or (needs_keys and has_null_key):
             break
-        room -= length
-        offsets -= count
-        if room < 0 or offsets < 0 or crc32c(view[at + 21 : batch_end]) != _unsigned32(data, at + 17):
+        if (
+            total_bytes + length > room
+            or total_records + count > offsets
+            or crc32c(view[at + 21 : batch_end]) != _unsigned32(data, at + 17)
+        ):
             break
         found.append((correlation_id, at, batch_end, count, largest))
+        total_records += count
+        total_bytes += length
         position = stop
-    return found
+    return found, total_records, total_bytes, position, producer != NO_PRODUCER_ID
 
 
 def _unsigned32(data: bytes, at: i64) -> i64:

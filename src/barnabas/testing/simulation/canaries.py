@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from barnabas.errors import BarnabasError
 from barnabas.server import page_cache
-from barnabas.server.cleaning import cleaner
 from barnabas.storage import loader, verify
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.files import FaultyFiles
 
 
 class WithoutSync(FaultyFiles):
-    """A broker that never syncs: every sync says that all is well and does nothing."""
+    """A broker, or a cleaner, that never syncs: every sync says that all is well and does nothing."""
 
     def __init__(self, files: FaultyFiles) -> None:
         # One process, one table of descriptors: what the simulation knows of the process must hold for this one.
@@ -95,21 +93,4 @@ def reads_without_checksums() -> Iterator[None]:
         return verify.Verified(end, None, files.size(fileno))
 
     with mock.patch.object(page_cache, "verify", believed):
-        yield
-
-
-@contextmanager
-def cleaning_before_flushing() -> Iterator[None]:
-    """Compaction lets go of a key's record for one that is not on the disk yet."""
-
-    async def clean(self: cleaner.LogCleaner, chosen: cleaner.Candidate) -> bool:
-        try:
-            await self._run(chosen.partition, chosen.dirtiness)
-        except (BarnabasError, OSError):
-            return False
-        finally:
-            del self._in_progress[chosen.partition.topic, chosen.partition.index]
-        return True
-
-    with mock.patch.object(cleaner.LogCleaner, "_clean", clean):
         yield

@@ -46,6 +46,7 @@ class Node:
         directories: log directories; the first has the metadata.
         report: told of what must not happen.
         wrap_files: puts something between the broker and its disk; canaries do.
+        wrap_cleaner_files: the same for the cleaner.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Node:
         tree: MemoryTree | None = None,
         directories: int = 1,
         wrap_files: Callable[[FaultyFiles], Files] = lambda files: files,
+        wrap_cleaner_files: Callable[[FaultyFiles], FaultyFiles] = lambda files: files,
     ) -> None:
         self.world = world
         self.number = number
@@ -72,6 +74,7 @@ class Node:
         self._tree = tree or MemoryTree()
         self._report = report
         self._wrap_files = wrap_files
+        self._wrap_cleaner_files = wrap_cleaner_files
         own = {
             "listeners": f"PLAINTEXT://{self.host}:{PORT}",
             "log.dirs": ",".join(map(str, self.directories)),
@@ -91,7 +94,7 @@ class Node:
         world = self.world
         loop = VirtualLoop(world, f"broker-{self.number}#{self.starts}", self.host, self._report)  # type: ignore[abstract]
         files = self._open_files("disk")
-        cleaner = SimulatedCleaner(loop, lambda: self._open_files("cleaner"), Random(world.random.getrandbits(64)))
+        cleaner = SimulatedCleaner(loop, lambda: self._wrap_cleaner_files(self._open_files("cleaner")), Random(world.random.getrandbits(64)))
         store = MemoryStore(self._tree)
         surroundings = Surroundings(
             clock=world,

@@ -64,7 +64,7 @@ class Simulation:
     Args:
         seed: of every choice.
         echo: print what happens.
-        wrap_files: something between the broker and its disk, for canaries.
+        wrap_files, wrap_cleaner_files: something between the broker, or its cleaner, and its disk, for canaries.
         profile: the kind of run; drawn if None.
     """
 
@@ -74,6 +74,7 @@ class Simulation:
         *,
         echo: bool = False,
         wrap_files: Callable[[FaultyFiles], Files] = lambda files: files,
+        wrap_cleaner_files: Callable[[FaultyFiles], FaultyFiles] = lambda files: files,
         profile: str | None = None,
     ) -> None:
         self.seed = seed
@@ -88,6 +89,7 @@ class Simulation:
             self._report,
             directories=self.scenario.directories,
             wrap_files=wrap_files,
+            wrap_cleaner_files=wrap_cleaner_files,
         )
         if self.scenario.has_cold_reads:
             self.node.faults.cold = lambda path: crc32(str(path).encode()) % 3 == seed % 3
