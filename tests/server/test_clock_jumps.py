@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 from barnabas.errors import ErrorCode
 from barnabas.server.maintenance import apply_retention
@@ -11,7 +12,7 @@ from tests.server.in_process import Client, running
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-IDEMPOTENT = {"producer_id": 7, "producer_epoch": 0}
+IDEMPOTENT: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
 
 
 class JumpingClock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.server.in_process import STORAGE_ERROR, TOPIC, Client, running, until
 
 RECORDS = 20
 SIZE = 40_000
-SLOW = {"replica_alter_log_dirs_io_max_bytes_per_second": "262144"}  # three seconds
+SLOW: dict[str, Any] = {"replica_alter_log_dirs_io_max_bytes_per_second": "262144"}  # three seconds
 
 
 async def fill(client: Client) -> tuple[LogDirectory, LogDirectory]:
