@@ -326,21 +326,26 @@ class Segment:
         return None if found is None else Position._make(found)
 
     def whole_batches_end(self, start: int, limit: int) -> int:
-        """The end of the last batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none."""
+        """The end of a batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none.
+
+        It is that of the last such batch, or a little before: what lies between an index entry and `limit` may have to come from the
+        disk, for which the loop does not wait.
+        """
         if limit >= self.size:
             return self.size
         recent = self._recent_positions
         if recent and recent[0] <= limit:
             return max(start, recent[bisect_right(recent, limit) - 1])
         entry = self.index.floor_by_value(limit)
-        end = max(start, entry[1] if entry else 0)
+        if entry is not None and entry[1] > start:
+            return entry[1]
         try:
-            for position, header in self.walk(end):
+            for position, header in self.walk(start):
                 if position + header.batch_length + LENGTH_OVERHEAD > limit:
                     return position
         except CorruptLog as error:
             return error.position
-        return end
+        return start
 
     def batch_size(self, position: int) -> int:
         """Bytes of the batch at `position`; where it is damaged, at least those of a header and at most what is left."""
