@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from barnabas.cli import doctor_check
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
+from barnabas.cluster import records
 from barnabas.protocol.records.record import build_batch
 from barnabas.storage import checkpoints
+from barnabas.storage.files import OsFiles
 from barnabas.testing import Broker
 from tests.cli.conftest import Command
 
@@ -126,3 +131,79 @@ def test_several_processes_find_the_same(command: Command, folder: Path, monkeyp
     monkeypatch.setattr(doctor_check, "SHARED_FROM_BYTES", 0)
     assert command("doctor", "check", "--data-dir", folder, "--json").json == alone
     assert len(alone["findings"]) == 1
+
+
+def test_what_a_move_left_half_done(command: Command, folder: Path, tmp_path: Path) -> None:
+    """The folder with the marker is the log's; a repair keeps the marker, by which the next start knows that."""
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("meta.properties", ".kafka_cleanshutdown", ".lock"):
+        shutil.copy(folder / name, other / name)
+    moved = Path(shutil.copytree(folder / "weather-0", other / "weather-0"))
+    (moved / "moved.tmp").write_text("weather-0")
+    (folder / "weather-0" / FIRST).write_bytes(b"what is left is not looked at")
+    (other / f"flights-0.{0:032x}-future").mkdir()
+    dirs = ["--data-dir", folder, "--data-dir", other]
+    lines = command("doctor", "check", *dirs).lines
+    assert lines[:2] == [
+        f"{folder / 'weather-0'}: the partition was moved to {other}, and this is what it left; "
+        "nothing is lost: the next start removes it",
+        f"{moved / 'moved.tmp'}: the log was moved here from another data folder, where it may still lie; "
+        "nothing is lost: the next start removes what is left there",
+    ]
+    assert lines[2].endswith("2 findings; the next start deals with all of them")
+    (other / ".kafka_cleanshutdown").unlink()
+    (copy,) = (line for line in command("doctor", "check", *dirs).lines if "-future" in line)
+    assert copy.endswith(
+        ": an unfinished copy of a partition on its way to this folder; nothing is lost: the next start copies it anew"
+    )
+    command("doctor", "check", *dirs, "--repair")
+    with Broker(data_dir=f"{folder},{other}") as broker, BlockingClient.to(broker.bootstrap_servers) as client:
+        assert client.fetch("weather", 0, 0).high_watermark == 100
+        assert not (folder / "weather-0").exists()
+    assert command("doctor", "check", *dirs).code == 0
+
+
+def test_how_far_logs_are_compacted(command: Command, folder: Path) -> None:
+    checkpoint = folder / checkpoints.CLEANED_OFFSETS
+    checkpoint.write_text("")  # as Kafka leaves it
+    assert command("doctor", "check", "--data-dir", folder).code == 0
+    checkpoint.write_text("0\n1\nweather 0 120\n")
+    lines = command("doctor", "check", "--data-dir", folder).lines
+    assert lines[0] == (
+        f"{checkpoint}: it has offset 120 for weather-0, which ends at 100; nothing is lost: the log is compacted from its start once more"
+    )
+    checkpoint.write_text("rubbish\n")
+    lines = command("doctor", "check", "--data-dir", folder).lines
+    assert lines[0] == (
+        f"{checkpoint}: it cannot be read: not a line of it: 'rubbish'; "
+        "nothing is lost: compacted logs are looked at from their start once more"
+    )
+
+
+def test_a_deletion_that_a_stop_interrupted(command: Command, folder: Path) -> None:
+    topic_id = checkpoints.read_partition_metadata(OsFiles(), folder / "weather-0" / checkpoints.PARTITION_METADATA)
+    assert topic_id is not None
+    database = sqlite3.connect(folder / "metadata.db")
+    with database:
+        database.execute("DELETE FROM entry WHERE path IN ('/topics/weather', '/partitions/weather/00000')")
+        database.execute("INSERT INTO entry VALUES (?, ?, 0, 0)", (records.deleted_topic_path(topic_id), b"[1]"))
+    database.close()
+    lines = command("doctor", "check", "--data-dir", folder).lines
+    assert lines[0] == f"{folder / 'weather-0'}: topic weather was deleted; nothing is lost: the next start removes it"
+    assert lines[1].endswith("1 finding; the next start deals with all of them")
+
+
+def test_a_folder_that_cannot_be_written_is_checked(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a disk that is mounted for reading only: nothing is opened for writing."""
+    real = os.open
+
+    def open_for_reading(path: str | Path, flags: int, *rest: Any, **named: Any) -> int:
+        if str(path).startswith(str(folder)) and flags & os.O_ACCMODE != os.O_RDONLY:
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        return real(path, flags, *rest, **named)
+
+    monkeypatch.setattr(os, "open", open_for_reading)
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    ended = command("doctor", "check", "--data-dir", folder)
+    assert ended.code == 0, ended

@@ -107,20 +107,6 @@ async def test_a_plan_that_another_writer_overtook_is_made_anew() -> None:
         assert (config.retention_ms, config.segment_ms) == (5, 7)
 
 
-async def test_a_deposed_controller_writes_nothing_more() -> None:
-    tree = MemoryTree()
-    async with FakeBroker(store=MemoryStore(tree)) as broker:
-        with MemoryStore(tree) as other:
-            entry = other.get(records.CONTROLLER_EPOCH)
-            assert entry is not None
-            other.commit([Put(records.CONTROLLER_EPOCH, records.encode(2), entry.version)])
-        for _ in range(2):
-            with pytest.raises(KafkaError) as caught:
-                await broker.controller.create_topics([NewTopic("b", 1, 1)])
-            assert caught.value.code is ErrorCode.NOT_CONTROLLER
-        assert "/topics/b" not in tree.entries
-
-
 async def test_nothing_is_taken_after_close() -> None:
     broker = FakeBroker()
     await broker.controller.close()

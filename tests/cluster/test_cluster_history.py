@@ -20,6 +20,7 @@ from barnabas.cluster.controller import Controller
 from barnabas.cluster.election import WriteRefusedEvent
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
 from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, PartitionState, Topic
+from barnabas.cluster.observation import observe_all
 from barnabas.cluster.partition_planner import ElectionType, InSyncRequest, MoveRequest
 from barnabas.cluster.plan import Plan
 from barnabas.cluster.registration import BrokerIdInUse
@@ -74,7 +75,7 @@ class Process:
         """Register, become active, stand for controller, and as one settle what came of others."""
         self.candidate.settle()
         core = self.core
-        core.observe_brokers(self.store.list(records.BROKERS))
+        core.observe(observe_all(core.image, self.store.list("/")))
         mine = core.image.brokers.get(self.broker_id)
         if mine is None or mine.incarnation != self.name:
             self.commit(core.register(BrokerRegistration(self.broker_id, (), incarnation=self.name)))

@@ -15,6 +15,7 @@ from barnabas.cluster.configs import AlterOperation, ResourceChange
 from barnabas.cluster.controller import Controller
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
 from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, PartitionState, ResourceType
+from barnabas.cluster.observation import observe_all
 from barnabas.cluster.partition_planner import ElectionType, InSyncRequest, MoveRequest, PartitionOutcome, moves
 from barnabas.cluster.plan import Plan
 from barnabas.cluster.store import Entry, Put, StoreConflict
@@ -49,7 +50,7 @@ class Node:
 
     def settle(self) -> int:
         """Read who is there and do what follows; returns the number of commits."""
-        self.core.observe_brokers(self.store.list(records.BROKERS))
+        self.core.observe(observe_all(self.core.image, self.store.list("/")))
         commits = 0
         while self.core.is_unsettled:
             plan = self.core.settle()
@@ -178,7 +179,7 @@ def test_the_next_controller_finishes_what_the_first_began(cluster: Cluster, mon
     cluster.create(*(NewTopic(f"t{n}", 2, 3) for n in range(6)))
     first = cluster.controller
     cluster.nodes.pop(3).store.close()
-    first.core.observe_brokers(first.store.list(records.BROKERS))
+    first.core.observe(observe_all(first.core.image, first.store.list("/")))
     first.commit(first.core.settle())  # one chunk of six
     assert first.core.is_unsettled
     cluster.kill(1)
@@ -335,13 +336,18 @@ def test_a_deletion_waits_for_brokers_that_are_down(cluster: Cluster) -> None:
     assert outcomes[0].error is None
     cluster.controller.commit(plan)
     for broker_id, left in ((1, (2, 3)), (2, (3,))):
-        cluster.controller.commit(core.logs_deleted(broker_id, [topic_id]))
+        node = cluster.nodes[broker_id]
+        node.reload()
+        node.commit(node.core.forget_deleted_topics())
+        core.load(cluster.controller.store.list("/"))
         assert core.image.deletions == {topic_id: left}
     cluster.create(NewTopic("t", 1, 2))  # the name is free meanwhile
     cluster.check()
     cluster.restart(3)
-    assert cluster.nodes[3].core.deleted_topics == {topic_id}
-    cluster.controller.commit(core.logs_deleted(3, [topic_id]))
+    third = cluster.nodes[3]
+    assert third.core.deleted_topics == {topic_id}
+    third.commit(third.core.forget_deleted_topics())
+    core.load(cluster.controller.store.list("/"))
     assert core.image.deletions == {}
     cluster.check()
 

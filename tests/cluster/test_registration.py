@@ -21,7 +21,13 @@ ENDPOINT = Endpoint("PLAINTEXT", "host-1", 9092, "PLAINTEXT")
 
 
 def registration(broker_id: int, incarnation: str) -> BrokerRegistration:
-    return BrokerRegistration(broker_id, (ENDPOINT,), "rack-1", incarnation=incarnation, log_dirs=("dir-a", "dir-b"))
+    return BrokerRegistration(
+        broker_id,
+        (ENDPOINT,),
+        "rack-1",
+        incarnation=incarnation,
+        log_dirs=(f"first-dir-of-{incarnation}", f"second-dir-of-{incarnation}"),
+    )
 
 
 def core(store: MemoryStore, broker_id: int, incarnation: str = "first") -> Controller:

@@ -135,7 +135,7 @@ class Broker:
     def new_id(self) -> UUID:
         return uuid4()
 
-    def endpoint(self, context: object) -> tuple[int, str, int]:
+    def coordinator(self, context: object, group_id: str) -> tuple[int, str, int]:
         return 1, "localhost", 9092
 
 

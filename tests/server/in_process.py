@@ -66,9 +66,10 @@ class Client:
         return int(answer.topics[0].error_code)
 
     async def produce(
-        self, value: bytes, partition: int = 0, *, acks: int = -1, name: str = TOPIC, time_ms: int = NOW_MS, **fields: int
+        self, value: bytes, partition: int = 0, *, acks: int = -1, name: str = TOPIC, time_ms: int = NOW_MS, sequence: int = -1
     ) -> int:
-        """The error code; `fields` are the batch's."""
+        """The error code; with a sequence the batch is an idempotent producer's."""
+        fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence} if sequence >= 0 else {}
         batch = build_batch([(None, value)], timestamp_ms=time_ms, **fields)  # type: ignore[arg-type]
         data = PartitionProduceData(index=partition, records=bytes(batch))
         request = ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=name, partition_data=[data])])
@@ -108,7 +109,7 @@ class Client:
 
 @asynccontextmanager
 async def running(
-    folders: Sequence[Path], files: FailingFiles | None = None, clock: Clock | None = None, **settings: str
+    folders: Sequence[Path], files: FailingFiles | None = None, clock: Clock | None = None, /, **settings: str
 ) -> AsyncIterator[Client]:
     properties = {
         "listeners": "PLAINTEXT://127.0.0.1:0",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,7 @@ class Everything:
         self.broker = Broker(CONFIG, data_dir=",".join(map(str, folders)))
         self.broker.start()
         self.admin = AdminClient(self.servers)
+        self._stopped, self._begun = threading.Event(), threading.Event()
 
     def make_topics(self) -> None:
         for future in self.admin.create_topics([NewTopic(name, 2, 1, config=each) for name, each in TOPICS.items()]).values():
@@ -63,86 +66,74 @@ class Everything:
     @contextmanager
     def load(self) -> Iterator[None]:
         """Keep the broker busy within the block, which begins when every topic has got some records."""
-        stopped, begun, failures = threading.Event(), threading.Event(), list[BaseException]()
+        self._stopped.clear()
+        self._begun.clear()
+        with ThreadPoolExecutor(4) as threads:
+            jobs = [threads.submit(job) for job in (self._produce, self._make_and_delete, self._commit, self._move)]
+            try:
+                assert self._begun.wait(DEADLINE_S)
+                with BlockingClient.to(self.broker.bootstrap_servers) as client:
+                    client.delete_records({("plain", 1): 100})
+                yield
+            finally:
+                self._stopped.set()
+        for job in jobs:
+            job.result()
 
-        def produce() -> None:
-            producers = [
-                Producer({**self.servers, "enable.idempotence": idempotent, "batch.num.messages": 5, "message.timeout.ms": 3000})
-                for idempotent in (False, True)
-            ]
-            number = 0
-            while not stopped.is_set():
-                for topic in TOPICS:
-                    key, value = str(number % 30), None if number % 40 == 7 else f"{number}{VALUE}"
-                    try:
-                        producers[number % 2].produce(topic, key=key, value=value, partition=number // 30 % 2)
-                    except BufferError:
-                        producers[number % 2].poll(0.05)
-                number += 1
-                if number % 100 == 0:
-                    producers[0].flush(0.3)
-                    producers[1].flush(0.3)
-                if number == ENOUGH:
-                    begun.set()
-            for producer in producers:
-                producer.purge()
-                producer.flush(1)
-
-        def make_and_delete() -> None:
-            number = 0
-            while not stopped.is_set():
-                name = f"doomed-{number % 2}"
-                number += 1
-                for change in (lambda n: self.admin.create_topics([NewTopic(n, 2, 1)]), lambda n: self.admin.delete_topics([n])):
-                    try:
-                        change(name)[name].result(2)
-                    except (KafkaException, TimeoutError):  # it is gone, or exists from the time before the kill
-                        stopped.wait(0.05)
-
-        def commit() -> None:
-            offset = 0
-            while not stopped.is_set():
+    def _produce(self) -> None:
+        settings = {**self.servers, "batch.num.messages": 5, "message.timeout.ms": 3000}
+        producers = [Producer({**settings, "enable.idempotence": idempotent}) for idempotent in (False, True)]
+        for number in itertools.count():
+            if self._stopped.is_set():
+                break
+            for topic in TOPICS:
+                key, value = str(number % 30), None if number % 40 == 7 else f"{number}{VALUE}"
                 try:
-                    with BlockingClient.to(self.broker.bootstrap_servers) as client:
-                        while not stopped.is_set():
-                            offset += 1
-                            client.commit_offsets("readers", {("plain", 0): offset}, timeout_ms=500)
-                except ClientError:
-                    stopped.wait(0.1)
+                    producers[number % 2].produce(topic, key=key, value=value, partition=number // 30 % 2)
+                except BufferError:
+                    producers[number % 2].poll(0.05)
+            if number % 100 == 0:
+                for producer in producers:
+                    producer.flush(0.3)
+            if number == ENOUGH:
+                self._begun.set()
+        for producer in producers:
+            producer.purge()
+            producer.flush(1)
 
-        def move() -> None:
-            target = 0
-            while not stopped.is_set():
+    def _make_and_delete(self) -> None:
+        """Two topics come and go, for as long as they can."""
+        while not self._stopped.is_set():
+            for name in ("doomed-0", "doomed-1"):
                 try:
-                    with Line(self.broker) as line:
-                        while not stopped.wait(0.3):
-                            target = 1 - target
-                            alter(line, self.folders[target], "moving")
-                except (OSError, EOFError):
-                    stopped.wait(0.1)
+                    self.admin.create_topics([NewTopic(name, 2, 1)])[name].result(2)
+                    self.admin.delete_topics([name])[name].result(2)
+                except (KafkaException, TimeoutError):  # the broker is gone; or the topic exists from the time before a kill
+                    with suppress(KafkaException, TimeoutError):
+                        self.admin.delete_topics([name])[name].result(1)
+                    self._stopped.wait(0.05)
 
-        def kept(job: Any) -> Any:
-            def keep() -> None:
-                try:
-                    job()
-                except BaseException as error:
-                    failures.append(error)
+    def _commit(self) -> None:
+        for offset in itertools.count(1):
+            if self._stopped.is_set():
+                return
+            try:
+                with BlockingClient.to(self.broker.bootstrap_servers) as client:
+                    client.commit_offsets("readers", {("plain", 0): offset}, timeout_ms=500)
+            except ClientError:
+                self._stopped.wait(0.1)
 
-            return keep
-
-        threads = [threading.Thread(target=kept(job)) for job in (produce, make_and_delete, commit, move)]
-        for thread in threads:
-            thread.start()
-        try:
-            assert begun.wait(DEADLINE_S)
-            with BlockingClient.to(self.broker.bootstrap_servers) as client:
-                client.delete_records({("plain", 1): 100})
-            yield
-        finally:
-            stopped.set()
-            for thread in threads:
-                thread.join(DEADLINE_S)
-        assert not failures
+    def _move(self) -> None:
+        """One partition goes to and fro; the moves are slow, so one may be under way."""
+        while not self._stopped.is_set():
+            try:
+                with Line(self.broker) as line:
+                    for target in itertools.cycle(self.folders):
+                        if self._stopped.wait(0.3):
+                            return
+                        alter(line, target, "moving")
+            except (OSError, EOFError):
+                self._stopped.wait(0.1)
 
 
 @pytest.fixture

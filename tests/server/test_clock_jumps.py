@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from barnabas.errors import ErrorCode
 from barnabas.server.maintenance import apply_retention
@@ -12,7 +11,6 @@ from tests.server.in_process import Client, running
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-IDEMPOTENT: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
 
 
 class JumpingClock:
@@ -38,11 +36,11 @@ async def retain(client: Client) -> int:
 
 async def test_a_few_hours_forward_and_back_change_nothing(tmp_path: Path) -> None:
     clock = JumpingClock()
-    async with running([tmp_path], clock=clock) as client:
+    async with running([tmp_path], None, clock) as client:
         await client.create(retention_ms=str(DAY_MS), segment_bytes=str(2**20), segment_ms=str(DAY_MS))
         now = clock.now_ms()
         for number in range(5):
-            assert await client.produce(b"%d" % number, time_ms=now - HOUR_MS, base_sequence=number, **IDEMPOTENT) == 0
+            assert await client.produce(b"%d" % number, time_ms=now - HOUR_MS, sequence=number) == 0
         for ahead_ms in (6 * HOUR_MS, -6 * HOUR_MS, 0):
             clock.ahead_ms = ahead_ms
             assert await retain(client) == 0
@@ -51,14 +49,14 @@ async def test_a_few_hours_forward_and_back_change_nothing(tmp_path: Path) -> No
             partition.log.expire_producers(clock.now_ms())
             assert [each.last_sequence for each in partition.log.producers()] == [4]
             assert (await client.fetch())[1] == [b"0", b"1", b"2", b"3", b"4"]
-        assert await client.produce(b"5", time_ms=now, base_sequence=5, **IDEMPOTENT) == 0
+        assert await client.produce(b"5", time_ms=now, sequence=5) == 0
         assert len(list((tmp_path / "t-0").glob("*.log"))) == 1
 
 
 async def test_a_clock_that_is_behind_refuses_times_that_it_takes_for_the_future(tmp_path: Path) -> None:
     """As Kafka does, by message.timestamp.after.max.ms; an hour is allowed."""
     clock = JumpingClock()
-    async with running([tmp_path], clock=clock) as client:
+    async with running([tmp_path], None, clock) as client:
         await client.create()
         now = clock.now_ms()
         clock.ahead_ms = -2 * HOUR_MS
@@ -70,7 +68,7 @@ async def test_a_clock_that_is_behind_refuses_times_that_it_takes_for_the_future
 
 async def test_append_times_that_go_back_keep_lookups_right(tmp_path: Path) -> None:
     clock = JumpingClock()
-    async with running([tmp_path], clock=clock) as client:
+    async with running([tmp_path], None, clock) as client:
         await client.create(
             message_timestamp_type="LogAppendTime", retention_ms=str(DAY_MS), segment_ms=str(HOUR_MS), index_interval_bytes="1"
         )

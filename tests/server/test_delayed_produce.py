@@ -27,7 +27,8 @@ class WaitingPartition:
         self.index = index
         self.settle: Settle = None
 
-    def wait_committed(self, _last_offset: int, done: Settle) -> None:
+    def wait_acknowledged(self, _last_offset: int, done: Settle, *, acks_all: bool) -> None:
+        assert acks_all
         self.settle = done
 
 
@@ -50,7 +51,8 @@ def wait_for(timeout_ms: int) -> tuple[list[WaitingPartition], Answered]:
     partitions, connection = [WaitingPartition(0), WaitingPartition(1)], Answered()
     answers = [(b"t", [PartitionAnswer(p.index, 0, 5, -1, 0) for p in partitions])]
     broker = cast(Any, SimpleNamespace(loop=asyncio.get_running_loop()))
-    DelayedProduce(broker, cast(Any, connection), VERSION, 1, answers, cast(Any, [(p, 5) for p in partitions]), timeout_ms)
+    waiting = cast(Any, [(p, 5) for p in partitions])
+    DelayedProduce(broker, cast(Any, connection), VERSION, 1, answers, waiting, timeout_ms, acks_all=True)
     return partitions, connection
 
 

@@ -115,8 +115,8 @@ TOPICS = {
 }
 TOGETHER = (
     "plain",
-    "flushed each time",
     "flushed sometimes",
+    "flushed each time",
     "two replicas needed",
     "small segments",
 )  # what is good there may be a run

@@ -12,6 +12,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import LogDirFailed, StorageExhausted
 from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.log import Log
+from barnabas.storage.manager import LogManager
 from barnabas.storage.segment import Segment
 from barnabas.testing.simulation.disk import Disk
 from barnabas.testing.simulation.faults import Operation
@@ -20,6 +21,14 @@ from tests.storage.support import NOW, TOPIC_ID, append
 
 HOME = Path("/data")
 FOLDER = HOME / "topic-0"
+
+
+class FixedClock:
+    def now_ms(self) -> int:
+        return NOW
+
+    def monotonic_ms(self) -> float:
+        return 0.0
 
 
 @pytest.fixture
@@ -64,3 +73,31 @@ def test_garbage_that_does_not_go_is_a_fault_of_its_directory_and_goes_the_next_
     assert files.list_directory(FOLDER) == ["a.deleted"]
     remove_all(garbage)
     assert files.list_directory(FOLDER) == []
+
+
+def test_a_log_for_which_there_was_no_room_leaves_no_folder_behind() -> None:
+    disk = Disk(Random(1))
+    folders = [Path("/one"), Path("/two")]
+    for folder in folders:
+        disk.make_durable(folder)
+    files = FaultyFiles(disk)
+    logs = LogManager(folders, files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    files.faults.arm(Operation.WRITE, errno=errno.ENOSPC)
+    with pytest.raises(StorageExhausted):
+        logs.create("t", 0, TOPIC_ID, TopicConfig())
+    assert not any(files.exists(folder / "t-0") for folder in folders)
+    logs.close()
+    assert files.open_count == 0
+
+
+def test_a_checkpoint_that_cannot_be_read_does_not_keep_a_log_from_being_deleted() -> None:
+    disk = Disk(Random(1))
+    disk.make_durable(HOME)
+    files = FaultyFiles(disk)
+    logs = LogManager([HOME], files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
+    logs.checkpoint_recovery_points()
+    files.faults.arm(Operation.READ)
+    logs.delete("t", 0).remove()
+    assert logs.create("t", 0, TOPIC_ID, TopicConfig()).log_end_offset == 0
+    logs.close()

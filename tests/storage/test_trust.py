@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.config.topic import TopicConfig
 from barnabas.storage.trust import MAX_STRETCHES, READ_AHEAD_BYTES, Damage, Trust
-from tests.storage.support import FILES
+from barnabas.storage.verify import verify
+from tests.storage.support import FILES, append, open_log
 
 UNIT = READ_AHEAD_BYTES // 4
 SIZE = 40
@@ -64,3 +68,28 @@ def test_damage_is_known_by_offset_until_it_is_cut_off() -> None:
     assert [trust.damage_at(offset) for offset in (9, 10, 19, 20)] == [None, damage, damage, None]
     trust.cut(100)
     assert trust.damage_at(10) is None
+
+
+def test_offsets_that_lead_out_of_a_sealed_segment_are_damage(tmp_path: Path) -> None:
+    """The base offset lies outside of the CRC; behind the last batch of a segment there is no neighbour to judge it by."""
+    log = open_log(tmp_path, TopicConfig(segment_bytes=300))
+    for _ in range(12):
+        append(log, b"x" * 60)
+    log.close()
+    first = log.segments[0]
+    last = first.size // 2
+    data = bytearray(first.path.read_bytes())
+    data[last + 5] ^= 1
+    first.path.write_bytes(data)
+    log = open_log(tmp_path)
+    region = log.read(0, 10_000, limit_offset=log.log_end_offset, minimum_one=True)
+    assert region is not None
+    found = verify(FILES, region.fileno, region.position, region.position + region.size, 0, region.trust.end_offset())
+    assert found.end == last
+    assert found.damage is not None
+    assert found.damage.reason == "the offsets lead past the segment"
+    for offset in range(1, log.log_end_offset):
+        region = log.read(offset, 1, limit_offset=log.log_end_offset, minimum_one=True)
+        assert region is not None
+        assert region.base_offset == offset
+    log.close()

@@ -13,6 +13,7 @@ import click
 from barnabas.cli.adopt import adopt
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.properties import parse_pairs, read_properties_file
+from barnabas.cli.reassign import drain_broker
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,6 +27,8 @@ def broker_options(function: F) -> F:
             click.option("--config", "pairs", metavar="KEY=VALUE", multiple=True, help="A setting by Kafka's name; repeatable."),
             click.option("--config-file", type=click.Path(), help="A server.properties file."),
             click.option("--broker-id", type=click.IntRange(min=0), help="The number of this broker in its cluster (node.id)."),
+            click.option("--metadata", metavar="ADDRESS", help="Join the cluster that keeps its metadata there: "
+                         "zookeeper://HOST:PORT,.../ROOT. Without it the broker stands alone."),
             click.option("--metrics-listener", metavar="HOST:PORT", help="Serve /metrics, /healthz and /readyz there."),
             click.option("--log-level", type=click.Choice(LOG_LEVELS, case_sensitive=False), default="info", show_default=True,
                          help="How much is written to standard error."),
@@ -37,10 +40,11 @@ def broker_options(function: F) -> F:
 
 @click.group(context_settings=HELP_OPTIONS)
 def broker() -> None:
-    """Run a broker, or take over the folders of another."""
+    """Run a broker, take over the folders of another, or empty one."""
 
 
 broker.add_command(adopt)
+broker.add_command(drain_broker)
 
 
 @broker.command("start")
@@ -65,18 +69,36 @@ def broker_start(data_dir: str | None, listeners: str | None, **options: Any) ->
 
 
 def server_options(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in ("pairs", "config_file", "broker_id")}
+    return {name: options[name] for name in ("pairs", "config_file", "broker_id", "metadata")}
 
 
 def collect_properties(
-    *, data_dir: str | None, listeners: str | None, pairs: tuple[str, ...], config_file: str | None, broker_id: int | None
+    *,
+    data_dir: str | None,
+    listeners: str | None,
+    pairs: tuple[str, ...],
+    config_file: str | None,
+    broker_id: int | None,
+    metadata: str | None = None,
 ) -> dict[str, str]:
     """The server's properties as the user asked for them; defaults are the server's."""
     properties = read_properties_file(config_file) if config_file else {}
     properties.update(parse_pairs(pairs, "--config"))
     named = {"log.dirs": data_dir, "listeners": listeners, "node.id": None if broker_id is None else str(broker_id)}
     properties.update({key: value for key, value in named.items() if value is not None})
+    if metadata is not None:
+        properties["zookeeper.connect"] = parse_metadata(metadata)
     return properties
+
+
+def parse_metadata(address: str) -> str:
+    """`zookeeper.connect` for a --metadata address; raises UsageError."""
+    from barnabas.cluster.zookeeper_address import SCHEME, parse_address
+
+    try:
+        return str(parse_address(address)).removeprefix(SCHEME)
+    except ValueError as error:
+        raise click.UsageError(f"--metadata: {error}") from error
 
 
 def run_server(properties: dict[str, str], metrics_listener: str | None, log_level: str) -> int:

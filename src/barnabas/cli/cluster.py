@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from barnabas.cli.cluster_start import start
 from barnabas.cli.connection import Connection, connection_options, fail
 from barnabas.cli.lazy import HELP_OPTIONS
+from barnabas.cli.migrate import migrate
 from barnabas.cli.output import Output, output_option, print_fields
+from barnabas.cli.reassign import balance_cluster
 
-BROKER_COLUMNS = {"id": "ID", "host": "HOST", "port": "PORT", "rack": "RACK", "controller": "CONTROLLER", "partitions": "LEADS"}
+BROKER_COLUMNS = {"id": "ID", "host": "HOST", "port": "PORT", "rack": "RACK", "controller": "CONTROLLER", "partitions": "LEADS",
+                  "replicas": "REPLICAS", "in_sync": "IN SYNC"}  # fmt: skip
+TOPIC = 2  # of resources
+MIN_ISR = "min.insync.replicas"
+TOPICS_AT_ONCE = 500
 API_COLUMNS = {"key": "KEY", "name": "REQUEST", "min": "FIRST", "max": "LAST", "known": "THIS TOOL"}
 
 
 @click.group(context_settings=HELP_OPTIONS)
 def cluster() -> None:
-    """Show the brokers and what they speak."""
+    """Run several brokers here, show those of a cluster and what they speak."""
+
+
+cluster.add_command(start)
+cluster.add_command(balance_cluster)
+cluster.add_command(migrate)
 
 
 @cluster.command("describe")
@@ -29,7 +42,12 @@ def describe(connection: Connection, output: Output) -> None:
         output.json(data)
         return
     counts = {"controller": data["controller_id"], "topics": data["topics"], "partitions": data["partitions"]}
-    trouble = {"under-replicated": data["under_replicated"], "without a leader": data["leaderless"]}
+    trouble = {
+        "under-replicated": data["under_replicated"],
+        "under min.insync.replicas": data["under_min_isr"],
+        "without a leader": data["leaderless"],
+        "brokers that are down": data["down"],
+    }
     print_fields({"cluster id": data["cluster_id"], **counts, **trouble})
     click.echo()
     output.table(data["brokers"], BROKER_COLUMNS)
@@ -50,9 +68,12 @@ def describe_cluster(connection: Connection) -> dict[str, Any]:
     controller = described.controller.id if described.controller is not None else None
     brokers = [
         {"id": node.id, "host": node.host, "port": node.port, "rack": node.rack, "controller": node.id == controller,
-         "partitions": leaders.count(node.id)}
+         "partitions": leaders.count(node.id), "replicas": sum(node.id in p.replicas for p in partitions.values()),
+         "in_sync": sum(node.id in p.isrs for p in partitions.values())}
         for node in sorted(described.nodes, key=lambda node: node.id)
     ]  # fmt: skip
+    alive = {node.id for node in described.nodes}
+    least = _least_in_sync(connection, list(metadata.topics))
     return {
         "cluster_id": described.cluster_id,
         "controller_id": controller,
@@ -60,8 +81,26 @@ def describe_cluster(connection: Connection) -> dict[str, Any]:
         "partitions": len(leaders),
         "leaderless": sorted(name for name, p in partitions.items() if p.leader < 0),
         "under_replicated": sorted(name for name, p in partitions.items() if len(p.isrs) < len(p.replicas)),
+        "under_min_isr": sorted(name for name, p in partitions.items() if len(p.isrs) < least[name.rpartition(":")[0]]),
+        "down": sorted({broker for p in partitions.values() for broker in p.replicas} - alive),
         "brokers": brokers,
     }
+
+
+def _least_in_sync(connection: Connection, topics: Sequence[str]) -> dict[str, int]:
+    """`min.insync.replicas` of each topic."""
+    from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+
+    least = dict.fromkeys(topics, 1)
+    with connection.wire() as wire:
+        for start in range(0, len(topics), TOPICS_AT_ONCE):
+            wanted = [
+                DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=[MIN_ISR])
+                for name in topics[start : start + TOPICS_AT_ONCE]
+            ]
+            for result in wire.request(DescribeConfigsRequest(resources=wanted)).results:
+                least.update((result.resource_name, int(config.value)) for config in result.configs if config.name == MIN_ISR)
+    return least
 
 
 @cluster.command("api-versions")

@@ -24,13 +24,13 @@ COMPLETION_VARIABLE = "_BARNABAS_COMPLETE"  # what the scripts of `completion` s
 
 COMMANDS = {
     "start": Entry("start", "start", "Run a broker with friendly defaults."),
-    "broker": Entry("broker", "broker", "Run a broker, or take over the folders of another."),
+    "broker": Entry("broker", "broker", "Run a broker, take over the folders of another, or empty one."),
     "topic": Entry("topic", "topic", "Create, list, describe, alter and delete topics."),
     "produce": Entry("produce", "produce", "Write records to TOPIC, one for each line of standard input or of the FILEs."),
     "consume": Entry("consume", "consume", "Print the records of TOPICs, from the beginning to the end that they have now."),
     "group": Entry("group", "group", "Show consumer groups and their lag, reset and delete offsets."),
     "config": Entry("config", "config", "Show and change settings of topics, brokers and groups."),
-    "cluster": Entry("cluster", "cluster", "Show the brokers and what they speak."),
+    "cluster": Entry("cluster", "cluster", "Run several brokers here, show those of a cluster and what they speak."),
     "log": Entry("log", "log", "Look into the files of a data folder."),
     "bench": Entry("bench", "bench", "Measure how fast a cluster takes and gives records."),
     "doctor": Entry("doctor", "doctor", "Check this machine, a data folder and a broker."),

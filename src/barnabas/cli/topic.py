@@ -13,6 +13,7 @@ from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option, print_fields, report_failures
 from barnabas.cli.properties import parse_pairs
+from barnabas.cli.reassign import reassign
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -28,6 +29,9 @@ SETTING_COLUMNS = {"name": "SETTING", "value": "VALUE", "source": "SET BY"}
 @click.group(context_settings=HELP_OPTIONS)
 def topic() -> None:
     """Create, list, describe, alter and delete topics."""
+
+
+topic.add_command(reassign)
 
 
 @topic.command("create")

@@ -14,7 +14,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from barnabas.client import administration, operations
 from barnabas.client.cluster import Cluster, Topic
@@ -97,8 +97,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._fail(ConnectionFailed(self.name, "closed"))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not say so
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(ConnectionFailed(self.name, str(exc) if exc else "closed by the broker"))

@@ -1,11 +1,10 @@
-"""The controller at work: its plans written to the store, its instructions carried out.
+"""The controller of a broker alone at work: its plans written to the store, its instructions carried out.
 
 Owns the store and the order of commands: one at a time, each planned on what the one before it left. A commit waits for the
 disk, so it runs on a thread of its own and the event loop goes on. A command that began is finished even when who asked for it
 went away.
 
-When the store refuses a plan because someone else wrote, everything is read again and the command is planned anew; when it
-refuses it because another controller was elected, the command fails with NOT_CONTROLLER; when the
+When the store refuses a plan because someone else wrote, everything is read again and the command is planned anew; when the
 store fails, the command fails with UNKNOWN_SERVER_ERROR and everything is read again before the next one, because nobody knows
 whether the write was done.
 """
@@ -14,42 +13,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import TypeVar
 from uuid import UUID
 
-from barnabas.cluster import records
-from barnabas.cluster.configs import ResourceChange
+from barnabas.cluster.commands import MAX_ATTEMPTS, Apply, Command, Commands, R
 from barnabas.cluster.controller import Controller
-from barnabas.cluster.deletion import DeleteOutcome
 from barnabas.cluster.instructions import Instruction
-from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
+from barnabas.cluster.metadata import BrokerRegistration
 from barnabas.cluster.plan import Plan
 from barnabas.cluster.store import CommitTooLarge, MetadataStore, StoreConflict, StoreUnavailable
-from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome
 from barnabas.config.broker import BrokerConfig
-from barnabas.config.describe import Layers
-from barnabas.config.topic import TopicConfig
 from barnabas.errors import Closed, ErrorCode, KafkaError
 
-R = TypeVar("R")
-Command = Callable[[], tuple[R, Plan]]
-Apply = Callable[[Sequence[Instruction]], Awaitable[None]]
-
-MAX_ATTEMPTS = 5  # plans of one command that the store may refuse before the command fails
 logger = logging.getLogger(__name__)
 
 
-class Administration:
-    """What handlers call; `broker.controller` is one of these.
+class Administration(Commands):
+    """The controller of a broker that stands alone.
 
     Args:
         store: open; closed by `close`.
         static: the broker's configuration as given at start.
         new_id: a random id that no topic has.
         cluster_id: the name of the cluster, should it have none yet.
-        alone: no other broker can ever join.
         thread: where commits wait for the disk, one at a time; closed by `close`.
     """
 
@@ -60,36 +47,17 @@ class Administration:
         *,
         new_id: Callable[[], UUID],
         cluster_id: str,
-        alone: bool = True,
         thread: Executor | None = None,
     ) -> None:
         self._store = store
-        self._core = Controller(static, store.list("/"), new_id=new_id, alone=alone)
+        super().__init__(Controller(static, store.list("/"), new_id=new_id))
         self._commit_now(self._core.set_cluster_id(cluster_id))
         self._apply: Apply = _ignore
         self._turn = asyncio.Lock()
         self._thread = thread or ThreadPoolExecutor(1, "barnabas-metadata")
         self._running: set[asyncio.Task[object]] = set()
         self._stale = False
-        self._producer_ids = range(0)
-        self._producer_id_turn = asyncio.Lock()
         self._closed = False
-
-    @property
-    def image(self) -> MetadataImage:
-        return self._core.image
-
-    @property
-    def config(self) -> BrokerConfig:
-        """With the dynamic settings applied."""
-        return self._core.config
-
-    @property
-    def layers(self) -> Layers:
-        return self._core.layers()
-
-    def topic_config(self, name: str) -> TopicConfig:
-        return self._core.topic_config(name)
 
     def start(self, registration: BrokerRegistration, apply: Apply, *, bump_leader_epochs: bool = False) -> None:
         """Announce the broker; from now on instructions go to `apply`. Blocks for a commit: call it before serving.
@@ -119,45 +87,6 @@ class Administration:
         self._thread.shutdown()
         self._store.close()
 
-    async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicOutcome]:
-        """One outcome for each name."""
-        if validate_only:
-            return self._core.create_topics(requests)[0]
-        return await self._run(lambda: self._core.create_topics(requests))
-
-    async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
-        """Make the topics that are missing, with the broker's defaults or as the internal topics they are.
-
-        Returns None for each topic that then exists. Racing calls all succeed. Does not look at auto.create.topics.enable:
-        that is the caller's to ask.
-        """
-        wanted = tuple(names)
-        return await self._run(lambda: self._core.auto_create(wanted))
-
-    async def delete_topics(self, requests: Sequence[tuple[str | None, UUID]]) -> list[DeleteOutcome]:
-        """Delete topics, each given by its name (and the zero id) or by its id (and None)."""
-        return await self._run(lambda: self._core.delete_topics(requests))
-
-    async def create_partitions(self, requests: Sequence[MorePartitions], *, validate_only: bool = False) -> list[TopicOutcome]:
-        """One outcome for each name."""
-        if validate_only:
-            return self._core.create_partitions(requests)[0]
-        return await self._run(lambda: self._core.create_partitions(requests))
-
-    async def alter_configs(self, requests: Sequence[ResourceChange], *, validate_only: bool = False) -> list[KafkaError | None]:
-        """An outcome for each request, None for success."""
-        if validate_only:
-            return self._core.alter_configs(requests)[0]
-        return await self._run(lambda: self._core.alter_configs(requests))
-
-    async def next_producer_id(self) -> int:
-        """A producer id that nobody was given before, across restarts and brokers."""
-        async with self._producer_id_turn:
-            if not self._producer_ids:
-                self._producer_ids = await self._run(self._core.take_producer_ids)
-            first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
-            return first
-
     async def _run(self, command: Command[R]) -> R:
         """Carry out a command in its turn, to the end."""
         if self._closed:
@@ -178,8 +107,6 @@ class Administration:
                 except StoreConflict as conflict:
                     logger.info("event=metadata-conflict detail=%r", str(conflict))
                     self._stale = True
-                    if conflict.path == records.CONTROLLER_EPOCH:
-                        raise KafkaError(ErrorCode.NOT_CONTROLLER) from conflict
                     continue
                 await self._apply(self._core.committed(plan))
                 if plan.delta.deleted_topics:

@@ -52,9 +52,13 @@ class ConfigPlanner:
     Args:
         static: the broker's configuration without dynamic settings.
         config: the same with them.
+        alone: there are no other brokers whose settings could be meant.
     """
 
-    def __init__(self, image: MetadataImage, static: BrokerConfig, config: BrokerConfig, plan: PlanBuilder) -> None:
+    def __init__(
+        self, image: MetadataImage, static: BrokerConfig, config: BrokerConfig, plan: PlanBuilder, *, alone: bool = True
+    ) -> None:
+        self._alone = alone
         self.image = image
         self.static = static
         self.config = config
@@ -111,7 +115,7 @@ class ConfigPlanner:
         if not (digits.isascii() and digits.isdecimal()):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
         expected = self.static.node_id
-        if int(name) != expected:
+        if self._alone and int(name) != expected:
             reason = f"Unexpected broker id, expected {expected}, but received {name}"
             raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
@@ -133,6 +137,8 @@ class ConfigPlanner:
             self.plan.instructions.append(UpdateTopicConfig(name, config))
         elif kind is ResourceType.BROKER:
             broker_id = str(self.static.node_id)
+            if name not in {ALL_BROKERS, broker_id}:
+                return
             of_all = settings if name == ALL_BROKERS else self.image.config(ResourceType.BROKER, ALL_BROKERS)
             of_one = settings if name != ALL_BROKERS else self.image.config(ResourceType.BROKER, broker_id)
             config_now = self.static.with_dynamic({**of_all, **of_one})

@@ -5,7 +5,7 @@ of its request by itself. A single broker is a cluster of one: it runs the same 
 
 What becomes of partitions when brokers come and go is planned in steps of some milliseconds, each a commit of its own:
 
-    controller.observe_brokers(entries)
+    controller.observe(found)
     while controller.is_unsettled:
         plan = controller.settle()
         ... commit it ...
@@ -29,11 +29,12 @@ from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState
 from barnabas.cluster.partition_planner import InSyncRequest, MoveRequest, PartitionOutcome, PartitionPlanner
 from barnabas.cluster.plan import Plan, PlanBuilder
 from barnabas.cluster.registration import register, update
-from barnabas.cluster.store import ABSENT, Entry, Put
+from barnabas.cluster.store import ABSENT, Entry, Put, Remove
 from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome, TopicPlanner
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
 
+NOBODY = -1  # as controller
 PRODUCER_ID_BLOCK = 1000  # ids a broker takes at once, as Kafka does
 MAX_PRODUCER_ID = 2**63 - 1
 
@@ -76,6 +77,9 @@ class Controller(ControllerState):
             broker = replace(broker, state=BrokerState.FENCED)
         registered, operations = register(broker, found, self._last_broker_epoch, self.versions)
         delta = MetadataDelta(brokers=(registered,))
+        if found is not None and self._office_of(found):
+            operations.append(Remove(records.CONTROLLER, self.versions.expected(records.CONTROLLER)))
+            delta = replace(delta, controller_id=NOBODY)
         claims = self.versions.expected(records.CONTROLLER) == ABSENT
         if claims:
             for instruction in self.election.handle(OfficeReadEvent(None, self._controller_epoch)):
@@ -83,6 +87,12 @@ class Controller(ControllerState):
                     operations += instruction.operations
             delta = replace(delta, controller_id=broker.broker_id)
         return Plan(tuple(operations), delta, claims_office=claims)
+
+    def _office_of(self, former: BrokerRegistration) -> bool:
+        """Whether a former process of this broker is controller by the books."""
+        office = self._office
+        mine = (self.broker_id, former.incarnation)
+        return office is not None and (office.broker_id, office.incarnation) == mine and former.incarnation != self.incarnation
 
     def bump_leader_epochs(self) -> Plan:
         """Start a new leader epoch in every partition this broker leads, after a stop that may have lost the logs' ends.
@@ -128,7 +138,9 @@ class Controller(ControllerState):
         known = any(broker_id in state.replicas for topic in self.image.topics.values() for state in topic.partitions)
         if not waiting and not known:
             raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered.")
-        return self.logs_deleted(broker_id, waiting)
+        plan = self._new_plan()
+        self._forget(plan, broker_id, waiting)
+        return plan.build()
 
     # Partitions
 
@@ -202,19 +214,19 @@ class Controller(ControllerState):
         self._topics(plan).delete(names)
         return outcomes, plan.build()
 
-    def logs_deleted(self, broker_id: int, topic_ids: Iterable[UUID]) -> Plan:
+    def forget_deleted_topics(self) -> Plan:
+        """No log of them is left on this broker; each broker says so for itself, controller or not."""
+        plan = PlanBuilder(self.versions)
+        self._forget(plan, self.broker_id, self.deleted_topics)
+        return plan.build()
+
+    def _forget(self, plan: PlanBuilder, broker_id: int, topic_ids: Iterable[UUID]) -> None:
         """A broker has no log of these topics any more."""
-        plan = self._new_plan()
         for topic_id in topic_ids:
             brokers = self.image.deletions.get(topic_id)
             if brokers is not None:
                 gone = {broker_id, records.ANY_BROKER}
                 plan.wait_for_deletion(topic_id, tuple(other for other in brokers if other not in gone))
-        return plan.build()
-
-    def forget_deleted_topics(self) -> Plan:
-        """No log of them is left on this broker."""
-        return self.logs_deleted(self.broker_id, self.deleted_topics)
 
     def create_partitions(self, requests: Sequence[MorePartitions]) -> tuple[list[TopicOutcome], Plan]:
         plan = self._new_plan()
@@ -224,7 +236,7 @@ class Controller(ControllerState):
 
     def alter_configs(self, requests: Sequence[ResourceChange]) -> tuple[list[KafkaError | None], Plan]:
         plan = self._new_plan()
-        outcomes = ConfigPlanner(self.image, self.static, self.config, plan).alter(requests)
+        outcomes = ConfigPlanner(self.image, self.static, self.config, plan, alone=self._alone).alter(requests)
         partitions = self._partitions(plan)
         for topic in self._topics_whose_minimum_changes(plan):
             partitions.forget_eligible(topic)

@@ -4,7 +4,7 @@ No store, clock or randomness. Whoever carries a plan out writes its operations 
 `committed`, which makes the image and hands out the instructions.
 
 Rules
-  1. The image is never ahead of the store: it changes in `committed`, and in `observe_brokers` with what was read.
+  1. The image is never ahead of the store: it changes in `committed`, and in `observe` with what was read.
   2. At most one plan is under way; the next command is planned on the image that the last one left.
   3. In a cluster only the elected controller plans, and each of its plans carries the fence of its election.
 """
@@ -12,15 +12,16 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from uuid import UUID
 
 from barnabas.cluster import records
 from barnabas.cluster.configs import ALL_BROKERS
 from barnabas.cluster.election import ClaimOutcome, Election
 from barnabas.cluster.instructions import Instruction, UpdateBrokerConfig
-from barnabas.cluster.metadata import MetadataDelta, MetadataImage, ResourceType
+from barnabas.cluster.metadata import MetadataImage, ResourceType
+from barnabas.cluster.observation import Observation, observe_all
 from barnabas.cluster.plan import Plan, PlanBuilder, Versions
+from barnabas.cluster.records import ControllerOffice
 from barnabas.cluster.store import Entry
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.describe import Layers
@@ -42,32 +43,21 @@ class ControllerState:
     def __init__(self, static: BrokerConfig, entries: Iterable[Entry], *, alone: bool, incarnation: str) -> None:
         self.static = static
         self.broker_id = static.node_id
+        self.incarnation = incarnation
         self.election = Election(self.broker_id, incarnation)
         self._alone = alone
+        self.config = static
         self.load(entries)
 
     def load(self, entries: Iterable[Entry]) -> None:
         """Start from what the store holds, at first or after somebody else wrote."""
-        by_path = {entry.path: entry for entry in entries}
-        self.versions = Versions(by_path.values())
-        cluster = by_path.get(records.CLUSTER)
-        topics = records.decode_topics(_under(by_path, records.TOPICS), _under(by_path, records.PARTITIONS))
-        delta = MetadataDelta(
-            topics=tuple(topics),
-            configs=dict(records.decode_config(entry) for entry in _under(by_path, records.CONFIGS)),
-            brokers=tuple(records.decode_broker(entry) for entry in _under(by_path, records.BROKERS)),
-            deletions=dict(records.decode_deletion(entry) for entry in _under(by_path, records.DELETED_TOPICS)),
-        )
-        controller = by_path.get(records.CONTROLLER)
-        image = MetadataImage("" if cluster is None else records.decode(cluster.value)["id"])
-        self.image = replace(
-            image.apply(delta), controller_id=-1 if controller is None else records.decode_controller(controller.value).broker_id
-        )
-        self._controller_epoch = by_path.get(records.CONTROLLER_EPOCH)
-        self._last_broker_epoch = _number(by_path.get(records.BROKER_EPOCH))
-        self._next_block = _number(by_path.get(records.PRODUCER_IDS))
-        self._unsettled = list(self.image.topics)  # whose leaders the brokers that came or went may concern
-        self.config = self._config_now()
+        self.image = MetadataImage("")
+        self.versions = Versions()
+        self._controller_epoch: Entry | None = None
+        self._office: ControllerOffice | None = None
+        self._last_broker_epoch = self._next_block = 0
+        self.observe(observe_all(self.image, entries))
+        self.settle_all()
 
     def committed(self, plan: Plan) -> tuple[Instruction, ...]:
         """The plan's operations are in the store: the image follows, and these are the instructions to carry out."""
@@ -79,22 +69,35 @@ class ControllerState:
         for broker in plan.delta.brokers:
             self._last_broker_epoch = max(self._last_broker_epoch, broker.epoch)
         self.image = self.image.apply(plan.delta)
+        if plan.delta.brokers:
+            self.settle_all()
         for instruction in plan.instructions:
             if isinstance(instruction, UpdateBrokerConfig):
                 self.config = instruction.config
         return plan.instructions
 
-    def observe_brokers(self, entries: Iterable[Entry]) -> MetadataDelta:
-        """The registrations as they are in the store now; what they mean for partitions is planned by `settle`."""
-        found = list(entries)
-        self.versions.reread(records.BROKERS, found)
-        brokers = {broker.broker_id: broker for broker in map(records.decode_broker, found)}
-        changed = tuple(broker for broker_id, broker in brokers.items() if self.image.brokers.get(broker_id) != broker)
-        delta = MetadataDelta(brokers=changed, gone_brokers=tuple(self.image.brokers.keys() - brokers.keys()))
-        if changed or delta.gone_brokers:
-            self.image = self.image.apply(delta)
-            self._unsettled = list(self.image.topics)
-        return delta
+    def observe(self, found: Observation) -> None:
+        """What others wrote; what brokers that came or went mean for partitions is planned by `settle`."""
+        if found.is_complete:
+            self.versions = Versions()
+        self.versions.reread(found.entries)
+        if records.CONTROLLER_EPOCH in found.entries:
+            self._controller_epoch = found.entries[records.CONTROLLER_EPOCH]
+        if records.CONTROLLER in found.entries:
+            holder = found.entries[records.CONTROLLER]
+            self._office = None if holder is None else records.decode_controller(holder.value)
+        self._last_broker_epoch = max(self._last_broker_epoch, _number(found.entries.get(records.BROKER_EPOCH)))
+        self._next_block = max(self._next_block, _number(found.entries.get(records.PRODUCER_IDS)))
+        delta = found.delta
+        self.image = self.image.apply(delta)
+        if delta.brokers or delta.gone_brokers:
+            self.settle_all()
+        if any(kind is ResourceType.BROKER for kind, _ in delta.configs):
+            self.config = self._config_now()
+
+    def settle_all(self) -> None:
+        """Look at every topic again: who may lead has changed, or it is not known what the last controller has done."""
+        self._unsettled = list(self.image.topics)
 
     @property
     def deleted_topics(self) -> set[UUID]:
@@ -122,10 +125,6 @@ class ControllerState:
             **self.image.config(ResourceType.BROKER, str(self.broker_id)),
         }
         return self.static.with_dynamic(layers) if layers else self.static
-
-
-def _under(entries: dict[str, Entry], prefix: str) -> list[Entry]:
-    return [entry for path, entry in sorted(entries.items()) if path.startswith(prefix)]
 
 
 def _number(entry: Entry | None) -> int:

@@ -106,6 +106,9 @@ class EmbeddedStore:
         row = self._run("SELECT path, value, version FROM entry WHERE path = ?", path).fetchone()
         return None if row is None else Entry(*row)
 
+    def get_many(self, paths: Sequence[str]) -> Sequence[Entry | None]:
+        return [self.get(path) for path in paths]
+
     def list(self, prefix: str) -> Iterable[Entry]:
         after = prefix + "\U0010ffff"
         rows = self._run("SELECT path, value, version FROM entry WHERE path >= ? AND path < ? ORDER BY path", prefix, after)

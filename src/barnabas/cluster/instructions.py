@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from barnabas.cluster.metadata import PartitionState
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.topic import TopicConfig
 
@@ -23,11 +24,36 @@ class CreateLog:
 
 @dataclass(frozen=True, slots=True)
 class DeleteLog:
-    """The topic is gone; what waits for this partition must be answered with UNKNOWN_TOPIC_OR_PARTITION."""
+    """The topic is gone, or was moved to other brokers; what waits for this partition is told so."""
 
     topic: str
     partition: int
     topic_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReplica:
+    """In a cluster: the state of a partition that this broker has a replica of, now that it is new or changed.
+
+    Who leads it, follows; who led it in an older epoch, stops. Comes after the CreateLog of a replica that is new here.
+    """
+
+    topic: str
+    partition: int
+    topic_id: UUID
+    state: PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class StandDown:
+    """In a cluster: this broker may have been given up by the others. It leads and follows nothing until it hears ChangeReplica."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetTopics:
+    """In a cluster: these topics are gone, on whichever brokers they lay; what is kept about them by name is void."""
+
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +71,4 @@ class UpdateBrokerConfig:
     config: BrokerConfig
 
 
-Instruction = CreateLog | DeleteLog | UpdateTopicConfig | UpdateBrokerConfig
+Instruction = CreateLog | DeleteLog | ChangeReplica | StandDown | ForgetTopics | UpdateTopicConfig | UpdateBrokerConfig

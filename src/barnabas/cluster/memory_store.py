@@ -113,6 +113,10 @@ class MemoryStore:
         self._check_connected()
         return self.tree.entries.get(path)
 
+    def get_many(self, paths: Sequence[str]) -> Sequence[Entry | None]:
+        self._check_connected()
+        return [self.tree.entries.get(path) for path in paths]
+
     def list(self, prefix: str) -> Iterable[Entry]:
         self._check_connected()
         return [entry for path, entry in sorted(self.tree.entries.items()) if path.startswith(prefix)]

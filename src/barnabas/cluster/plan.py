@@ -7,7 +7,7 @@ what is left of a deposed one is refused for good.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -31,11 +31,13 @@ class Versions:
         """The paths that begin with `prefix`."""
         return [path for path in self._of if path.startswith(prefix)]
 
-    def reread(self, prefix: str, entries: Iterable[Entry]) -> None:
-        """The entries below `prefix` are these."""
-        for path in self.under(prefix):
-            del self._of[path]
-        self._of.update((entry.path, entry.version) for entry in entries)
+    def reread(self, found: Mapping[str, Entry | None]) -> None:
+        """What was found at some paths, None for nothing."""
+        for path, entry in found.items():
+            if entry is None:
+                self._of.pop(path, None)
+            else:
+                self._of[path] = entry.version
 
     def learn(self, operations: Iterable[Operation]) -> None:
         """The operations were committed."""
@@ -102,7 +104,7 @@ class PlanBuilder:
 
     def delete_topic(self, topic: Topic) -> None:
         self.remove(records.topic_path(topic.name))
-        for path, _ in records.chunks_of(topic):
+        for path in records.chunk_paths(topic.name, len(topic.partitions)):
             self.remove(path)
         self.remove(records.config_path((ResourceType.TOPIC, topic.name)))
         brokers = tuple(sorted({replica for state in topic.partitions for replica in state.replicas}))
@@ -127,6 +129,12 @@ class PlanBuilder:
         else:
             self.remove(path)
         self.configs[resource] = settings
+
+
+def new_partitions(replicas: Sequence[tuple[int, ...]], active: Container[int]) -> tuple[PartitionState, ...]:
+    """The states of partitions that nobody has led yet; those with the same replicas share one."""
+    states = {brokers: new_partition(brokers, active) for brokers in dict.fromkeys(replicas)}
+    return tuple([states[brokers] for brokers in replicas])
 
 
 def new_partition(replicas: tuple[int, ...], active: Container[int]) -> PartitionState:

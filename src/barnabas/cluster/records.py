@@ -143,13 +143,35 @@ def encode_topic(topic: Topic) -> bytes:
     return encode({"id": str(topic.topic_id), "partitions": len(topic.partitions)})
 
 
+def decode_head(value: bytes) -> tuple[UUID, int]:
+    """A topic's id and its number of partitions."""
+    fields = decode(value)
+    return UUID(fields["id"]), fields["partitions"]
+
+
+def chunk_paths(name: str, partitions: int) -> list[str]:
+    """Where the states of so many partitions are."""
+    return [chunk_path(name, chunk) for chunk in range((partitions + CHUNK - 1) // CHUNK)]
+
+
+def decode_chunk(value: bytes) -> tuple[PartitionState, ...]:
+    shared: dict[PartitionState, PartitionState] = {}  # most partitions are in one of few states
+    return tuple([shared.setdefault(state, state) for state in map(_state, decode(value))])
+
+
 def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, bytes]]:
     """Path and value of each entry that holds partitions of `topic`; only of those that differ from `before`."""
     old = () if before is None else before.partitions
     for start in range(0, len(topic.partitions), CHUNK):
         states = topic.partitions[start : start + CHUNK]
         if states != old[start : start + CHUNK]:
-            yield chunk_path(topic.name, start // CHUNK), encode([_state_fields(state) for state in states])
+            yield chunk_path(topic.name, start // CHUNK), _encode_states(states)
+
+
+def _encode_states(states: Sequence[PartitionState]) -> bytes:
+    """As `encode` of all their fields; partitions that share a state share its text."""
+    texts = {number: encode(_state_fields(state)) for number, state in {id(state): state for state in states}.items()}
+    return b"[" + b",".join([texts[id(state)] for state in states]) + b"]"
 
 
 def _state_fields(state: PartitionState) -> list[Any]:
@@ -163,21 +185,33 @@ def _state(fields: Sequence[Any]) -> PartitionState:
     return PartitionState(leader, leader_epoch, tuple(replicas), tuple(isr), partition_epoch, *map(tuple, seldom))
 
 
+def topic_of_path(path: str) -> str:
+    """The topic that an entry under TOPICS or PARTITIONS is of."""
+    return path.removeprefix(TOPICS) if path.startswith(TOPICS) else path.removeprefix(PARTITIONS).rpartition("/")[0]
+
+
+def decode_topic(head: Entry, chunks: Iterable[Entry]) -> Topic | None:
+    """A topic with its partitions, from its entry and those of its chunks in their order; None while chunks are missing."""
+    name = topic_of_path(head.path)
+    topic_id, count = decode_head(head.value)
+    partitions = tuple(state for chunk in chunks for state in decode_chunk(chunk.value))[:count]
+    return Topic(name, topic_id, partitions, name in INTERNAL_TOPICS) if len(partitions) == count else None
+
+
 def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topic]:
-    """Topics with their partitions, from the entries under TOPICS and PARTITIONS in the order of their paths."""
-    states: dict[str, list[PartitionState]] = {}
+    """Those that are whole, from the entries under TOPICS and PARTITIONS in the order of their paths."""
+    chunks_of_topic: dict[str, list[Entry]] = {}
     for chunk in chunks:
-        name = chunk.path.removeprefix(PARTITIONS).rpartition("/")[0]
-        states.setdefault(name, []).extend(_state(fields) for fields in decode(chunk.value))
-    result = []
-    for entry in topics:
-        name, fields = entry.path.removeprefix(TOPICS), decode(entry.value)
-        partitions = tuple(states.get(name, ())[: fields["partitions"]])
-        result.append(Topic(name, UUID(fields["id"]), partitions, name in INTERNAL_TOPICS))
-    return result
+        chunks_of_topic.setdefault(topic_of_path(chunk.path), []).append(chunk)
+    found = (decode_topic(head, chunks_of_topic.get(topic_of_path(head.path), ())) for head in topics)
+    return [topic for topic in found if topic is not None]
+
+
+def resource_of_path(path: str) -> Resource:
+    """Whose settings an entry under CONFIGS holds."""
+    kind, _, name = path.removeprefix(CONFIGS).partition("/")
+    return ResourceType[kind.upper()], "" if name == "%" else unescape(name)
 
 
 def decode_config(entry: Entry) -> tuple[Resource, Mapping[str, str]]:
-    kind, _, name = entry.path.removeprefix(CONFIGS).partition("/")
-    resource = ResourceType[kind.upper()], "" if name == "%" else unescape(name)
-    return resource, decode(entry.value)
+    return resource_of_path(entry.path), decode(entry.value)

@@ -6,8 +6,9 @@ that no other had, from a counter written in the same commit, so that what a bro
 Cases, by what stands at the broker's path:
     nothing                         register
     a registration of this process  an earlier session's that is about to vanish, or one whose answer was lost: replace it
-    another process's               the id is in use: refused. After a crash this is the broker's own former self, for as long as
-                                    its session lasts; who starts brokers may wait that long and try again.
+    that of a former process        replace it, and free the controller's office where it held that: it had the same log directories,
+                                    which this process has locked, so it is dead and only its session lives on
+    another process's               the id is in use: refused
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def register(
     Raises:
         BrokerIdInUse: it is another process's.
     """
-    if found is not None and found.incarnation != broker.incarnation:
+    if found is not None and found.incarnation != broker.incarnation and not is_former_self(broker, found):
         raise BrokerIdInUse(found)
     registered = replace(broker, epoch=last_epoch + 1)
     path = records.broker_path(broker.broker_id)
@@ -57,6 +58,11 @@ def register(
         Put(records.BROKER_EPOCH, records.encode(registered.epoch), versions.expected(records.BROKER_EPOCH)),
     ]
     return registered, operations
+
+
+def is_former_self(broker: BrokerRegistration, found: BrokerRegistration) -> bool:
+    """Whether `found` is of a dead process that `broker` goes on from: two that live cannot lock the same directory."""
+    return not set(broker.log_dirs).isdisjoint(found.log_dirs)
 
 
 def update(broker: BrokerRegistration, versions: Versions) -> list[Operation]:

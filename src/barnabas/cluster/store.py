@@ -158,6 +158,10 @@ class MetadataStore(Protocol):
         """One entry."""
         ...
 
+    def get_many(self, paths: Sequence[str]) -> Sequence[Entry | None]:
+        """Several entries, as they are asked for; not one moment of the tree where others write."""
+        ...
+
     def list(self, prefix: str) -> Iterable[Entry]:
         """The entries whose paths begin with `prefix`, in the order of their paths."""
         ...

@@ -19,6 +19,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
+from typing import Any
 
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import Create, Exists, GetChildren, GetData, Sync, Transaction
@@ -183,11 +184,13 @@ class ZooKeeperStore:
         self._check_open()
         self._catch_up()
         (found,) = self._client.pipeline([GetData(self._root + path, None)])
-        if isinstance(found, NoNodeError):
-            return None
-        _raise_unless(found)
-        value, status = found
-        return None if value is None else Entry(path, value, status.version)
+        return _entry(path, found)
+
+    def get_many(self, paths: Sequence[str]) -> Sequence[Entry | None]:
+        self._check_open()
+        self._catch_up()
+        found = self._client.read(GetData(self._root + path, None) for path in paths)
+        return [_entry(path, outcome) for path, outcome in zip(paths, found, strict=True)]
 
     def list(self, prefix: str) -> Iterable[Entry]:
         self._check_open()
@@ -292,6 +295,15 @@ def _parents(path: str) -> list[str]:
     """What lies above `path`, from the top."""
     segments = path.split("/")
     return ["/".join(segments[:end]) for end in range(2, len(segments))]
+
+
+def _entry(path: str, outcome: Any) -> Entry | None:
+    """From what the server said to GetData; a parent without a value is no entry."""
+    if isinstance(outcome, NoNodeError):
+        return None
+    _raise_unless(outcome)
+    value, status = outcome
+    return None if value is None else Entry(path, value, status.version)
 
 
 def _raise_unless(outcome: object, *expected: type[Exception]) -> None:

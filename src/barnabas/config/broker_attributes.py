@@ -35,6 +35,7 @@ class BrokerAttributes:
     metadata_max_retention_ms: int
     node_id: int
     process_roles: tuple[str, ...]
+    zookeeper_connect: str | None
     zookeeper_connection_timeout_ms: int | None
     zookeeper_session_timeout_ms: int
     advertised_listeners: tuple[str, ...]

@@ -37,9 +37,9 @@ class GroupCoordinator:
     ) -> None:
         self._shards: Shards[GroupShard] = Shards("group", log_, clock, lambda _, now: GroupShard(config, now), prepare)
 
-    async def load(self, partition: int) -> None:
-        """This broker leads `partition` now: read it, and serve its groups from then on."""
-        await self._shards.load(partition)
+    async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
+        """This broker leads `partition` now: read it, when `ready` has returned, and serve its groups from then on."""
+        await self._shards.load(partition, ready)
 
     def unload(self, partition: int) -> None:
         """Another broker leads `partition`: whoever waits here is sent there."""

@@ -172,14 +172,21 @@ class Shards(Generic[S]):
 
     # -- which partitions are here --------------------------------------------------------------------------------------
 
-    async def load(self, partition: int) -> None:
-        """This broker leads `partition` now: read it, and serve it from then on."""
+    async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
+        """This broker leads `partition` now: read it, and serve it from then on.
+
+        Args:
+            ready: returns when the log can be read to its end; what it raises ends the loading.
+        """
         if partition in self._led or self._closed:
             return
         led = self._led[partition] = Led(partition, self._make(partition, self.now()))
         read = False
         try:
-            await self._replay_all(led)
+            if ready is not None:
+                await ready()
+            if self._led.get(partition) is led:
+                await self._replay_all(led)
             read = True
         finally:
             if not read and self._led.get(partition) is led:
@@ -356,11 +363,12 @@ class Shards(Generic[S]):
     def _committed(self, led: Led[S], outcome: Outcome, commit: asyncio.Future[None]) -> None:
         if commit in led.uncommitted:
             led.uncommitted.remove(commit)
+        error = "cancelled" if commit.cancelled() else commit.exception()
         if self._led.get(led.partition) is not led:
             self._fail(outcome, KafkaError(ErrorCode.NOT_COORDINATOR))
-        elif commit.cancelled() or commit.exception() is not None:
+        elif error is not None:
             self._fail(outcome, KafkaError(ErrorCode.NOT_COORDINATOR))
-            self._reload(led, "cancelled" if commit.cancelled() else str(commit.exception()))
+            self._reload(led, str(error))
         else:
             self._finish(led, outcome)
 

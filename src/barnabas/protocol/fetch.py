@@ -12,9 +12,11 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from barnabas.protocol.codec import write_varint
+from barnabas.protocol.produce import NodeEndpoint, write_endpoints
 
 FIRST_FLEXIBLE_VERSION = 12
 FIRST_TOPIC_ID_VERSION = 13
+FIRST_ENDPOINTS_VERSION = 16
 _I16, _I32 = Struct(">h"), Struct(">i")
 _HEAD_4 = Struct(">ihqq")  # index, error code, high watermark, last stable offset
 _HEAD_5 = Struct(">ihqqq")  # and log start offset
@@ -58,8 +60,13 @@ def write_fetch_answer(
     error_code: int = 0,
     session_id: int = 0,
     throttle_time_ms: int = 0,
+    endpoints: Sequence[NodeEndpoint] = (),
 ) -> Parts:
-    """The frame of an answer, its size in front, in parts to be sent one after the other."""
+    """The frame of an answer, its size in front, in parts to be sent one after the other.
+
+    Args:
+        endpoints: of the current leaders that are told; for versions from FIRST_ENDPOINTS_VERSION on.
+    """
     flexible = version >= FIRST_FLEXIBLE_VERSION
     out = bytearray(b"\0\0\0\0" + _I32.pack(correlation_id) + (b"\0" if flexible else b"") + _I32.pack(throttle_time_ms))
     if version >= 7:
@@ -81,7 +88,7 @@ def write_fetch_answer(
         if flexible:
             out.append(0)
     if flexible:
-        out.append(0)
+        write_endpoints(endpoints, out)
     if out:
         parts.append(out)
     first = parts[0]

@@ -6,6 +6,7 @@ log does on storing the batch. Malformed bytes raise the same `MalformedMessage`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError  # the module's own name says nothing here
 from typing import NamedTuple
@@ -15,10 +16,12 @@ from barnabas.errors import MalformedMessage
 from barnabas.protocol.codec import read_varint, skip_tagged_fields, write_varint
 
 FIRST_FLEXIBLE_VERSION = 9
+FIRST_LEADER_VERSION = 10
 FIRST_TOPIC_ID_VERSION = 13
 _ACKS_TIMEOUT = Struct(">hi")
 _I16, _I32 = Struct(">h"), Struct(">i")
 _INDEX_AND_LENGTH = Struct(">ii")
+_LEADER = Struct(">ii")
 _OK_3 = Struct(">ihqq")  # index, error code, base offset, log append time
 _OK_5 = Struct(">ihqqq")  # and log start offset
 _OK_8 = Struct(">ihqqqih")  # and no record errors, no message
@@ -39,7 +42,10 @@ class ProduceHead(NamedTuple):
 
 
 class PartitionAnswer(NamedTuple):
-    """One partition's part of a Produce answer; offsets are -1 where `error_code` is not 0."""
+    """One partition's part of a Produce answer; offsets are -1 where `error_code` is not 0, what follows them is for errors only.
+
+    `current_leader` is (broker id, leader epoch), for who asked the wrong broker (KIP-951).
+    """
 
     partition: int
     error_code: int
@@ -48,6 +54,16 @@ class PartitionAnswer(NamedTuple):
     log_start_offset: int
     message: str | None = None
     record_errors: tuple[tuple[int, str], ...] = ()
+    current_leader: tuple[int, int] | None = None
+
+
+class NodeEndpoint(NamedTuple):
+    """Where a broker is, for clients that do not know it yet (KIP-951)."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
 
 
 def read_produce(view: memoryview, position: int, version: int) -> ProduceHead:
@@ -150,9 +166,17 @@ def _read_plain(view: memoryview, position: int, version: int) -> tuple[ProduceH
 
 
 def write_produce_answer(
-    version: int, correlation_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]], throttle_time_ms: int = 0
+    version: int,
+    correlation_id: int,
+    topics: list[tuple[bytes, list[PartitionAnswer]]],
+    throttle_time_ms: int = 0,
+    endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytes:
-    """The whole frame of an answer, its size in front; `topics` as in `ProduceHead`."""
+    """The whole frame of an answer, its size in front; `topics` as in `ProduceHead`.
+
+    Args:
+        endpoints: of the current leaders that are told; for versions from FIRST_LEADER_VERSION on.
+    """
     if version >= FIRST_FLEXIBLE_VERSION:
         out = bytearray(b"\0\0\0\0" + _I32.pack(correlation_id) + b"\0")
         write_varint(len(topics) + 1, out)
@@ -163,12 +187,13 @@ def write_produce_answer(
             write_varint(len(answers) + 1, out)
             for answer in answers:
                 out += _OK_5.pack(*answer[:5])
-                if answer.message is None and not answer.record_errors:
+                if not answer.error_code:
                     out += b"\1\0\0"  # no record errors, no message, no tagged fields
                 else:
-                    _write_flexible_errors(answer, out)
+                    _write_flexible_errors(answer, out, with_leader=version >= FIRST_LEADER_VERSION)
             out += b"\0"
-        out += _I32.pack(throttle_time_ms) + b"\0"
+        out += _I32.pack(throttle_time_ms)
+        write_endpoints(endpoints, out)
     else:
         out = bytearray(b"\0\0\0\0" + _I32.pack(correlation_id) + _I32.pack(len(topics)))
         for name, answers in topics:
@@ -198,14 +223,35 @@ def _plain_string(text: str | None) -> bytes:
     return _I16.pack(-1) if encoded is None else _I16.pack(len(encoded)) + encoded
 
 
-def _write_flexible_errors(answer: PartitionAnswer, out: bytearray) -> None:
+def write_endpoints(endpoints: Sequence[NodeEndpoint], out: bytearray) -> None:
+    """The tagged fields at the end of an answer: tag 0 has the brokers, in Produce as in Fetch."""
+    if not endpoints:
+        out.append(0)
+        return
+    field = bytearray()
+    write_varint(len(endpoints) + 1, field)
+    for node_id, host, port, rack in endpoints:
+        field += _I32.pack(node_id)
+        _write_flexible_string(host, field)
+        field += _I32.pack(port)
+        _write_flexible_string(rack, field)
+        field.append(0)
+    out += b"\1\0"
+    write_varint(len(field), out)
+    out += field
+
+
+def _write_flexible_errors(answer: PartitionAnswer, out: bytearray, *, with_leader: bool) -> None:
     write_varint(len(answer.record_errors) + 1, out)
     for index, text in answer.record_errors:
         out += _I32.pack(index)
         _write_flexible_string(text, out)
         out.append(0)
     _write_flexible_string(answer.message, out)
-    out.append(0)
+    if with_leader and answer.current_leader is not None:
+        out += b"\1\0\x09" + _LEADER.pack(*answer.current_leader) + b"\0"  # one tagged field, of tag 0
+    else:
+        out.append(0)
 
 
 def _write_flexible_string(text: str | None, out: bytearray) -> None:

@@ -12,6 +12,7 @@ Rules
      flushed is not claimed.
   4. The high watermark follows the leader's and never passes the log's end.
   5. What the leader no longer has is given up; what it has begun later than this log ends is begun anew from there.
+  6. Nothing is cut while the cleaner puts segments in the place of others; the fetcher asks again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import NamedTuple
 
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.protocol.records.header import Buffer
+from barnabas.protocol.records.header import HEADER_SIZE, Buffer, read_header
 from barnabas.storage.log import Log
 
 NO_EPOCH = -1
@@ -107,9 +108,12 @@ class Following:
         if error is not ErrorCode.NONE:
             return Next.WAIT
         if answer.diverging is not None:
+            if self.log.is_swapping:
+                return Next.WAIT
             self._cut(answer.diverging)
             return Next.FETCH
         if len(answer.records):
+            self._begin_where_they_begin(answer.records)
             self.log.append_as_follower(answer.records, now_ms=now_ms)
         self.high_watermark = max(self.high_watermark, min(answer.high_watermark, self.log.log_end_offset))
         start = min(answer.log_start_offset, self.log.log_end_offset)
@@ -124,6 +128,8 @@ class Following:
         the leader's begins has nothing the leader can continue.
         """
         end = self.log.log_end_offset
+        if self.log.is_swapping:
+            return Next.WAIT
         if leader_end < end:
             self._truncate(leader_end)
         elif leader_start > end:
@@ -132,6 +138,16 @@ class Following:
         else:
             return Next.WAIT  # the leader's log moved on meanwhile: the position is inside
         return Next.FETCH
+
+    def _begin_where_they_begin(self, records: Buffer) -> None:
+        """An empty log may have to begin at an offset inside of a batch (DeleteRecords moved the leader's start there): the batch is
+        taken as a whole, and the start moves up again by the answer."""
+        log = self.log
+        if log.log_start_offset != log.log_end_offset or len(records) < HEADER_SIZE or log.is_swapping:
+            return
+        first = read_header(records)
+        if first.base_offset < log.log_end_offset <= first.last_offset:
+            log.truncate_fully_and_start_at(first.base_offset)
 
     def _cut(self, diverging: DivergingEpoch) -> None:
         before = self.position

@@ -12,18 +12,22 @@ Rules
   4. The high watermark moves only while at least `min.insync.replicas` are in sync by the controller's word: what the last replica standing
      alone would commit is not committed (KIP-966).
   5. A follower joins once it has everything below the high watermark and everything up to where the leader's epoch began.
+  6. A follower that has everything need not be heard of for each partition: that it asks for anything at all counts (`heard`), for its
+     fetch session passes over partitions without news.
 
 Source: KIP-497 (AlterPartition), KIP-966 (rule 4), KIP-841 and KIP-903 (who may join; broker epochs).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 UNKNOWN_OFFSET = -1
 UNKNOWN_BROKER_EPOCH = -1
 NEVER_MS = -(2**62)
+NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 class Member(NamedTuple):
@@ -75,9 +79,20 @@ class InSyncReplicas:
         isr: as the controller wrote it, with `partition_epoch`.
         epoch_start: the log's end when this epoch of leadership began.
         lag_max_ms: `replica.lag.time.max.ms`.
+        heard: when each broker asked for anything the last time, kept by whoever serves its fetches.
     """
 
-    __slots__ = ("_followers", "_lag_max_ms", "epoch_start", "isr", "leader_epoch", "leader_id", "partition_epoch", "proposed")
+    __slots__ = (
+        "_followers",
+        "_heard",
+        "_lag_max_ms",
+        "epoch_start",
+        "isr",
+        "leader_epoch",
+        "leader_id",
+        "partition_epoch",
+        "proposed",
+    )
 
     def __init__(
         self,
@@ -90,6 +105,7 @@ class InSyncReplicas:
         epoch_start: int,
         now_ms: int,
         lag_max_ms: int,
+        heard: Mapping[int, int] = NOBODY,
     ) -> None:
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
@@ -98,6 +114,7 @@ class InSyncReplicas:
         self.isr = frozenset(isr)
         self.proposed: frozenset[int] | None = None
         self._lag_max_ms = lag_max_ms
+        self._heard = heard
         self._followers: dict[int, Follower] = {}
         self.set_replicas(replicas, now_ms)
 
@@ -131,6 +148,22 @@ class InSyncReplicas:
             follower.fetched(offset, start_offset, broker_epoch, leader_end, now_ms)
         return follower
 
+    def appending(self, leader_end: int) -> None:
+        """The leader's log is about to grow past `leader_end`: who has all of it was caught up when it was last heard of."""
+        for replica_id, follower in self._followers.items():
+            if follower.end_offset == leader_end:
+                follower.last_caught_up_ms = max(follower.last_caught_up_ms, self._heard.get(replica_id, NEVER_MS))
+
+    def caught_up_outside(self, leader_end: int, now_ms: int) -> list[int]:
+        """Followers that are caught up and not in sync by the controller's word."""
+        if len(self.isr) > len(self._followers):
+            return []
+        return [
+            replica_id
+            for replica_id, follower in self._followers.items()
+            if replica_id not in self.isr and follower.is_caught_up(leader_end, now_ms, self._lag_max_ms)
+        ]
+
     def followers(self) -> dict[int, Follower]:
         return dict(self._followers)
 
@@ -141,22 +174,38 @@ class InSyncReplicas:
         """All that may be in sync by the controller's word, whatever becomes of the change under way."""
         return self.isr if self.proposed is None else self.isr | self.proposed
 
-    def high_watermark(self, current: int, leader_end: int, *, min_insync_replicas: int, now_ms: int) -> int:
+    def lacks_replicas(self, min_insync_replicas: int) -> bool:
+        """Whether fewer are in sync than `min.insync.replicas` asks for; more than there are is asked of nobody."""
+        return len(self.isr) < min(min_insync_replicas, len(self._followers) + 1)
+
+    def high_watermark(
+        self,
+        current: int,
+        leader_end: int,
+        *,
+        min_insync_replicas: int,
+        now_ms: int,
+        may_join: Callable[[int, int], bool] = lambda *_: True,
+    ) -> int:
         """How far the log is committed now: at least `current`, at most `leader_end`.
 
         A follower that has caught up and is about to join is waited for too: it could join only with everything below the watermark,
         and would run after it for ever.
+
+        Args:
+            may_join: as in `propose_expansion`; one that may not is not waited for.
         """
-        if len(self.isr) < min(min_insync_replicas, len(self._followers) + 1):
+        if self.lacks_replicas(min_insync_replicas):
             return current
         maximal, mark = self.maximal, leader_end
         for replica_id, follower in self._followers.items():
             if follower.end_offset >= mark:
                 continue
-            is_joining = follower.end_offset >= max(current, self.epoch_start) and follower.is_caught_up(
-                leader_end, now_ms, self._lag_max_ms
-            )
-            if replica_id in maximal or is_joining:
+            if replica_id in maximal or (
+                follower.end_offset >= max(current, self.epoch_start)
+                and follower.is_caught_up(leader_end, now_ms, self._lag_max_ms)
+                and may_join(replica_id, follower.broker_epoch)
+            ):
                 mark = follower.end_offset
         return max(current, mark)
 

@@ -1,113 +1,63 @@
-"""One partition on this broker: its log, who leads it, how far it is committed, and who waits for that.
+"""One partition that this broker leads: what is appended to it, how far it is committed, and who waits for that.
+
+What other brokers lead is a `FollowedPartition`; the part that does not depend on who leads is `Replica`.
 
 Rules
   1. The high watermark never moves back while this broker leads, and never passes the log's end.
-  2. Readers see nothing at or above the high watermark.
-  3. Waiting is woken by events (an append, a moved watermark, a closed partition), never by polling.
-  4. Where the topic has `flush.messages` = n, fewer than n records below the high watermark are not on the disk: an append that would
-     make it n waits for a flush, and so does everything behind it. With n = 1, what is committed or seen survives the loss of power.
-  5. After a flush that failed nothing is committed any more; whoever waits is told so.
+  2. Readers see nothing at or above it; followers read to the log's end.
+  3. A lone leader commits what it keeps. With followers, `followers` says how far all is committed: asked again after each append, fetch
+     of a follower and word of the controller (`_commit`).
+  4. While fewer than min.insync.replicas are in sync, acks=all is refused, before the append or, for who waits already, after it.
 
-How flushes work: an append past `_flush_at` asks the scheduler for a flush. The scheduler calls `plan_flush`, runs the plan in a thread,
-among those of other partitions, and gives it back to `finish_flush`, which moves the high watermark. Topics without flush settings have
-`_flush_at` out of reach: one comparison is all they pay.
-
-The leader is its only replica so far, so what is appended (and flushed) is committed; the rules for followers come with replication and
-change only `_advance`.
+A lone leader without flush settings pays one comparison for everything else: `_detour_at` is out of reach then. Where there are followers
+it is below every offset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.storage.flushing import FlushPlan
+from barnabas.replication.in_sync import IsrChange
+from barnabas.replication.leading import Cluster, Leadership, Leading
+from barnabas.replication.replica import NEVER, READ_COMMITTED, READ_UNCOMMITTED, Replica
 from barnabas.storage.log import AppendOrigin, AppendResult, FileRegion, Log
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from barnabas.protocol.records.scan import Run
+    from barnabas.replication.replica import FetchWaiter, FlushScheduler
 
-    class FetchWaiter(Protocol):
-        """Somebody who waits for records of a partition."""
+__all__ = ["READ_COMMITTED", "READ_UNCOMMITTED", "Partition"]
 
-        def records_added(self, size: int) -> None:
-            """`size` more bytes can be read."""
-            ...
-
-        def log_start_moved(self) -> None:
-            """Records were removed from the log's start."""
-            ...
-
-        def partition_closed(self) -> None: ...
-
-    class FlushScheduler(Protocol):
-        """Runs the flushes that partitions ask for."""
-
-        def flush_soon(self, partition: Partition) -> None:
-            """Plan, run and finish a flush; asked again before that was planned, it is the same one."""
-            ...
-
-        def flush_later(self, partition: Partition, delay_ms: int) -> None:
-            """The same after `delay_ms`."""
-            ...
+Done = Callable[[KafkaError | None], None]
 
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-IN_SYNC_REPLICAS = 1  # the leader is its only replica
-NEVER = 2**63 - 1
+class Partition(Replica):
+    """The leader of one partition; the arguments are those of `Replica`."""
 
+    __slots__ = ("_commit_waiters", "_detour_at", "_kept_waiters", "followers", "is_under_min_isr")
 
-class Partition:
-    """The leader of one partition.
+    is_leader = True
 
-    Args:
-        log: the partition's log; this object is its only writer.
-        leader_id: broker id of the leader.
-        leader_epoch: the epoch it leads in.
-        flushes: runs what `flush.messages` and `flush.ms` ask for; without one they have no effect.
-    """
+    def __init__(
+        self,
+        log: Log,
+        *,
+        leader_id: int,
+        leader_epoch: int,
+        flushes: FlushScheduler | None = None,
+        high_watermark: int | None = None,
+    ) -> None:
+        self._detour_at = NEVER  # an append that ends at or past this offset has to do with a flush, or with followers
+        self.followers: Leading | None = None  # None: this is the only replica
+        self.is_under_min_isr = False
+        self._commit_waiters: list[tuple[int, Done, bool]] = []  # the last: is refused when too few replicas are in sync
+        self._kept_waiters: list[tuple[int, Done]] = []
+        super().__init__(log, leader_id=leader_id, leader_epoch=leader_epoch, flushes=flushes, high_watermark=high_watermark)
 
-    __slots__ = (
-        "_commit_waiters",
-        "_fetch_waiters",
-        "_flush_at",
-        "_flushes",
-        "_hidden_bytes",
-        "_is_flush_timed",
-        "closed",
-        "high_watermark",
-        "index",
-        "leader_epoch",
-        "leader_id",
-        "log",
-        "topic",
-        "topic_id",
-    )
-
-    is_offline = False
-
-    def __init__(self, log: Log, *, leader_id: int, leader_epoch: int, flushes: FlushScheduler | None = None) -> None:
-        assert log.topic_id is not None, "a hosted log has its topic's id"
-        self.log = log
-        self.topic_id = log.topic_id
-        self.topic = log.topic
-        self.index = log.partition
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.closed = False
-        self._flushes = flushes
-        self._flush_at = NEVER  # an append that ends at or past this offset has to do with a flush
-        self._hidden_bytes = 0  # appended, not below the high watermark yet
-        self._is_flush_timed = False  # `flush_later` was asked, and nothing was flushed since
-        self.high_watermark = log.durable_end if flushes is not None and self._is_held_back else log.log_end_offset
-        if flushes is not None:
-            self._plan_flushing()
-        self._fetch_waiters: dict[FetchWaiter, None] = {}  # in the order in which they came
-        self._commit_waiters: list[tuple[int, Callable[[KafkaError | None], None]]] = []
+    # Appending
 
     def append_as_leader(
         self, records: memoryview, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT, *, acks_all: bool = False
@@ -120,14 +70,15 @@ class Partition:
         Raises:
             KafkaError: NOT_ENOUGH_REPLICAS, and as `Log.append_as_leader`.
         """
-        if acks_all and self.log.config.min_insync_replicas > IN_SYNC_REPLICAS:
+        if acks_all and self.is_under_min_isr:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        result = self.log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
+        log = self.log
+        result = log.append_as_leader(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
         if not result.duplicate:
-            if self.log.log_end_offset < self._flush_at:
-                self._advance(self.log.log_end_offset, len(records))
+            if log.log_end_offset < self._detour_at:
+                self._advance(log.log_end_offset, len(records))
             else:
-                self._appended_past_flush_point(len(records))
+                self._appended(result.first_offset, len(records))
         return result
 
     def append_run(self, run: Run, buffer: memoryview, *, acks_all: bool) -> int | None:
@@ -139,49 +90,55 @@ class Partition:
         Raises:
             KafkaError, StorageError: as `append_as_leader`.
         """
-        log = self.log
-        if acks_all and log.config.min_insync_replicas > IN_SYNC_REPLICAS:
+        if acks_all and self.is_under_min_isr:
             return None
+        log = self.log
         first_offset = log.append_run(run, buffer, leader_epoch=self.leader_epoch)
         if first_offset is not None:
-            if log.log_end_offset < self._flush_at:
+            if log.log_end_offset < self._detour_at:
                 self._advance(log.log_end_offset, run.size)
             else:
-                self._appended_past_flush_point(run.size)
+                self._appended(first_offset, run.size)
         return first_offset
+
+    def _appended(self, first_offset: int, size: int) -> None:
+        """What begins at `first_offset` and takes `size` bytes has to do with a flush, or with followers."""
+        if self.followers is None:
+            self._hidden_bytes += size
+        else:
+            self.followers.appended(first_offset, self.log.log_end_offset, size)
+        self._flush_or_keep()
 
     def is_committed(self, last_offset: int) -> bool:
         return last_offset < self.high_watermark
 
-    def wait_committed(self, last_offset: int, done: Callable[[KafkaError | None], None]) -> None:
+    def is_kept(self, last_offset: int) -> bool:
+        """Whether `last_offset` is as safe on this broker as the topic asks: enough for who wants the leader's word alone."""
+        return last_offset < (self.high_watermark if self.followers is None else self.followers.kept_end)
+
+    def wait_committed(self, last_offset: int, done: Done) -> None:
         """Call `done(None)` once `last_offset` is below the high watermark, or with the error that prevents it."""
-        self._commit_waiters.append((last_offset, done))
+        self._commit_waiters.append((last_offset, done, False))
 
-    def read(self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0) -> FileRegion | None:
-        """Whole batches from the one that holds `offset` up to what readers may see.
+    def wait_acknowledged(self, last_offset: int, done: Done, *, acks_all: bool) -> None:
+        """Call `done(None)` once a producer may be told that `last_offset` is safe, or with what prevents it.
 
-        Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE outside [log start offset, high watermark].
+        That may be NOT_ENOUGH_REPLICAS_AFTER_APPEND: the record is in the log, and is committed only if others come back.
         """
-        if offset > self.high_watermark:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        limit = self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
-        return self.log.read(offset, max_bytes, limit_offset=limit, minimum_one=minimum_one)
+        if acks_all or self.followers is None:
+            self._commit_waiters.append((last_offset, done, acks_all))
+        else:
+            self._kept_waiters.append((last_offset, done))
 
-    @property
-    def last_stable_offset(self) -> int:
-        """The first offset of the oldest open transaction, or the high watermark: no transactions are open so far."""
-        return self.high_watermark
+    def close(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
+        told = [waiter[1] for waiter in self._commit_waiters] + [waiter[1] for waiter in self._kept_waiters]
+        self._commit_waiters, self._kept_waiters = [], []
+        self.closed = True
+        for done in told:
+            done(KafkaError(reason))
+        super().close(reason)
 
-    def check_leader_epoch(self, epoch: int) -> None:
-        """Refuse a request made for another epoch (KIP-320); -1 asks for no check.
-
-        Raises:
-            KafkaError: FENCED_LEADER_EPOCH for an older one, UNKNOWN_LEADER_EPOCH for a newer one.
-        """
-        if epoch in (-1, self.leader_epoch):
-            return
-        raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH)
+    # Epochs
 
     def diverging_epoch(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
         """Where a fetcher whose last batch has `last_fetched_epoch` leaves our log (KIP-595): (epoch, end offset), or None."""
@@ -201,100 +158,175 @@ class Partition:
             return leader_epoch, self.log.log_end_offset
         return self.log.end_offset_for_epoch(leader_epoch)
 
-    def add_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        self._fetch_waiters[waiter] = None
+    @property
+    def knows_end(self) -> bool:
+        """Whether the high watermark has come to where this leader began: below that, more is committed than is known yet (KIP-207)."""
+        return self.followers is None or self.high_watermark >= self.followers.replicas.epoch_start
+
+    # The controller's word
+
+    def lead(self, state: Leadership, cluster: Cluster, now_ms: int) -> None:
+        """This broker leads, in this epoch, with these replicas; an older word is passed over."""
+        if state.leader_epoch < self.leader_epoch:
+            return
+        begins = state.leader_epoch > self.leader_epoch
+        self.leader_epoch = state.leader_epoch
+        if begins:
+            self._send_fetchers_away()  # they asked for records of the epoch before
+        if len(state.replicas) == 1:
+            self._lead_alone()
+        elif self.followers is None or begins:
+            self._lead_others(state, cluster, now_ms)
+        elif not self.followers.update(state, now_ms):
+            return
+        self._plan_flushing()
+        self._in_sync_changed()
+        self._flush_or_keep()
+        if self.followers is not None:
+            self.followers.maybe_expand_all(self)
+
+    def _lead_alone(self) -> None:
+        if self.followers is not None:
+            self._hidden_bytes = self.followers.shown(NEVER)
+            self.followers = None
+
+    def _lead_others(self, state: Leadership, cluster: Cluster, now_ms: int) -> None:
+        log, before = self.log, self.followers
+        log.begin_epoch(self.leader_epoch)
+        hidden = self._hidden_bytes if before is None else before.shown(NEVER)
+        self.followers = Leading(
+            self.leader_id, state, cluster, epoch_start=log.log_end_offset, kept_end=self._kept_end, now_ms=now_ms
+        )
+        if self.high_watermark < log.log_end_offset:
+            self.followers.hide(log.log_end_offset, hidden)
+
+    def settle_isr(self, isr: Iterable[int], *, leader_epoch: int, partition_epoch: int) -> None:
+        """The controller's answer to a change that was proposed."""
+        if self.followers is not None and leader_epoch == self.leader_epoch and self.followers.settle(isr, partition_epoch):
+            self._in_sync_changed()
+            self._commit()
+            self.followers.maybe_expand_all(self)
+
+    def isr_refused(self, change: IsrChange) -> None:
+        """The controller has not done `change`, nor will it: it may be proposed again."""
+        if self.followers is not None and self.followers.withdraw(change):
+            self._commit()
+
+    def is_proposing(self, change: IsrChange) -> bool:
+        """Whether `change` still waits for the controller's answer."""
+        return not self.closed and self.followers is not None and self.followers.change is change
+
+    def update_config(self, config: TopicConfig) -> None:
+        super().update_config(config)
+        self._in_sync_changed()
+        self._commit()
+
+    def _in_sync_changed(self) -> None:
+        minimum = self.log.config.min_insync_replicas
+        self.is_under_min_isr = self.followers is not None and self.followers.replicas.lacks_replicas(minimum)
+        if self.is_under_min_isr and self._commit_waiters:
+            refused = [done for _, done, wants_replicas in self._commit_waiters if wants_replicas]
+            self._commit_waiters = [waiter for waiter in self._commit_waiters if not waiter[2]]
+            for done in refused:
+                done(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND))
+
+    # Followers
+
+    def fetched_by(self, replica_id: int, offset: int, *, start_offset: int, broker_epoch: int, now_ms: int) -> None:
+        """A follower asks for the records from `offset` on, so it has what lies before.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER, it is no replica; OFFSET_OUT_OF_RANGE.
+        """
+        followers, log = self.followers, self.log
+        if followers is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if not log.log_start_offset <= offset <= log.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        followers.now_ms = now_ms
+        found = followers.replicas.fetched(
+            replica_id,
+            offset,
+            start_offset=start_offset,
+            broker_epoch=broker_epoch,
+            leader_end=log.log_end_offset,
+            now_ms=now_ms,
+        )
+        if found is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        followers.maybe_expand(self, replica_id)
+        self._commit()
+
+    def read_as_follower(self, offset: int, max_bytes: int, *, minimum_one: bool) -> FileRegion | None:
+        """Whole batches from the one that holds `offset` on.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE outside of the log.
+        """
+        return self.log.read(offset, max_bytes, limit_offset=self.log.log_end_offset, minimum_one=minimum_one)
+
+    def check_in_sync(self, now_ms: int) -> None:
+        """Ask the controller to take out of the in-sync set who has fallen behind, or to let in who came; to be called again and again."""
+        if self.followers is not None:
+            self.followers.now_ms = now_ms
+            self.followers.maybe_shrink(self)
+            self.followers.maybe_expand_all(self)
+            self._commit()
+
+    def add_fetch_waiter(self, waiter: FetchWaiter, *, as_follower: bool = False) -> None:
+        if as_follower and self.followers is not None:
+            self.followers.waiters[waiter] = None
+        else:
+            self._fetch_waiters[waiter] = None
 
     def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
         self._fetch_waiters.pop(waiter, None)
+        if self.followers is not None:
+            self.followers.waiters.pop(waiter, None)
 
-    def tell_log_start(self) -> None:
-        """Records were removed from the log's start: whoever follows the partition is told."""
-        for waiter in list(self._fetch_waiters):
-            waiter.log_start_moved()
+    def _all_fetch_waiters(self) -> list[FetchWaiter]:
+        return [*self._fetch_waiters, *(() if self.followers is None else self.followers.waiters)]
 
-    def close(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """This broker no longer has the partition: whoever waits is told."""
-        self.closed = True
-        waiters, self._commit_waiters = self._commit_waiters, []
-        for _, done in waiters:
-            done(KafkaError(reason))
-        for waiter in list(self._fetch_waiters):
-            waiter.partition_closed()
+    def _send_fetchers_away(self) -> None:
+        waiters = self._all_fetch_waiters()
         self._fetch_waiters.clear()
+        if self.followers is not None:
+            self.followers.waiters.clear()
+        for waiter in waiters:
+            waiter.partition_closed()
 
-    # Flushing
-
-    def update_config(self, config: TopicConfig) -> None:
-        """The topic's settings changed, those about flushing too: what they no longer hold back is committed."""
-        self.log.update_config(config)
-        if self._flushes is not None:
-            self._plan_flushing()
-            self._flush_or_advance()
-
-    @property
-    def _is_held_back(self) -> bool:
-        """Whether the end of the log must reach the disk before it is committed."""
-        return self.log.log_end_offset - self.log.durable_end >= self.log.config.flush_messages
-
-    @property
-    def needs_flush(self) -> bool:
-        return self.high_watermark < self.log.log_end_offset
+    # Committing
 
     def _plan_flushing(self) -> None:
-        config, durable_end = self.log.config, self.log.durable_end
-        if config.flush_ms < NEVER and not self._is_flush_timed:
-            self._flush_at = durable_end + 1  # the first record that is not on the disk starts the clock
-        else:
-            self._flush_at = min(durable_end + config.flush_messages, NEVER)
+        super()._plan_flushing()
+        self._detour_at = self._flush_at if self.followers is None else -1
 
-    def _appended_past_flush_point(self, size: int) -> None:
-        self._hidden_bytes += size
-        self._flush_or_advance()
-
-    def _flush_or_advance(self) -> None:
-        """Ask for the flushes that the settings want now, and commit what need not wait for them."""
-        assert self._flushes is not None, "only a partition with a scheduler has a point at which to flush"
-        config = self.log.config
-        if config.flush_ms < NEVER and not self._is_flush_timed and self.log.durable_end < self.log.log_end_offset:
-            self._is_flush_timed = True
-            self._flushes.flush_later(self, config.flush_ms)
-            self._plan_flushing()
-        if self._is_held_back:
-            self._flushes.flush_soon(self)
-        else:
-            self._show(self.log.log_end_offset, self._hidden_bytes)
-
-    def plan_flush(self) -> FlushPlan | None:
-        """The next flush, of all there is now; None where all is on the disk.
-
-        Raises:
-            LogDirFailed: the disk failed before.
-        """
-        plan = self.log.plan_flush(everything=False)
-        if plan is not None:
-            plan.size = self._hidden_bytes
-        return plan
-
-    def finish_flush(self, plan: FlushPlan) -> None:
-        """Commit what `plan` has brought to the disk.
-
-        Raises:
-            LogDirFailed: it has not; nothing is committed.
-        """
-        self.log.finish_flush(plan)
-        if self.closed:
+    def _keep(self, offset: int, size: int) -> None:
+        followers = self.followers
+        if followers is None:
+            if offset > self.high_watermark:
+                self._hidden_bytes -= size
+                self._advance(offset, size)
             return
-        self._is_flush_timed = False
-        self._plan_flushing()
-        if self.log.durable_end > self.high_watermark:
-            self._show(self.log.durable_end, plan.size)
-        if self.log.durable_end < self.log.log_end_offset:
-            self._flush_or_advance()
+        followers.kept_end = max(followers.kept_end, offset)
+        if self._kept_waiters:
+            ready = [done for last, done in self._kept_waiters if last < offset]
+            self._kept_waiters = [waiter for waiter in self._kept_waiters if waiter[0] >= offset]
+            for done in ready:
+                done(None)
+        self._commit()
 
-    def _show(self, offset: int, size: int) -> None:
-        """Commit what was held back up to `offset`: `size` bytes."""
-        self._hidden_bytes -= size
-        self._advance(offset, size)
+    def _commit(self) -> None:
+        """Move the high watermark as far as the replicas in sync have the log."""
+        followers = self.followers
+        if followers is None:
+            return
+        mark = followers.committed(self.high_watermark, self.log.config.min_insync_replicas)
+        if mark > self.high_watermark:
+            self._advance(mark, followers.shown(mark))
+            if followers.waiters:
+                for waiter in list(followers.waiters):
+                    waiter.high_watermark_moved()
 
     def _advance(self, offset: int, added_bytes: int) -> None:
         """Everything below `offset` is committed."""
@@ -302,8 +334,8 @@ class Partition:
             return
         self.high_watermark = offset
         if self._commit_waiters:
-            ready = [done for last, done in self._commit_waiters if last < offset]
-            self._commit_waiters = [(last, done) for last, done in self._commit_waiters if last >= offset]
+            ready = [done for last, done, _ in self._commit_waiters if last < offset]
+            self._commit_waiters = [waiter for waiter in self._commit_waiters if waiter[0] >= offset]
             for done in ready:
                 done(None)
         if self._fetch_waiters:

@@ -5,7 +5,7 @@ One whose disk failed stays in the look-ups as an `OfflinePartition`, which refu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError
@@ -14,9 +14,14 @@ from barnabas.replication.partition import Partition
 
 
 class Partitions:
-    """Look-ups for the hot path: a topic by the bytes a request carries, then a partition by its index."""
+    """Look-ups for the hot path: a topic by the bytes a request carries, then a partition by its index.
 
-    def __init__(self) -> None:
+    Args:
+        exists: whether the cluster has a partition, be it on other brokers.
+    """
+
+    def __init__(self, exists: Callable[[str, int], bool] = lambda *_: False) -> None:
+        self._exists = exists
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_name_bytes: dict[bytes, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
@@ -76,13 +81,24 @@ class Partitions:
     def get(self, topic: str, index: int) -> Partition | None:
         return self._by_name.get(topic, {}).get(index)
 
+    def absence(self, topic: str, index: int) -> ErrorCode:
+        """What is answered for a partition that is not here: NOT_LEADER_OR_FOLLOWER where others have it."""
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if self._exists(topic, index) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     def require(self, topic: str, index: int) -> Partition:
-        """Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION where it is not here, KAFKA_STORAGE_ERROR where its disk failed."""
+        """Raises KafkaError where it is not here (see `absence`), or KAFKA_STORAGE_ERROR where its disk failed."""
         partition = self._by_name.get(topic, {}).get(index)
         if partition is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise KafkaError(self.absence(topic, index))
         if partition.is_offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        return partition
+
+    def require_leader(self, topic: str, index: int) -> Partition:
+        """Raises KafkaError as `require`, and NOT_LEADER_OR_FOLLOWER where another broker leads it."""
+        partition = self.require(topic, index)
+        if not partition.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return partition
 
     def by_id(self, topic_id: UUID, index: int) -> Partition | None:

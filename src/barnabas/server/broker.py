@@ -10,24 +10,26 @@ import asyncio
 import logging
 import socket
 from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
 from barnabas import limits
 from barnabas.cluster.administration import Administration
+from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
-from barnabas.coordination.groups import GroupCoordinator
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
-from barnabas.server import dispatch, maintenance
+from barnabas.server import dispatch, joining, maintenance
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
-from barnabas.server.coordinator_log import PartitionedLog
+from barnabas.server.coordinators import OFFSETS_TOPIC, Coordinators
 from barnabas.server.faults import StorageFaults, report_later
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.flushing import FLUSH_THREADS, Flushing
+from barnabas.server.forwarding import Forwarder
 from barnabas.server.grouped import GroupedJob
 from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
@@ -36,6 +38,8 @@ from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
 from barnabas.server.receiver import Receiver
+from barnabas.server.replication.fetchers import Fetchers
+from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
@@ -45,7 +49,6 @@ from barnabas.storage.manager import LogManager
 from barnabas.storage.open_files import OpenFiles
 
 log = logging.getLogger(__name__)
-OFFSETS_TOPIC = "__consumer_offsets"
 IO_THREADS = 4  # cold reads, deletes, checkpoints; each waits for the disk, not for a core
 
 
@@ -71,10 +74,13 @@ class Broker:
         self.files = self.surroundings.files
         self.new_id = self.surroundings.new_id
         self.metrics = Metrics()
-        self.partitions = Partitions()
+        self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.internal_topics = frozenset({OFFSETS_TOPIC})
-        self.served_apis = dispatch.SERVED
+        self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
+        self.controller: Administration | Member
+        self.member: Member | None = None  # where this broker is one of several
+        self.forwarder: Forwarder | None = None
         self.io_threads = self.surroundings.make_executor(IO_THREADS, "barnabas-io")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
         self.fetch_sessions = FetchSessions(
@@ -102,7 +108,9 @@ class Broker:
         self.flushing = Flushing(
             loop, self.metrics, self.faults.report, self.surroundings.make_executor(FLUSH_THREADS, "barnabas-flush")
         )
-        self._hosting = Hosting(self)
+        self.isr = IsrChanges(self)
+        self.fetchers = Fetchers(self)
+        self.hosting = Hosting(self)
         self.moves = Moves(self)
         self.cleaner = LogCleaner(self)
 
@@ -124,6 +132,10 @@ class Broker:
         directories = [Path(d) for d in config.log_dirs]
         files, new_id = self.files, self.new_id
         cluster_id = read_cluster_id(directories[0], files) or encode_cluster_id(new_id())
+        member = None
+        if config.zookeeper_connect:
+            member = await joining.open_member(self, cluster_id)
+            cluster_id = member.image.cluster_id
         # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
         self.logs = LogManager(
             directories,
@@ -136,28 +148,34 @@ class Broker:
             open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe),
         )
         self.log_starts = GroupedJob(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
-        self.store = self.surroundings.open_store(directories[0])
-        thread = self.surroundings.make_executor(1, "barnabas-metadata")
-        self.controller = Administration(self.store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
+        if member is None:
+            store = self.surroundings.open_store(directories[0])
+            thread = self.surroundings.make_executor(1, "barnabas-metadata")
+            self.controller = Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
         await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
             self.http = HttpEndpoint({"/metrics": self._metrics_page, "/healthz": self._health_page, "/readyz": self._ready_page})
             await self.http.start(*metrics_address)
         await self._bind()
-        registration = BrokerRegistration(config.broker_id, tuple(self.endpoints), config.broker_rack)
-        self.controller.start(registration, self._hosting.apply, bump_leader_epochs=not clean)
-        self._registered = True
-        self._hosting.host_all()
+        if isinstance(self.controller, Administration):
+            registration = BrokerRegistration(config.broker_id, tuple(self.endpoints), config.broker_rack)
+            self.controller.start(registration, self.hosting.apply, bump_leader_epochs=not clean)
+            self._registered = True
+        self.hosting.host_all()
         self.moves.resume()
         # What a crash left in memory is on the disk before it is shown, and before groups are read.
         await self.flushing.wait_idle()
-        offsets_log = PartitionedLog(self, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
-        self.groups = GroupCoordinator(offsets_log, self.config, self.clock, self._prepare_groups)
-        await self._load_groups()
+        self.coordinators = Coordinators(self)
+        self.groups = self.coordinators.groups
+        if member is None:
+            await self.coordinators.load_all()
         maintenance.schedule(self, self._timers)
         self.cleaner.start()
         await self._listeners.serve()
+        if member is not None:
+            await joining.join(self, member, self._timers)
+            self._registered = True
         self.ready = True
         took_ms = self.clock.monotonic_ms() - started_ms
         log.info("started broker=%d partitions=%d took_ms=%.0f", config.broker_id, len(self.partitions), took_ms)
@@ -173,6 +191,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Stop as far as the start had come; the data folder is marked clean."""
+        await joining.leave(self)
         self.ready = False
         self._listeners.close()
         for connection in list(self.connections):
@@ -180,20 +199,27 @@ class Broker:
         await self._listeners.wait_closed()
         await self._dispatcher.close()
         await self._timers.close()
+        await self.fetchers.close()
+        await self.isr.close()
         await self.cleaner.close()
         if self.http is not None:
             await self.http.close()
         if hasattr(self, "groups"):
             self.groups.close()
+        if self.forwarder is not None:
+            await self.forwarder.close()
         if hasattr(self, "controller"):
             await self.controller.close()
         for partition in self.partitions:
             partition.close()
+        await self.hosting.close()
         await self.moves.close()
         await self.flushing.close()
         if hasattr(self, "log_starts"):
             await self.log_starts.close()
         if hasattr(self, "logs"):
+            if self._registered:
+                await self.faults.guard(self.high_watermarks_writer())
             # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
             if self._registered:
                 await close_logs(self)
@@ -243,30 +269,19 @@ class Broker:
         self.config = config
         self.cleaner.update_config()
 
-    def endpoint(self, context: RequestContext) -> tuple[int, str, int]:
-        """Id, host and port of this broker on the listener that the request came by."""
-        found = next(endpoint for endpoint in self.endpoints if endpoint.listener == context.listener)
-        return self.config.broker_id, found.host, found.port
+    def coordinator(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:
+        """Id, host and port of a group's coordinator on the listener that the request came by."""
+        return self.coordinators.find(context, group_id)
 
-    # --- groups
-
-    async def _prepare_groups(self) -> None:
-        await self.controller.auto_create([OFFSETS_TOPIC])
-        await self._load_groups()
-
-    async def _load_groups(self) -> None:
-        for index, partition in sorted(self.partitions.topic(OFFSETS_TOPIC).items()):
-            if partition.is_offline:
-                continue
-            try:
-                await self.groups.load(index)
-            except OSError as error:
-                self.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
+    def high_watermarks_writer(self) -> Callable[[], None]:
+        """What writes the high watermarks down as they are now; it blocks."""
+        offsets = {(p.topic, p.index): p.high_watermark for p in self.partitions}
+        return lambda: self.logs.write_high_watermarks(offsets)
 
     def unload_groups(self, index: int) -> None:
         """The groups of a partition cannot be kept any more: whoever asks is sent away."""
-        if hasattr(self, "groups"):
-            self.groups.unload(index)
+        if hasattr(self, "coordinators"):
+            self.coordinators.unload(index)
 
     def _stop_for(self, error: LogDirFailed) -> None:
         if not self.failure.done():

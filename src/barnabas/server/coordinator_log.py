@@ -63,7 +63,7 @@ class PartitionedLog:
             future.set_exception(KafkaError(ErrorCode.NOT_COORDINATOR))
             return future
         try:
-            result = found.append_as_leader(memoryview(bytearray(batch)), now_ms, AppendOrigin.COORDINATOR)
+            result = found.append_as_leader(memoryview(bytearray(batch)), now_ms, AppendOrigin.COORDINATOR, acks_all=True)
         except KafkaError as error:
             future.set_exception(error)
             return future
@@ -78,19 +78,23 @@ class PartitionedLog:
         return future
 
     def read_all(self, partition: int) -> Iterator[LogEntry]:
-        """Everything in the partition in order; reads from disk. What is damaged there is left out, with a line in the log."""
+        """Everything in the partition in order; reads from disk. What is damaged there is left out, with a line in the log.
+
+        To the log's end: all of that will be committed, though a new leader does not know yet how much of it is.
+        """
         found = self._broker.partitions.get(self._topic, partition)
         if found is None:
             return
         if found.is_offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        offset = found.log.log_start_offset
-        while offset < found.high_watermark:
-            region = found.read(offset, READ_BYTES, minimum_one=True)
+        offset, end = found.log.log_start_offset, found.log.log_end_offset
+        while offset < end:
+            region = found.log.read(offset, READ_BYTES, limit_offset=end, minimum_one=True)
             if region is None:
                 return
             files, start = self._broker.files, region.position
-            end, damage, _ = verify(files, region.fileno, start, start + region.size, region.base_offset)
+            end_offset = region.trust.end_offset()
+            end, damage, _ = verify(files, region.fileno, start, start + region.size, region.base_offset, end_offset)
             region.trust.add(start, end)
             data = files.pread(region.fileno, end - start, start)
             for position, header in split_batches(data, allow_partial=True):

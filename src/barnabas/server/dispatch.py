@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Coroutine, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,13 @@ from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.headers import has_flexible_response_header, read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.server.apis import (
     alter_log_dirs,
     api_versions,
     cluster,
     configs,
+    controller,
     groups,
     groups_admin,
     log_dirs,
@@ -39,19 +41,34 @@ if TYPE_CHECKING:
     from barnabas.protocol.headers import RequestHeader
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Answer, Connection
+    from barnabas.server.forwarding import Forwarder
 
 log = logging.getLogger(__name__)
 
-PRODUCE, FETCH, API_VERSIONS = 0, 1, 18
+PRODUCE, FETCH, API_VERSIONS, ENVELOPE = 0, 1, 18, 58
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 
 HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
 HANDLERS: dict[int, Handler] = {}
-for _family in (alter_log_dirs, api_versions, cluster, configs, groups, groups_admin, log_dirs, metadata, offsets, topics):
+for _family in (
+    alter_log_dirs,
+    api_versions,
+    cluster,
+    configs,
+    controller,
+    groups,
+    groups_admin,
+    log_dirs,
+    metadata,
+    offsets,
+    topics,
+):
     HANDLERS.update(_family.HANDLERS)
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
-_TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED}  # first and last version
+BETWEEN_BROKERS = frozenset({ENVELOPE, *controller.BETWEEN_BROKERS})  # served in a cluster
+HANDLERS.update(controller.BETWEEN_BROKERS)
+_TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED | BETWEEN_BROKERS}  # first, last version
 
 _FRAME_HEAD = Struct(">ii")
 
@@ -59,6 +76,15 @@ _FRAME_HEAD = Struct(">ii")
 def request_class(api_key: int) -> type[Message]:
     module, prefix, *_ = APIS[api_key]
     return getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Request")  # type: ignore[no-any-return]
+
+
+def response_class(api_key: int) -> type[Message]:
+    module, prefix, *_ = APIS[api_key]
+    return getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Response")  # type: ignore[no-any-return]
+
+
+async def _awaited(answer: Message | Awaitable[Message]) -> Message:
+    return answer if isinstance(answer, Message) else await answer
 
 
 class RequestDispatcher:
@@ -119,7 +145,10 @@ class RequestDispatcher:
         request = decode(self._request_class(api_key), version, frame, header.body, exact=False)
         context = self._context(connection, header)
         try:
-            result = HANDLERS[api_key](self._broker, context, request)
+            if self._broker.forwarder is None:
+                result = HANDLERS[api_key](self._broker, context, request)
+            else:
+                result = self._handle_in_cluster(self._broker.forwarder, context, header, request, frame)
         except BarnabasError as error:
             raise self._give_up(header, error) from error
         if isinstance(result, Message):
@@ -135,6 +164,26 @@ class RequestDispatcher:
         task.add_done_callback(lambda _: _forget(connection, give_up))
         if isinstance(result, Coroutine):
             task.add_done_callback(lambda _: result.close())  # a task that is cancelled at once has not begun with it
+
+    def _handle_in_cluster(
+        self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, request: Message, frame: memoryview
+    ) -> Message | Awaitable[Message]:
+        """What is the controller's goes to the controller, wherever that is."""
+        if isinstance(request, EnvelopeRequest):
+            return forwarder.handle_envelope(context, request, self._serve)
+        handler = HANDLERS[header.api_key]
+        if not forwarder.takes(header, request):
+            return handler(self._broker, context, request)
+        answer = response_class(header.api_key)
+        return forwarder.answer(bytes(frame), context, header, lambda: _awaited(handler(self._broker, context, request)), answer)
+
+    async def _serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Message:
+        """The answer to a request that came in an envelope."""
+        first, last = self._versions(header.api_key)
+        if not first <= header.api_version <= last:
+            raise ProtocolError(f"api {header.api_key} does not have version {header.api_version}")
+        request = decode(self._request_class(header.api_key), header.api_version, frame, header.body, exact=False)
+        return await _awaited(HANDLERS[header.api_key](self._broker, context, request))
 
     async def close(self) -> None:
         """Cancel what still waits."""
@@ -163,7 +212,7 @@ class RequestDispatcher:
 
     def _versions(self, api_key: int) -> tuple[int, int]:
         versions = _TAKEN.get(api_key)
-        if versions is None:
+        if versions is None or (api_key in BETWEEN_BROKERS and self._broker.forwarder is None):
             raise ProtocolError(f"request with unknown api key {api_key}")
         return versions
 

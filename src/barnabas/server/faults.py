@@ -106,12 +106,18 @@ class StorageFaults:
                 broker.partitions.take_offline(partition)
             if each.topic == self._groups_topic:
                 broker.unload_groups(each.partition)
-        directories = broker.logs.directories
-        if directories[0].failure is not None or all(directory.failure is not None for directory in directories):
-            log.critical(
-                "the broker stops: the log directory %s", "with the metadata failed" if len(directories) > 1 else "failed"
-            )
+        reason = self._reason_to_stop()
+        if reason is not None:
+            log.critical("the broker stops: %s", reason)
             self._stop(error)
+
+    def _reason_to_stop(self) -> str | None:
+        directories = self._broker.logs.directories
+        if all(directory.failure is not None for directory in directories):
+            return "the log directory failed" if len(directories) == 1 else "all log directories failed"
+        if self._broker.member is not None:
+            return "a log directory failed, and in a cluster other brokers have what was in it"
+        return "the log directory with the metadata failed" if directories[0].failure is not None else None
 
 
 def report_later(broker: Broker, future: asyncio.Future[object]) -> None:

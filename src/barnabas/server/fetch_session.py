@@ -8,20 +8,30 @@ Rules
   3. A partition with an error, or that is not here, stays pending: it is asked about, and answered, each time.
   4. What is pending, while no fetch of the session waits, is not followed: its partition would go on telling a fetcher that may be gone.
   5. Partitions are looked at in the order of `place`; one that gave records goes to the end, so that a busy one starves nobody.
+  6. A follower of partitions hears of all that is appended, a consumer of what is committed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.protocol.messages.fetch import FetchPartition
-    from barnabas.replication.partition import FetchWaiter, Partition
+    from barnabas.replication.partition import Partition
+    from barnabas.replication.replica import FetchWaiter
+
+    class WaitingFetch(FetchWaiter, Protocol):
+        """A fetch of a session that waits."""
+
+        def superseded(self) -> None:
+            """Its fetcher has asked again, and does not want to wait for this answer."""
+            ...
+
 
 MAX_EPOCH = 2**31 - 1
 TopicKey = str | UUID  # the name below version 13, the id from there on
@@ -39,6 +49,7 @@ class FetchedPartition:
     max_bytes: int
     leader_epoch: int
     last_fetched_epoch: int
+    log_start_offset: int = -1  # the fetcher's own, if it is a follower
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
     place: int = 0
@@ -50,6 +61,7 @@ class FetchedPartition:
         self.max_bytes = request.partition_max_bytes
         self.leader_epoch = request.current_leader_epoch
         self.last_fetched_epoch = request.last_fetched_epoch
+        self.log_start_offset = request.log_start_offset
 
     def tell(self, *, error_code: int, high_watermark: int, log_start_offset: int, has_records: bool) -> bool:
         """Note what an answer would say; whether an incremental answer must say it."""
@@ -65,7 +77,7 @@ class FetchedPartition:
         """Hear of what happens to `partition`, if this belongs to a session that goes on."""
         if self.session is not None and not self.session.closed and self.partition is not partition:
             self.unfollow()
-            partition.add_fetch_waiter(self)
+            partition.add_fetch_waiter(self, as_follower=self.session.is_of_follower)
             self.partition = partition
 
     def unfollow(self) -> None:
@@ -75,14 +87,16 @@ class FetchedPartition:
 
     def maybe_rest(self) -> None:
         """Leave it out of what is pending, if its fetcher has all that there is and was told so."""
-        partition = self.partition
+        partition, session = self.partition, self.session
+        if session is None or partition is None:
+            return
+        readable = partition.log.log_end_offset if session.is_of_follower else partition.last_stable_offset
         if (
-            self.session is not None
-            and partition is not None
-            and self.fetch_offset == partition.high_watermark == partition.last_stable_offset == self.told_high_watermark
+            self.fetch_offset == readable
+            and self.told_high_watermark == partition.high_watermark
             and self.told_log_start_offset == partition.log.log_start_offset
         ):
-            self.session.pending.pop(self, None)
+            session.pending.pop(self, None)
 
     # --- FetchWaiter
 
@@ -94,6 +108,13 @@ class FetchedPartition:
                 waiter.records_added(size)
             if not session.waiters:
                 self.unfollow()
+
+    def high_watermark_moved(self) -> None:
+        session = self.session
+        if session is not None:
+            session.pending[self] = None
+            for waiter in session.waiters:
+                waiter.high_watermark_moved()
 
     def log_start_moved(self) -> None:
         if self.session is not None:
@@ -112,10 +133,11 @@ class FetchSession:
     uses_topic_ids: bool
     created_ms: int
     used_ms: int
+    is_of_follower: bool = False
     epoch: int = 1  # the one that the next request must carry
     partitions: dict[PartitionKey, FetchedPartition] = field(default_factory=dict)
     pending: dict[FetchedPartition, None] = field(default_factory=dict)  # those that may have news
-    waiters: set[FetchWaiter] = field(default_factory=set)  # fetches of this session that wait
+    waiters: set[WaitingFetch] = field(default_factory=set)  # fetches of this session that wait
     closed: bool = False
     _places: int = 0
 
@@ -146,6 +168,11 @@ class FetchSession:
     def in_order(self) -> list[FetchedPartition]:
         """The partitions to look at."""
         return sorted(self.pending, key=_by_place)
+
+    def supersede(self) -> None:
+        """The session's fetcher asks again: what it asked before is answered, with nothing."""
+        for waiter in list(self.waiters):
+            waiter.superseded()
 
     def wake(self) -> None:
         for waiter in list(self.waiters):

@@ -5,6 +5,7 @@ Owns all `FetchSession`s. No socket, no clock: `now_ms` is an argument, ids come
 Rules
   1. At most `slots` sessions; a full cache gives no session (id 0), the client then asks in full each time.
   2. A session that is dropped is closed, so that no partition goes on telling it what happens.
+  3. Sessions of followers do not make room for those of consumers.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class FetchSessions:
             partitions = {(p.topic, p.index): p for p in _requested(request, uses_ids)}
             session = None
             if request.session_epoch == INITIAL_EPOCH and version >= 7:
-                session = self._create(partitions, uses_ids, now_ms)
+                session = self._create(partitions, uses_ids, now_ms, is_of_follower=replica_id_of(request) >= 0)
             return FetchContext(list(partitions.values()), session)
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -80,13 +81,15 @@ class FetchSessions:
         self._sessions[session.session_id] = session
         return FetchContext([], session, is_incremental=True)
 
-    def _create(self, partitions: dict[PartitionKey, FetchedPartition], uses_ids: bool, now_ms: int) -> FetchSession | None:
-        if not partitions or not self._make_room(len(partitions), now_ms):
+    def _create(
+        self, partitions: dict[PartitionKey, FetchedPartition], uses_ids: bool, now_ms: int, *, is_of_follower: bool
+    ) -> FetchSession | None:
+        if not partitions or not (self._make_room(len(partitions), now_ms) or (is_of_follower and self._take_from_consumer())):
             return None
         session_id = self._new_id()
         while session_id in self._sessions:
             session_id = self._new_id()
-        session = FetchSession(session_id, uses_ids, now_ms, now_ms)
+        session = FetchSession(session_id, uses_ids, now_ms, now_ms, is_of_follower)
         for partition in partitions.values():
             session.add(partition)
         self._sessions[session_id] = session
@@ -101,11 +104,23 @@ class FetchSessions:
         if now_ms - oldest.used_ms > self._eviction_ms:
             self.remove(oldest.session_id)
             return True
-        smallest = min(self._sessions.values(), key=lambda s: len(s.partitions))
-        if len(smallest.partitions) < size and now_ms - smallest.created_ms > self._eviction_ms:
+        smallest = min(self._sessions.values(), key=lambda s: (s.is_of_follower, len(s.partitions)))
+        if not smallest.is_of_follower and len(smallest.partitions) < size and now_ms - smallest.created_ms > self._eviction_ms:
             self.remove(smallest.session_id)
             return True
         return False
+
+    def _take_from_consumer(self) -> bool:
+        """Followers come first (as in Kafka): the cluster lives by them."""
+        found = next((session for session in self._sessions.values() if not session.is_of_follower), None)
+        if found is not None:
+            self.remove(found.session_id)
+        return found is not None
+
+
+def replica_id_of(request: FetchRequest) -> int:
+    """The broker that asks, for replicas of its own; negative for a consumer."""
+    return max(request.replica_id, request.replica_state.replica_id)
 
 
 def _requests(request: FetchRequest, uses_ids: bool) -> Iterator[tuple[TopicKey, FetchPartition]]:
@@ -123,6 +138,7 @@ def _fetched(topic: TopicKey, request: FetchPartition) -> FetchedPartition:
         request.partition_max_bytes,
         request.current_leader_epoch,
         request.last_fetched_epoch,
+        request.log_start_offset,
     )
 
 

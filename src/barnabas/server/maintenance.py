@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 IDLE_CHECK_MS = 1_000
 GARBAGE_CHECK_MS = 5_000
+IN_SYNC_CHECK_MS = 1_000
 PARTITIONS_PER_TURN = 500  # of which a number or two is looked at
 LOGS_PER_TURN = 50  # looked at for retention before others get their turn
 
@@ -40,6 +41,7 @@ def schedule(broker: Broker, timers: Timers) -> None:
         first_ms,
     )
     timers.every(config.replica_high_watermark_checkpoint_interval_ms, lambda: _checkpoint_high_watermarks(broker), "watermarks")
+    timers.every(min(config.replica_lag_time_max_ms / 2, IN_SYNC_CHECK_MS), lambda: _check_in_sync(broker), "in-sync")
     timers.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention", first_ms)
     timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
@@ -121,7 +123,7 @@ def _retain(broker: Broker, partition: Partition) -> bool:
         try:
             partition.log.maybe_roll(now_ms)
         finally:
-            count = partition.log.apply_retention(now_ms)
+            count = partition.log.apply_retention(now_ms, committed_end=partition.high_watermark)
     except StorageError as error:
         broker.faults.report(error)
     except OSError as error:
@@ -148,8 +150,17 @@ async def _remove_garbage(broker: Broker) -> None:
 
 
 async def _checkpoint_high_watermarks(broker: Broker) -> None:
-    offsets = {(p.topic, p.index): p.high_watermark for p in broker.partitions}
-    await _checkpoint(broker, lambda: broker.logs.write_high_watermarks(offsets))
+    await _checkpoint(broker, broker.high_watermarks_writer())
+
+
+async def _check_in_sync(broker: Broker) -> None:
+    """Leaders ask for followers that have fallen behind to be taken out of the in-sync set, and for those that may join."""
+    now_ms = broker.isr.now_ms()
+    for count, partition in enumerate(list(broker.partitions)):
+        if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
+            await asyncio.sleep(0)
+        if not partition.closed:
+            partition.check_in_sync(now_ms)
 
 
 async def _expire_producers(broker: Broker) -> None:

@@ -54,6 +54,7 @@ class Metrics:
     def __init__(self) -> None:
         self.bytes_in = 0
         self.bytes_out = 0
+        self.replicated_bytes_in = 0
         self.connections_opened = 0
         self.connections_refused = 0
         self.corrupt_stretches = 0

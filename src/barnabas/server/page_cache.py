@@ -59,6 +59,6 @@ def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list
 def _load(files: Files, region: FileRegion, fileno: int) -> Verified | OSError:
     start = region.position
     try:
-        return verify(files, fileno, start, start + region.size, region.base_offset)
+        return verify(files, fileno, start, start + region.size, region.base_offset, region.trust.end_offset())
     except OSError as error:
         return error

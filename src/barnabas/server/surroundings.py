@@ -17,10 +17,32 @@ from uuid import UUID, uuid4
 from barnabas.clock import Clock, SystemClock
 from barnabas.cluster.embedded_store import EmbeddedStore
 from barnabas.cluster.store import MetadataStore
+from barnabas.config.broker import BrokerConfig
+from barnabas.errors import ConfigError
 from barnabas.server.cleaning.process import Cleaner, CleanerProcess
 from barnabas.storage.files import Files, OsFiles
 
 MAX_INT32 = 2**31 - 1
+Run = Callable[[Callable[[], None]], object]
+OpenClusterStore = Callable[[BrokerConfig, Run], MetadataStore]
+
+
+def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
+    """The session that `zookeeper.connect` asks for, whose watchers are called by way of `run`."""
+    from barnabas.cluster.zookeeper_address import SCHEME, parse_address
+    from barnabas.cluster.zookeeper_store import ZooKeeperStore  # loaded only in a cluster: a single broker starts no slower
+
+    text = config.zookeeper_connect or ""
+    try:
+        address = parse_address(SCHEME + text)
+    except ValueError as error:
+        raise ConfigError("zookeeper.connect", text, str(error)) from error
+    return ZooKeeperStore(
+        address,
+        run=run,
+        session_timeout_ms=config.zookeeper_session_timeout_ms,
+        connection_timeout_ms=config.zookeeper_connection_timeout_ms,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +51,7 @@ class Surroundings:
 
     Args:
         open_store: the metadata of a single broker, by its first log directory.
+        open_cluster_store: a session with the metadata of a cluster; blocks.
         make_executor: `count` threads whose names begin with `name`.
         new_id: an id that nobody else has.
         new_session_id: a fetch session's, positive and hard to guess.
@@ -38,6 +61,7 @@ class Surroundings:
     clock: Clock = field(default_factory=SystemClock)
     files: Files = field(default_factory=OsFiles)
     open_store: Callable[[Path], MetadataStore] = EmbeddedStore
+    open_cluster_store: OpenClusterStore = open_zookeeper
     make_executor: Callable[[int, str], Executor] = ThreadPoolExecutor
     new_id: Callable[[], UUID] = uuid4
     new_session_id: Callable[[], int] = lambda: random.randint(1, MAX_INT32)

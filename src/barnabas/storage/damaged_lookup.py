@@ -7,6 +7,7 @@ Rules
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from barnabas.errors import CorruptLog
@@ -16,6 +17,8 @@ from barnabas.storage.verify import measure
 
 if TYPE_CHECKING:
     from barnabas.storage.segment import Segment
+
+log = logging.getLogger(__name__)
 
 MAX_SEARCH_BYTES = 1024 * 1024  # looked through on the loop for the end of damage
 
@@ -39,6 +42,8 @@ def find_around(segment: Segment, offset: int, start: int) -> tuple[int, int] | 
                     break
                 if header.base_offset < least:
                     raise CorruptLog(str(segment.path), position, "the base offset goes back")
+                if header.next_offset > segment.next_offset:
+                    raise CorruptLog(str(segment.path), position, "the offsets lead past the segment")
                 if header.base_offset + header.last_offset_delta >= offset:
                     if header.base_offset > offset and before is not None:
                         least = before[2]
@@ -68,5 +73,14 @@ def _measured(segment: Segment, error: CorruptLog, least_offset: int) -> Damage:
         if damage.end < segment.size:
             raise error
         damage = damage._replace(next_offset=segment.next_offset)
-    segment.trust.note(damage)
+    if segment.trust.note(damage):
+        log.error(
+            "corrupt data file=%s first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
+            segment.path,
+            damage.first_offset,
+            damage.next_offset - 1,
+            damage.position,
+            damage.end - damage.position,
+            damage.reason,
+        )
     return damage

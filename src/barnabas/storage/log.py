@@ -88,6 +88,7 @@ log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 MAX_SEGMENTS = 2**31
+MAX_OFFSET = 2**63 - 1
 NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
@@ -160,6 +161,7 @@ class Log:
         topic_id: UUID | None = None,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         open_files: OpenFiles | None = None,
+        sync_name: bool = True,
     ) -> Log:
         """Open the log in `directory` (named `<topic>-<partition>`), or begin one there.
 
@@ -169,6 +171,7 @@ class Log:
             cleaned_offset: compaction may have left gaps below it.
             topic_id: written down for a new log; for an existing one its own stands.
             open_files: bounds how many segments have their file open, of all logs that it was given to.
+            sync_name: make the name of a new log's first segment durable; else the caller does, by `sync_name`, before it is used.
 
         Raises:
             CorruptLog: the folder holds something that no crash leaves behind.
@@ -191,6 +194,7 @@ class Log:
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
                 cleaned_offset=cleaned_offset,
+                sync_name=sync_name,
             )
         except OSError as error:
             raise storage_error(directory.parent, error) from error
@@ -211,6 +215,17 @@ class Log:
         if clean_shutdown or not opened.log_end_offset:
             opened._as_on_disk = opened._extent
         return opened
+
+    def sync_name(self) -> None:
+        """Make the names in the folder durable; blocks. Of many logs made one after the other, the first such call does most for all.
+
+        Raises:
+            LogDirFailed: the disk does not work.
+        """
+        try:
+            self._files.sync_directory(self.directory)
+        except OSError as error:
+            raise LogDirFailed(str(self.directory.parent), str(error)) from error
 
     @property
     def _extent(self) -> tuple[int, int, int, int]:
@@ -652,10 +667,13 @@ class Log:
         self.log_start_offset = offset
         self._epochs.epochs.truncate_from_start(offset)
 
-    def apply_retention(self, now_ms: int) -> int:
+    def apply_retention(self, now_ms: int, *, committed_end: int = MAX_OFFSET) -> int:
         """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
 
         An active segment of which all is too old is rolled and goes too, so that an idle topic empties.
+
+        Args:
+            committed_end: segments with records at or past it stay.
 
         Returns:
             How many segments lie below the start, for `detach_below_start`. Before that the start is to be written down and synced:
@@ -664,7 +682,7 @@ class Log:
         """
         if self._swapping:
             return 0
-        count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms)
+        count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms, committed_end)
         if count == len(self._segments):
             try:
                 self._roll(now_ms, self.log_end_offset)

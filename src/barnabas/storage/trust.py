@@ -15,6 +15,7 @@ comparison with `tail`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from barnabas.storage.files import Files
@@ -40,14 +41,16 @@ class Damage(NamedTuple):
 class Trust:
     """What is known of the bytes of one segment.
 
-    `tail`: from this byte on the segment was written by this process.
+    `tail`: from this byte on the segment was written by this process. `end_offset`: no batch of the segment reaches past it; offsets
+    lie outside of the CRC.
     """
 
-    __slots__ = ("_stretches", "damages", "files", "tail")
+    __slots__ = ("_stretches", "damages", "end_offset", "files", "tail")
 
-    def __init__(self, files: Files, tail: int) -> None:
+    def __init__(self, files: Files, tail: int, end_offset: Callable[[], int] = lambda: NOTHING_FOLLOWS) -> None:
         self.files = files
         self.tail = tail
+        self.end_offset = end_offset
         self.damages: dict[int, Damage] | None = None  # by position
         self._stretches: list[tuple[int, int]] = []
 

@@ -27,11 +27,12 @@ class Verified(NamedTuple):
     size: int
 
 
-def verify(files: Files, fileno: int, start: int, end: int, least_offset: int) -> Verified:
+def verify(files: Files, fileno: int, start: int, end: int, least_offset: int, end_offset: int) -> Verified:
     """Check the batches that fill the bytes [start, end).
 
     Args:
         least_offset: at most the first batch's base offset.
+        end_offset: the segment's; no batch reaches past it.
 
     Raises:
         OSError: the disk fails, other than by not giving certain bytes.
@@ -55,6 +56,8 @@ def verify(files: Files, fileno: int, start: int, end: int, least_offset: int) -
                 reason = "the base offset goes back"
                 if gap and position > start:  # it may be the batch before that went too far
                     position, expected = before
+            elif header.next_offset > end_offset:
+                reason = "the offsets lead past the segment"
         if reason is not None:
             return Verified(position, measure(files, fileno, position, expected, reason), files.size(fileno))
         gap = position == start or header.base_offset > expected

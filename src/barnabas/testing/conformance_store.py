@@ -94,6 +94,13 @@ class StoreConformance:
             assert store.get("/a") is None
             assert list(store.list("/")) == []
 
+    def test_many_are_read_in_the_order_they_are_asked_for(self, open_store: OpenStore) -> None:
+        with open_store() as store:
+            store.commit([Put(f"/a/{number:03d}", b"x") for number in range(150)])
+            paths = [f"/a/{number:03d}" for number in reversed(range(151))]
+            assert store.get_many([*paths, "/a"]) == [None, *((path, b"x", 0) for path in paths[1:]), None]
+            assert store.get_many([]) == []
+
     def test_each_write_raises_the_version(self, open_store: OpenStore) -> None:
         with open_store() as store:
             for version in range(3):

@@ -57,7 +57,7 @@ KEYS = (
               "Members of Kafka's metadata quorum."),
     ConfigKey("controller.socket.timeout.ms", INT, 30_000, None, MEDIUM, READ_ONLY, NO_EFFECT,
               "Timeout of sockets towards the controller."),
-    ConfigKey("initial.broker.registration.timeout.ms", INT, 60_000, None, MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("initial.broker.registration.timeout.ms", INT, 60_000, None, MEDIUM, READ_ONLY, HONOURED,
               "How long a starting broker tries to join."),
     ConfigKey("metadata.log.dir", STRING, None, None, HIGH, READ_ONLY, NO_EFFECT,
               "Directory of the metadata log."),
@@ -79,10 +79,13 @@ KEYS = (
               "The number of this broker in its cluster."),
     ConfigKey("process.roles", LIST, ("broker", "controller"), one_of("broker", "controller"), HIGH, READ_ONLY, NO_EFFECT,
               "Whether the node is broker, controller or both; here it is always both."),
-    ConfigKey("zookeeper.connection.timeout.ms", INT, None, at_least(1), HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("zookeeper.connect", STRING, None, None, HIGH, READ_ONLY, HONOURED,
+              "Where the cluster keeps its metadata: host:port,host:port/root. Without it the broker stands alone, "
+              "with its metadata in its data folder.", hidden=True),
+    ConfigKey("zookeeper.connection.timeout.ms", INT, None, at_least(1), HIGH, READ_ONLY, HONOURED,
               "Longest wait for a connection to ZooKeeper or for an answer of it; as long as the session's "
               "timeout where it is not set.", hidden=True),
-    ConfigKey("zookeeper.session.timeout.ms", INT, 18_000, at_least(1), HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("zookeeper.session.timeout.ms", INT, 18_000, at_least(1), HIGH, READ_ONLY, HONOURED,
               "How long a broker of a cluster may be out of ZooKeeper's sight until it counts as gone.", hidden=True),
 )
 # fmt: on

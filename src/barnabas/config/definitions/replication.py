@@ -19,17 +19,17 @@ from barnabas.config.definitions.words import (
 
 # fmt: off
 KEYS = (
-    ConfigKey("auto.leader.rebalance.enable", BOOLEAN, True, None, HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("auto.leader.rebalance.enable", BOOLEAN, True, None, HIGH, READ_ONLY, HONOURED,
               "Give leadership back to preferred leaders in the background."),
-    ConfigKey("controlled.shutdown.enable", BOOLEAN, True, None, MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("controlled.shutdown.enable", BOOLEAN, True, None, MEDIUM, READ_ONLY, HONOURED,
               "Hand over leadership before stopping."),
     ConfigKey("delete.records.purgatory.purge.interval.requests", INT, 1, None, MEDIUM, READ_ONLY, NO_EFFECT,
               "The same for waiting DeleteRecords requests."),
     ConfigKey("follower.replication.throttled.rate", LONG, MAX_LONG, at_least(0), MEDIUM, CLUSTER_WIDE, NO_EFFECT,
               "Bytes in a second that throttled replicas may fetch.", hidden=True),
-    ConfigKey("inter.broker.listener.name", STRING, None, None, MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("inter.broker.listener.name", STRING, None, None, MEDIUM, READ_ONLY, HONOURED,
               "Listener that brokers use among themselves."),
-    ConfigKey("leader.imbalance.check.interval.seconds", LONG, 300, at_least(1), HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("leader.imbalance.check.interval.seconds", LONG, 300, at_least(1), HIGH, READ_ONLY, HONOURED,
               "How often that is looked at."),
     ConfigKey("leader.replication.throttled.rate", LONG, MAX_LONG, at_least(0), MEDIUM, CLUSTER_WIDE, NO_EFFECT,
               "Bytes in a second that throttled replicas may be sent.", hidden=True),

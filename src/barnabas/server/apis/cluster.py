@@ -112,7 +112,7 @@ def _described(broker: Broker, topic: Topic, first: int, limit: int) -> Describe
 def _partition(broker: Broker, topic: str, index: int, state: PartitionState) -> DescribeTopicPartitionsResponsePartition:
     alive = broker.metadata.brokers
     is_offline = broker.partitions.is_offline(topic, index)
-    leader = NO_LEADER if is_offline else state.leader
+    leader = NO_LEADER if is_offline and state.leader == broker.config.broker_id else state.leader
     offline = {replica for replica in state.replicas if replica not in alive}
     if is_offline:
         offline.add(broker.config.broker_id)
@@ -123,7 +123,7 @@ def _partition(broker: Broker, topic: str, index: int, state: PartitionState) ->
         leader_epoch=state.leader_epoch,
         replica_nodes=state.replicas,
         isr_nodes=state.isr,
-        eligible_leader_replicas=[],
+        eligible_leader_replicas=state.eligible,
         last_known_elr=[],
         offline_replicas=[replica for replica in state.replicas if replica in offline],
     )

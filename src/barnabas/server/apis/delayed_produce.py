@@ -1,18 +1,21 @@
-"""A produce request that waits until its batches are committed, and the refusal of a partition."""
+"""A produce request that waits until its batches are as safe as its client asked for, and the refusal of a partition."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from barnabas.errors import ErrorCode, InvalidRecordError, KafkaError
-from barnabas.protocol.produce import PartitionAnswer, write_produce_answer
+from barnabas.protocol.produce import FIRST_LEADER_VERSION, FIRST_TOPIC_ID_VERSION, PartitionAnswer, write_produce_answer
+from barnabas.server.leaders import current_leader, endpoints_of
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Answer, Connection
 
+ACKS_ALL, ACKS_NONE = -1, 0
 Topics = list[tuple[bytes, list[PartitionAnswer]]]
 
 
@@ -21,8 +24,33 @@ def refused(partition: int, error: KafkaError) -> PartitionAnswer:
     return PartitionAnswer(partition, error.code, -1, -1, -1, error.message, record_errors)
 
 
+def must_wait(partition: Partition, last_offset: int, acks: int) -> bool:
+    """Whether a producer with these acks waits for more than the append of what is not committed yet."""
+    return acks == ACKS_ALL or (acks != ACKS_NONE and not partition.is_kept(last_offset))
+
+
+def refusals(broker: Broker, connection: Connection, version: int, correlation_id: int, answers: Topics) -> bytes:
+    """The frame of an answer in which partitions may be refused; who asked the wrong broker is told the right one."""
+    leaders = []
+    if version >= FIRST_LEADER_VERSION:
+        for key, partitions in answers:
+            for slot, answer in enumerate(partitions):
+                if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    leader = current_leader(broker, _name(broker, key, version), answer.partition)
+                    partitions[slot] = answer._replace(current_leader=leader)
+                    leaders.append(leader)
+    endpoints = endpoints_of(broker, leaders, connection.listener) if leaders else ()
+    return write_produce_answer(version, correlation_id, answers, endpoints=endpoints)
+
+
+def _name(broker: Broker, key: bytes, version: int) -> str:
+    if version < FIRST_TOPIC_ID_VERSION:
+        return key.decode(errors="replace")
+    return broker.metadata.topic_name(UUID(bytes=key)) or ""
+
+
 class DelayedProduce:
-    """A request that waits for the high watermark."""
+    """A request that waits for the high watermark, or with acks=1 for a flush."""
 
     def __init__(
         self,
@@ -33,7 +61,10 @@ class DelayedProduce:
         answers: Topics,
         waiting: list[tuple[Partition, int]],
         timeout_ms: int,
+        *,
+        acks_all: bool,
     ) -> None:
+        self._broker = broker
         self._connection = connection
         self._version = version
         self._correlation_id = correlation_id
@@ -42,7 +73,7 @@ class DelayedProduce:
         self._place: Answer = connection.expect_answer()
         self._timer = broker.loop.call_later(max(timeout_ms, 0) / 1000, self._time_out)
         for partition, last_offset in waiting:
-            partition.wait_committed(last_offset, partial(self._settle, partition))
+            partition.wait_acknowledged(last_offset, partial(self._settle, partition), acks_all=acks_all)
 
     def _settle(self, partition: Partition, error: KafkaError | None) -> None:
         if partition not in self._waiting:
@@ -68,5 +99,5 @@ class DelayedProduce:
 
     def _answer(self) -> None:
         self._timer.cancel()
-        answer = write_produce_answer(self._version, self._correlation_id, self._answers)
+        answer = refusals(self._broker, self._connection, self._version, self._correlation_id, self._answers)
         self._connection.complete(self._place, [answer], among_many=True)

@@ -3,6 +3,8 @@
 Limits as Kafka has them: the whole answer takes at most `max_bytes`, a partition at most `partition_max_bytes`, but the first batch of
 the first partition with data comes whole whatever its size, so that a consumer always gets on. Partitions that are not here are answered
 after the others, as Kafka does.
+
+A follower is answered with all of the log. By asking it tells what it has, which counts once for each request, at the first look.
 """
 
 from __future__ import annotations
@@ -15,24 +17,28 @@ from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.codec import decode
-from barnabas.protocol.fetch import FetchedData, write_fetch_answer
+from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server import page_cache
 from barnabas.server.damage import refuse_read, tell_damage
-from barnabas.server.fetch_session import FetchContext, FetchedPartition
+from barnabas.server.fetch_session import FetchContext, FetchedPartition, TopicKey
+from barnabas.server.fetch_sessions import replica_id_of
+from barnabas.server.leaders import TOLD_WITH, current_leader, endpoints_of
 from barnabas.server.outbox import HeldRegion
 from barnabas.storage.log import FileRegion
 from barnabas.storage.verify import Verified
 
 if TYPE_CHECKING:
+    from barnabas.protocol.produce import NodeEndpoint
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Answer, Connection
 
 log = logging.getLogger(__name__)
 FIRST_TOPIC_ID_VERSION = 13
-NOT_A_REPLICA = -1  # what consumers call themselves
+FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
+NEWS_LINGER_MS = 5  # for which a follower is not told that the high watermark moved, for most often records come as well
 Found = tuple[FetchedPartition, FetchedData]
 
 
@@ -73,9 +79,11 @@ class _Fetch:
         "_connection",
         "_context",
         "_correlation_id",
-        "_is_of_replica",
+        "_is_answer_due",
+        "_is_over",
         "_missing_bytes",
         "_partitions",
+        "_replica_id",
         "_request",
         "_timer",
         "_version",
@@ -97,14 +105,20 @@ class _Fetch:
         self._context = context
         self._version = version
         self._correlation_id = correlation_id
-        self._is_of_replica = max(request.replica_id, request.replica_state.replica_id) > NOT_A_REPLICA
+        self._replica_id = replica_id_of(request)
+        self._is_answer_due = False
+        self._is_over = False
         self._answer_place: Answer | None = None
         self._partitions: list[Partition] = []
         self._waking = False
 
     def start(self) -> None:
-        found, size, must_answer = self._look()
         request = self._request
+        if self._context.session is not None:
+            self._context.session.supersede()
+        if self._replica_id >= 0:
+            self._broker.isr.heard_of(self._replica_id)
+        found, size, must_answer = self._look(first=True)
         min_bytes = min(request.min_bytes, request.max_bytes, self._broker.config.fetch_max_bytes)  # more can never come
         if must_answer or size >= min_bytes or request.max_wait_ms <= 0 or self._context.covers_nothing:
             self._finish(found)
@@ -115,7 +129,7 @@ class _Fetch:
             self._context.session.waiters.add(self)  # whose partitions tell it what happens to them, also those not looked at now
         else:
             for partition in self._partitions:
-                partition.add_fetch_waiter(self)
+                partition.add_fetch_waiter(self, as_follower=self._replica_id >= 0)
         self._timer = self._broker.loop.call_later(request.max_wait_ms / 1000, self._wake)
         self._connection.on_close.append(self._stop_waiting)
 
@@ -126,11 +140,22 @@ class _Fetch:
         if self._missing_bytes <= 0:
             self._wake_soon()
 
+    def high_watermark_moved(self) -> None:
+        if not self._is_answer_due:
+            self._is_answer_due = True
+            self._timer.cancel()
+            self._timer = self._broker.loop.call_later(NEWS_LINGER_MS / 1000, self._wake)
+
     def log_start_moved(self) -> None:
         """The next answer will say so."""
 
     def partition_closed(self) -> None:
         self._wake_soon()
+
+    def superseded(self) -> None:
+        """The fetcher has asked again: nothing is told here, everything there."""
+        if self._end_wait():
+            self._finish([])
 
     # --- waiting
 
@@ -141,13 +166,18 @@ class _Fetch:
             self._broker.loop.call_soon(self._wake)
 
     def _wake(self) -> None:
-        if self._answer_place is None:
+        if self._is_over:
             return
+        if self._end_wait():
+            self._finish(self._look()[0])
+
+    def _end_wait(self) -> bool:
+        """Wait no more; whether there still is somebody to answer to."""
+        self._is_over = True
         self._stop_waiting()
         if self._stop_waiting in self._connection.on_close:
             self._connection.on_close.remove(self._stop_waiting)
-        if not self._connection.closed:
-            self._finish(self._look()[0])
+        return not self._connection.closed
 
     def _stop_waiting(self) -> None:
         self._timer.cancel()
@@ -159,7 +189,7 @@ class _Fetch:
 
     # --- reading
 
-    def _look(self) -> tuple[list[Found], int, bool]:
+    def _look(self, *, first: bool = False) -> tuple[list[Found], int, bool]:
         """What every partition has to give, the bytes of it all, and whether something must be told at once."""
         found: list[Found] = []
         absent: list[Found] = []
@@ -176,7 +206,7 @@ class _Fetch:
             if open_files is not None and open_files.is_crowded:
                 left = 0  # the rest has its turn in the next answer
             wanted.follow(partition)
-            data = self._look_at(partition, wanted, left, minimum_one=size == 0)
+            data = self._look_at(partition, wanted, left, minimum_one=size == 0, first=first)
             if data.records is not None:
                 size += data.records.size
                 left -= data.records.size
@@ -185,19 +215,26 @@ class _Fetch:
             found.append((wanted, data))
         return found + absent, size, must_answer or bool(absent)
 
-    def _look_at(self, partition: Partition, wanted: FetchedPartition, left: int, *, minimum_one: bool) -> FetchedData:
+    def _look_at(
+        self, partition: Partition, wanted: FetchedPartition, left: int, *, minimum_one: bool, first: bool = False
+    ) -> FetchedData:
         try:
-            if self._is_of_replica:
-                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # nobody else has replicas
+            if not partition.is_leader and (self._replica_id >= 0 or self._version < FIRST_FOLLOWER_READ_VERSION):
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             partition.check_leader_epoch(wanted.leader_epoch)
             diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
             committed = self._request.isolation_level == READ_COMMITTED
             region = None
             if diverging is None:
                 size = min(left, wanted.max_bytes)
-                region = partition.read(
-                    wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, isolation_level=self._request.isolation_level
-                )
+                if self._replica_id >= 0:
+                    if first:
+                        self._count_follower(partition, wanted)
+                    region = partition.read_as_follower(wanted.fetch_offset, max(size, 0), minimum_one=minimum_one)
+                else:
+                    region = partition.read(
+                        wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, isolation_level=self._request.isolation_level
+                    )
                 if size < 0 and region is not None:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # what Kafka gives for a negative limit
         except KafkaError as error:
@@ -216,17 +253,42 @@ class _Fetch:
             diverging=diverging,
         )
 
+    def _count_follower(self, partition: Partition, wanted: FetchedPartition) -> None:
+        partition.fetched_by(
+            self._replica_id,
+            wanted.fetch_offset,
+            start_offset=wanted.log_start_offset,
+            broker_epoch=self._request.replica_state.replica_epoch,
+            now_ms=self._broker.isr.now_ms(),
+        )
+
     def _find(self, wanted: FetchedPartition) -> Partition | None:
         topic = wanted.topic
         partitions = self._broker.partitions
         return partitions.get(topic, wanted.index) if isinstance(topic, str) else partitions.by_id(topic, wanted.index)
 
     def _absence(self, wanted: FetchedPartition) -> ErrorCode:
-        if isinstance(wanted.topic, UUID) and self._broker.metadata.topic_name(wanted.topic) is None:
-            return ErrorCode.UNKNOWN_TOPIC_ID
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        name: str | None
+        if isinstance(wanted.topic, UUID):
+            name = self._broker.metadata.topic_name(wanted.topic)
+            if name is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            name = wanted.topic
+        return self._broker.partitions.absence(name, wanted.index)
 
     # --- answering
+
+    def _tell_leaders(self, kept: list[tuple[TopicKey, FetchedData]], wrong: list[int]) -> list[NodeEndpoint]:
+        """Put into the answers of these slots who leads instead (KIP-951), and say where those are."""
+        broker, leaders = self._broker, []
+        for slot in wrong:
+            topic, data = kept[slot]
+            name = topic if isinstance(topic, str) else broker.metadata.topic_name(topic)
+            leader = current_leader(broker, name or "", data.partition)
+            leaders.append(leader)
+            kept[slot] = topic, data._replace(current_leader=leader)
+        return endpoints_of(broker, leaders, self._connection.listener)
 
     def _finish(self, found: list[Found]) -> None:
         files = self._broker.files
@@ -312,8 +374,15 @@ class _Fetch:
                 session.move_to_end(wanted)
             elif not data.error_code and data.diverging is None:
                 wanted.maybe_rest()
+        endpoints: list[NodeEndpoint] = []
+        if self._version >= FIRST_ENDPOINTS_VERSION:
+            wrong = [slot for slot, (_, data) in enumerate(kept) if data.error_code in TOLD_WITH]
+            if wrong:
+                endpoints = self._tell_leaders(kept, wrong)
         topics = [(topic, [data for _, data in group]) for topic, group in groupby(kept, key=lambda pair: pair[0])]
-        parts = write_fetch_answer(self._version, self._correlation_id, topics, session_id=self._context.session_id)
+        parts = write_fetch_answer(
+            self._version, self._correlation_id, topics, session_id=self._context.session_id, endpoints=endpoints
+        )
         if self._answer_place is None:
             self._connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
         else:

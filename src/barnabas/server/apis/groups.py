@@ -73,8 +73,8 @@ class GroupBroker(Protocol):
     @property
     def metadata(self) -> GroupTopics: ...
     def new_id(self) -> UUID: ...
-    def endpoint(self, context: Any) -> tuple[int, str, int]:
-        """Node id, host and port by which the client of `context` reaches this broker."""
+    def coordinator(self, context: Any, group_id: str) -> tuple[int, str, int] | None:
+        """Node id, host and port by which the client of `context` reaches the group's coordinator; None while there is none."""
         ...
 
 
@@ -104,15 +104,27 @@ async def find_coordinator(broker: GroupBroker, context: Context, request: FindC
             await broker.groups.prepare()
         except KafkaError:
             error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, UNAVAILABLE_MESSAGE
-    node_id, host, port = NO_NODE if error else broker.endpoint(context)
-    if context.api_version < BATCHED_FROM_VERSION:
-        return FindCoordinatorResponse(error_code=error, error_message=message, node_id=node_id, host=host, port=port)
-    batched_message = message if error is ErrorCode.INVALID_REQUEST else ""
-    found = [
-        Coordinator(key=key, node_id=node_id, host=host, port=port, error_code=error, error_message=batched_message)
-        for key in request.coordinator_keys
-    ]
-    return FindCoordinatorResponse(coordinators=found)
+    if context.api_version >= BATCHED_FROM_VERSION:
+        return FindCoordinatorResponse(
+            coordinators=[_coordinator(broker, context, key, error) for key in request.coordinator_keys]
+        )
+    node_id, host, port = NO_NODE
+    if not error:
+        found = broker.coordinator(context, request.key)
+        if found is None:
+            error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, UNAVAILABLE_MESSAGE
+        else:
+            node_id, host, port = found
+    return FindCoordinatorResponse(error_code=error, error_message=message, node_id=node_id, host=host, port=port)
+
+
+def _coordinator(broker: GroupBroker, context: Context, key: str, error: ErrorCode) -> Coordinator:
+    found = None if error else broker.coordinator(context, key)
+    node_id, host, port = found or NO_NODE
+    if found is None and not error:
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    message = NOT_SERVED_MESSAGE if error is ErrorCode.INVALID_REQUEST else ""
+    return Coordinator(key=key, node_id=node_id, host=host, port=port, error_code=error, error_message=message)
 
 
 # -- membership -----------------------------------------------------------------------------------------------------------

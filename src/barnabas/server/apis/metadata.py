@@ -6,7 +6,7 @@ since its controller is another machine; here there is no reason to make a clien
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Container, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.metadata import NO_LEADER
@@ -123,12 +123,12 @@ def _describe(broker: Broker, topic: Topic, request: MetadataRequest) -> Metadat
         )
         for index, state in enumerate(topic.partitions)
     ]
+    if broker.member is not None:
+        _mark_absent(broker.metadata.brokers, partitions)
     if broker.partitions.offline_count:
         for partition in partitions:
             if broker.partitions.is_offline(topic.name, partition.partition_index):
-                partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
-                partition.leader_id = NO_LEADER
-                partition.offline_replicas = [broker.config.broker_id]
+                _mark_offline(broker.config.broker_id, partition)
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -136,6 +136,23 @@ def _describe(broker: Broker, topic: Topic, request: MetadataRequest) -> Metadat
         partitions=partitions,
         topic_authorized_operations=ALL_ON_TOPIC if request.include_topic_authorized_operations else NOT_ASKED,
     )
+
+
+def _mark_absent(alive: Container[int], partitions: Sequence[MetadataResponsePartition]) -> None:
+    """Replicas on brokers that are gone, and leaders that nobody has replaced yet."""
+    for partition in partitions:
+        partition.offline_replicas = [replica for replica in partition.replica_nodes if replica not in alive]
+        if partition.leader_id not in alive:
+            partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+            partition.leader_id = NO_LEADER
+
+
+def _mark_offline(broker_id: int, partition: MetadataResponsePartition) -> None:
+    """The log of this broker's replica cannot be used."""
+    partition.offline_replicas = [*partition.offline_replicas, broker_id]
+    if partition.leader_id == broker_id:
+        partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+        partition.leader_id = NO_LEADER
 
 
 def _respond(

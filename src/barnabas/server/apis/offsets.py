@@ -47,6 +47,8 @@ log = logging.getLogger(__name__)
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 UNKNOWN_OFFSET = UNKNOWN_TIMESTAMP = UNKNOWN_EPOCH = -1
+CONSUMER, DEBUGGER = -1, -2  # who calls itself so is no broker; a debugger may ask a follower
+FIRST_NOT_AVAILABLE_VERSION = 5  # KIP-207
 HIGH_WATERMARK = -1  # as the offset of DeleteRecords
 Position = tuple[int, int, int]  # timestamp, offset, leader epoch
 NOWHERE: Position = (UNKNOWN_TIMESTAMP, UNKNOWN_OFFSET, UNKNOWN_EPOCH)
@@ -61,7 +63,7 @@ def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOf
             try:
                 if times[wanted.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                timestamp, offset, epoch = _list_offset(broker, context.api_version, topic.name, wanted, request.isolation_level)
+                timestamp, offset, epoch = _list_offset(broker, context.api_version, topic.name, wanted, request)
                 answer = ListOffsetsPartitionResponse(timestamp=timestamp, offset=offset, leader_epoch=epoch)
             except KafkaError as error:
                 answer = ListOffsetsPartitionResponse(error_code=error.code)
@@ -74,13 +76,20 @@ def handle_list_offsets(broker: Broker, context: RequestContext, request: ListOf
     return ListOffsetsResponse(topics=topics)
 
 
-def _list_offset(broker: Broker, version: int, topic: str, wanted: ListOffsetsPartition, isolation_level: int) -> Position:
-    partition = broker.partitions.require(topic, wanted.partition_index)
+def _list_offset(broker: Broker, version: int, topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest) -> Position:
+    find = broker.partitions.require if request.replica_id == DEBUGGER else broker.partitions.require_leader
+    partition = find(topic, wanted.partition_index)
     partition.check_leader_epoch(wanted.current_leader_epoch)
     timestamp = wanted.timestamp
     if timestamp < EARLIEST_PENDING_UPLOAD or version < FIRST_VERSION_OF.get(timestamp, 0):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    end = partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
+    if request.replica_id == CONSUMER:
+        end = partition.last_stable_offset if request.isolation_level == READ_COMMITTED else partition.high_watermark
+        if not partition.knows_end and timestamp in (LATEST, MAX_TIMESTAMP):
+            early = version < FIRST_NOT_AVAILABLE_VERSION
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE if early else ErrorCode.OFFSET_NOT_AVAILABLE)
+    else:
+        end = partition.log.log_end_offset
     if timestamp == LATEST:
         return UNKNOWN_TIMESTAMP, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -107,7 +116,7 @@ def handle_offset_for_leader_epoch(
 
 def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        partition = broker.partitions.require(topic, wanted.partition)
+        partition = broker.partitions.require_leader(topic, wanted.partition)
         partition.check_leader_epoch(wanted.current_leader_epoch)
         epoch, end_offset = partition.end_offset_for_epoch(wanted.leader_epoch)
     except KafkaError as error:
@@ -126,7 +135,7 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
         for wanted in topic.partitions:
             answer = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=UNKNOWN_OFFSET)
             try:
-                partition = broker.partitions.require(topic.name, wanted.partition_index)
+                partition = broker.partitions.require_leader(topic.name, wanted.partition_index)
                 answer.low_watermark = _delete_records(broker, partition, wanted.offset)
                 moved.append(answer)
             except KafkaError as error:
@@ -172,7 +181,7 @@ def handle_describe_producers(
 def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
     try:
         check_name(topic)
-        partition = broker.partitions.require(topic, index)
+        partition = broker.partitions.require_leader(topic, index)
     except KafkaError as error:
         message = error.message or f"There is no partition {index} of topic {topic}."
         return PartitionResponse(partition_index=index, error_code=error.code, error_message=message)

@@ -1,14 +1,15 @@
 """Produce: batches to partitions, the answer when they are as safe as the client asked for.
 
-`acks` 0 is never answered, 1 once the batch is as safe here as `flush.messages` asks for, -1 once it is so on all replicas in sync; the
-leader is the only one so far, so both mean "below the high watermark". A broken batch with
-acks=0 closes the connection: it is the only way to tell (as Kafka does).
+`acks` 0 is never answered, 1 once the batch is as safe here as `flush.messages` asks for, -1 once it is so on all replicas in sync: below
+the high watermark. Where the leader is the only replica both are the same. A broken batch with acks=0 closes the connection: it is the
+only way to tell (as Kafka does).
 """
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError, StorageError
 from barnabas.protocol.produce import (
@@ -21,7 +22,7 @@ from barnabas.protocol.produce import (
 )
 from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
-from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, refused
+from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, must_wait, refusals, refused
 from barnabas.server.apis.repeated_produce import is_transactional, learn
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ BEFORE_THE_LOG = frozenset(
         ErrorCode.CORRUPT_MESSAGE,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
         ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.MESSAGE_TOO_LARGE,
         ErrorCode.RECORD_LIST_TOO_LARGE,
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -67,18 +69,23 @@ def handle_produce(
     for key, records in head.topics:
         partitions = find(key)
         if partitions is None:
-            answers.append((key, [refused(p.partition, KafkaError(unknown)) for p in records]))
+            answers.append((key, [_absent(broker, key, p.partition, unknown, by_id=by_id) for p in records]))
         else:
             answers.append((key, [append(broker, partitions, p, now_ms, head, waiting) for p in records]))
     if head.acks == ACKS_NONE:
         _check_unanswered(answers)
         return
-    if version >= FIRST_ZSTD_VERSION and not any(answer.error_code for _, partitions in answers for answer in partitions):
+    failed = any(answer.error_code for _, partitions in answers for answer in partitions)
+    if version >= FIRST_ZSTD_VERSION and not failed:
         learn(broker, connection, frame, version, head)
     if not waiting:
-        connection.send([write_produce_answer(version, correlation_id, answers)])
+        if failed:
+            connection.send([refusals(broker, connection, version, correlation_id, answers)])
+        else:
+            connection.send([write_produce_answer(version, correlation_id, answers)])
     else:
-        DelayedProduce(broker, connection, version, correlation_id, answers, waiting, head.timeout_ms)
+        acks_all = head.acks == ACKS_ALL
+        DelayedProduce(broker, connection, version, correlation_id, answers, waiting, head.timeout_ms, acks_all=acks_all)
 
 
 def _append(
@@ -91,7 +98,8 @@ def _append(
 ) -> PartitionAnswer:
     partition = partitions.get(request.partition)
     if partition is None:
-        return refused(request.partition, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        topic = next(iter(partitions.values())).topic
+        return refused(request.partition, KafkaError(broker.partitions.absence(topic, request.partition)))
     records = EMPTY if request.records is None else request.records
     try:
         if partition.topic in broker.internal_topics:
@@ -105,7 +113,7 @@ def _append(
         broker.faults.report(error)
         return refused(request.partition, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
     broker.metrics.bytes_in += len(records)
-    if result.last_offset >= partition.high_watermark and head.acks != ACKS_NONE:
+    if result.last_offset >= partition.high_watermark and must_wait(partition, result.last_offset, head.acks):
         waiting.append((partition, result.last_offset))
     return PartitionAnswer(request.partition, 0, result.first_offset, result.log_append_time_ms, result.log_start_offset)
 
@@ -124,6 +132,12 @@ def _append_without_zstd(
         reason = "Produce requests below version 7 are not allowed to use ZStandard compression."
         return refused(request.partition, KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason))
     return _append(broker, partitions, request, now_ms, head, waiting)
+
+
+def _absent(broker: Broker, key: bytes, partition: int, unknown: ErrorCode, *, by_id: bool) -> PartitionAnswer:
+    """No partition of the topic is here."""
+    name = broker.metadata.topic_name(UUID(bytes=key)) if by_id else key.decode(errors="replace")
+    return refused(partition, KafkaError(unknown if name is None else broker.partitions.absence(name, partition)))
 
 
 def _no_transaction(head: ProduceHead) -> KafkaError:

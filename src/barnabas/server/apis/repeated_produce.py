@@ -38,7 +38,7 @@ from barnabas.protocol.produce import (
 )
 from barnabas.protocol.records.header import HEADER_SIZE, MAGIC, MAGIC_POSITION, NO_TIMESTAMP, TRANSACTIONAL_BIT
 from barnabas.protocol.records.scan import Run, compiled
-from barnabas.server.apis.delayed_produce import refused
+from barnabas.server.apis.delayed_produce import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -51,7 +51,6 @@ _HEAD_BYTES = 8
 _ATTRIBUTES = 22  # of a batch: the lower byte of its attributes
 _EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
 _OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
-ACKS_ALL, ACKS_NONE = -1, 0
 new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
 PATIENCE = 4  # requests in a row that could not be part of a run before no more is tried
 
@@ -186,13 +185,20 @@ def _append_run(
         return 0, position
     broker.metrics.bytes_in += run.size
     answers = known.answers(run, first_offset, partition.log.log_start_offset)
-    last_offset = first_offset + run.records - 1
-    if last_offset >= partition.high_watermark:
-        waiting = _Waiting(broker, connection, known, [batch[0] for batch in run.batches], answers)
-        partition.wait_committed(last_offset, waiting.settle)
-    else:
-        connection.send([answers])
+    _answer(broker, connection, known, [batch[0] for batch in run.batches], answers, first_offset + run.records - 1)
     return len(run.batches), run.behind
+
+
+def _answer(
+    broker: Broker, connection: Connection, known: _Known, correlation_ids: Sequence[int], answer: bytes, last_offset: int
+) -> None:
+    """Answer a request, or those of a run, whose last record is at `last_offset`, now or when that is as safe as they ask for."""
+    partition = known.partition
+    if last_offset >= partition.high_watermark and must_wait(partition, last_offset, known.acks):
+        waiting = _Waiting(broker, connection, known, correlation_ids, answer)
+        partition.wait_acknowledged(last_offset, waiting.settle, acks_all=known.acks == ACKS_ALL)
+    else:
+        connection.send([answer])
 
 
 def is_transactional(records: memoryview) -> bool:
@@ -212,22 +218,19 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
         return False  # an append that fails has changed nothing; the general way finds the same and words it
     broker.metrics.bytes_in += len(records)
     answer = known.answer(correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset)
-    if result.last_offset >= partition.high_watermark:
-        waiting = _Waiting(broker, connection, known, [correlation_id], answer)
-        partition.wait_committed(result.last_offset, waiting.settle)
-    else:
-        connection.send([answer])
+    _answer(broker, connection, known, [correlation_id], answer, result.last_offset)
     return True
 
 
 class _Waiting:
     """A request, or those of a run, that wait until their batches are committed, their answers ready."""
 
-    __slots__ = ("_answer", "_connection", "_correlation_ids", "_known", "_place", "_timer")
+    __slots__ = ("_answer", "_broker", "_connection", "_correlation_ids", "_known", "_place", "_timer")
 
     def __init__(
         self, broker: Broker, connection: Connection, known: _Known, correlation_ids: Sequence[int], answer: bytes
     ) -> None:
+        self._broker = broker
         self._connection = connection
         self._known = known
         self._correlation_ids = correlation_ids
@@ -245,8 +248,10 @@ class _Waiting:
         self._timer.cancel()
         if error is not None:
             known = self._known
-            told = [(known.key, [refused(known.partition.index, error)])]
-            answer = b"".join(write_produce_answer(known.version, each, told) for each in self._correlation_ids)
+            topics = [(known.key, [refused(known.partition.index, error)])]
+            answer = b"".join(
+                refusals(self._broker, self._connection, known.version, each, topics) for each in self._correlation_ids
+            )
         self._connection.complete(self._place, [answer], among_many=True)
 
 

@@ -69,6 +69,7 @@ class LogCleaner:
         self._process = broker.surroundings.make_cleaner(broker.loop, broker.io_threads)
         self._cleaned: dict[TopicPartition, int] = {}  # how far, as in the checkpoint
         self._in_progress: dict[TopicPartition, Partition] = {}
+        self._unfinished: dict[TopicPartition, Partition] = {}  # of which a cleaning may have left files
         self._deaths: Counter[TopicPartition] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
         self._swaps: set[asyncio.Task[None]] = set()
@@ -114,6 +115,7 @@ class LogCleaner:
         """These partitions are deleted: topics of their names, if there ever are some, begin unclean."""
         for key in keys:
             self._cleaned.pop(key, None)
+            self._unfinished.pop(key, None)
             self.uncleanable.pop(key, None)
             self._deaths.pop(key, None)
             partition = self._in_progress.get(key)
@@ -126,13 +128,12 @@ class LogCleaner:
 
     async def close(self) -> None:
         """Stop; a swap under way comes to its end, and what else was begun is removed."""
-        unfinished = [partition.log for partition in self._in_progress.values() if not partition.closed]
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*self._swaps, return_exceptions=True)
         await self._process.close()
-        for each in unfinished:
+        for each in [partition.log for partition in self._unfinished.values() if not partition.closed]:
             try:
                 await self._in_thread(partial(drop_cleaned, each.files, each.directory))
             except OSError as error:
@@ -251,6 +252,7 @@ class LogCleaner:
 
     async def _run(self, partition: Partition, found: Dirtiness) -> None:
         key = partition.topic, partition.index
+        self._unfinished[key] = partition
         began_ms = self._now_monotonic_ms()
         log.info(
             "cleaning topic=%s partition=%d first_dirty_offset=%d end_offset=%d segments=%d dirty_ratio=%.2f",
@@ -266,6 +268,7 @@ class LogCleaner:
         rate = self._broker.config.log_cleaner_io_max_bytes_per_second
         task = self._task(partition, found)
         result = await self._process.clean(task, rate=rate, on_group=take, on_progress=self._count)
+        self._unfinished.pop(key, None)
         self.statistics.runs += 1
         self.statistics.records_removed += result.records_read - result.records_kept
         self._deaths.pop(key, None)

@@ -106,9 +106,8 @@ class _Cleaning:
             if segment.next_offset <= start:
                 continue
             for position, batches in self._chunks(segment):
-                skipped = self._not_mapped(batches, transactions)
                 try:
-                    added = keys.add(batches, skipped, start)
+                    added = keys.add(batches, self._not_mapped(batches, transactions), start)
                 except CorruptBatch as error:
                     raise self._corrupt(segment, position, error) from error
                 if added:
@@ -212,13 +211,19 @@ class _Cleaning:
         path = self._task.directory / file_name(segment.base_offset, LOG_SUFFIX)
         fileno = self._files.open(path)
         try:
-            position, wanted = 0, max(self._task.buffer_bytes, SMALLEST_READ)
+            position, wanted, last_offset = 0, max(self._task.buffer_bytes, SMALLEST_READ), segment.base_offset - 1
             while position < segment.size:
                 data = self._read(fileno, path, min(wanted, segment.size - position), position)
                 batches = self._engine.scan(data)
                 if not len(batches):
                     wanted = self._size_of_batch(data, path, position, segment.size)
                     continue
+                for row, offset in enumerate(batches.last_offsets):  # which lies outside of the CRC
+                    if not last_offset < offset < segment.next_offset:
+                        raise CorruptLog(
+                            str(path), position + batches.positions[row], "the offsets are not those of their neighbours"
+                        )
+                    last_offset = offset
                 self._bytes_read += batches.end
                 self._meter(batches.end, 0)
                 yield position, batches

@@ -89,7 +89,7 @@ def truncation_off_by_one() -> Iterator[None]:
 def reads_without_checksums() -> Iterator[None]:
     """What comes from the disk is served as it is."""
 
-    def believed(files: Any, fileno: int, _start: int, end: int, _least: int) -> verify.Verified:
+    def believed(files: Any, fileno: int, _start: int, end: int, *_: int) -> verify.Verified:
         return verify.Verified(end, None, files.size(fileno))
 
     with mock.patch.object(page_cache, "verify", believed):

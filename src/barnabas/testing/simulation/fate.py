@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 AUDITOR = "auditor"
 START_LIMIT_S = 60.0
 LONGEST_WAIT_S = 3.0  # for a death in the middle of a change that may never come
-LOOKS_S = 0.2  # between two looks of the supervisor
+LOOKS_S = 0.2  # between two looks of the operator
 CHANGES = frozenset(Operation) - {Operation.READ}
 
 
@@ -50,11 +50,11 @@ class Fate:
             await self._pause(LOOKS_S)
 
     async def _pause(self, pause_s: float) -> None:
-        """Wait; a broker that says that it cannot go on is started again, as a supervisor would."""
+        """Wait; a broker that cannot go on, or goes on without a log directory, is started again, as an operator would."""
         end_s = self._world.now_s + pause_s
         while self._world.now_s < end_s:
             await asyncio.sleep(min(LOOKS_S, end_s - self._world.now_s))
-            if self._node.failure:
+            if self._node.needs_operator:
                 await self._stop()
                 self._node.faults.heal()
                 self._node.disk.capacity_bytes = None
@@ -113,7 +113,7 @@ class Fate:
         fault.where = lambda path: path.is_relative_to(where)
         self._node.faults.armed.append(fault)
         await asyncio.sleep(blow.down_s)
-        if self._node.failure or self._random.random() < 0.5:
+        if self._node.needs_operator or self._random.random() < 0.5:
             await self._stop()
         else:
             self._node.kill()

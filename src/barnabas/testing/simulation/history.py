@@ -60,6 +60,7 @@ class PartitionHistory:
     name: str
     flushed: bool = False  # flush.messages=1: a power cut takes nothing
     compacted: bool = False
+    replicated: bool = False  # who is asked changes, and may know less than the one before of how far it is
     retention_ms: int = -1  # the shortest that was ever set; -1 is for ever
     retention_bytes: int = -1  # the fewest
     delete_retention_ms: int = 86_400_000
@@ -101,6 +102,9 @@ class PartitionHistory:
 
     def told(self, high_watermark: int, log_start: int) -> None:
         """What every fetch says of the partition."""
+        if self.replicated:
+            self.high_watermark = max(self.high_watermark, high_watermark)
+            return
         if high_watermark < self.high_watermark:
             raise Violation(f"{self.name}: the high watermark went back from {self.high_watermark} to {high_watermark}")
         if log_start < self.log_start:

@@ -6,7 +6,7 @@ Rules
   1. Time stands still while anything can run; then it jumps to the next event.
   2. Events of one moment run in the order in which they were asked for. What may happen in any order in the real world (a job in a
      thread, a packet) is given a random time by whoever asks for it.
-  3. A process that is killed runs nothing more: its events are dropped, its coroutines are closed.
+  3. A process that is killed runs nothing more: its events are dropped, its coroutines are closed. One that is frozen runs them later.
 
 The loop is what `asyncio` itself needs (tasks, futures, timeouts, locks run on it as they are) and what our server and client ask for;
 everything else raises NotImplementedError, which is how a use of something real would show.
@@ -82,7 +82,7 @@ class World:
             if not self._timed:
                 raise Stuck("nothing is going to happen any more")
             when_s, _, handle = heapq.heappop(self._timed)
-            if handle._cancelled:  # type: ignore[attr-defined]
+            if handle._cancelled:
                 return
             if when_s > self.now_s:
                 self.now_s, self._steps = when_s, 0
@@ -92,7 +92,10 @@ class World:
         if self._steps > STEPS_WITHOUT_TIME:
             raise Stuck(f"one moment does not end: {handle!r}")
         loop: VirtualLoop = handle._loop  # type: ignore[attr-defined]  # asyncio's own base class works with it too
-        if handle._cancelled or loop.dead:  # type: ignore[attr-defined]
+        if handle._cancelled or loop.dead:
+            return
+        if loop.frozen_until_s > self.now_s:
+            self.at(loop.frozen_until_s, handle)
             return
         events._set_running_loop(loop)
         try:
@@ -190,6 +193,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.name = name
         self.host = host
         self.dead = False
+        self.frozen_until_s = 0.0  # a process that is stopped and continued (SIGSTOP): what is due comes late, and in order
         self._on_error = on_error
         self._default_executor = VirtualExecutor(4, f"{name}-default")
 

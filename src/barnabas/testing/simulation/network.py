@@ -8,6 +8,8 @@ Rules
   3. `cut` breaks a connection for both sides; what was under way is lost.
   4. A process that is killed has its connections reset; one whose machine lost power says nothing, and the other side learns it from its
      next write, or from a timeout of its own.
+  5. What is sent from one machine to another while that way is blocked arrives when it is open again, as TCP would send it once more; it
+     needs both ways to connect. The other way may stay open.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 WINDOW_BYTES = 64 * 1024
 MAX_BUFFERS = 16  # taken by one write
+CONNECT_AGAIN_S = 0.2  # between attempts of the system to connect where nothing gets through
 Address = tuple[str, int]
 
 
@@ -38,6 +42,9 @@ class Network:
         self._open: dict[VirtualTransport, None] = {}
         self._next_port = 40_000
         self.admitted: str | None = None  # the only machine that may connect; None: all may
+        self._held: dict[
+            tuple[str, str], list[Callable[[], None]]
+        ] = {}  # by blocked way: what is to arrive when it is open again
 
     def listen(self, loop: VirtualLoop, factory: Callable[[], Any], host: str, port: int) -> VirtualServer:
         address = host, port
@@ -52,6 +59,8 @@ class Network:
 
     async def connect(self, loop: VirtualLoop, factory: Callable[[], Any], host: str, port: int) -> tuple[VirtualTransport, Any]:
         await asyncio.sleep(self.delay_s())
+        while not self.is_open(loop.host, host):  # noqa: ASYNC110 - the system asks again and again, too
+            await asyncio.sleep(CONNECT_AGAIN_S)
         server = self._servers.get((host, port))
         is_admitted = self.admitted in (None, loop.host)
         if server is None or not server.serving or server.loop.dead or not is_admitted:
@@ -69,6 +78,33 @@ class Network:
         client.start(protocol)
         await asyncio.sleep(0)  # the protocol is told before whoever connects goes on
         return client, protocol
+
+    def block(self, source: str, target: str) -> None:
+        """Nothing gets from one machine to the other any more."""
+        self.world.note(f"block {source}>{target}")
+        self._held.setdefault((source, target), [])
+
+    def unblock(self, source: str, target: str) -> None:
+        self.world.note(f"unblock {source}>{target}")
+        for arrive in self._held.pop((source, target), []):
+            arrive()
+
+    def heal(self) -> None:
+        """Open every way."""
+        for way in list(self._held):
+            self.unblock(*way)
+
+    def carry(self, source: str, target: str, arrive: Callable[[], None]) -> None:
+        """Let something be on its way, which begins with `arrive`: now, or when the way is open."""
+        held = self._held.get((source, target))
+        if held is None:
+            arrive()
+        else:
+            held.append(arrive)
+
+    def is_open(self, one: str, other: str) -> bool:
+        """Whether both ways are."""
+        return (one, other) not in self._held and (other, one) not in self._held
 
     def delay_s(self) -> float:
         """Mostly short; now and then a packet is late."""
@@ -231,8 +267,11 @@ class VirtualTransport(asyncio.Transport):
         cut = random.randrange(1, len(data)) if len(data) > 1 and random.random() < 0.1 else len(data)
         for piece in (data[:cut], data[cut:]):
             if piece:
-                self._arrival_s = max(self._arrival_s, self.loop.world.now_s + self._network.delay_s())
-                self.peer.loop.call_at(self._arrival_s, self.peer._arrived, piece)
+                self._network.carry(self.near[0], self.far[0], partial(self._send_piece, piece))
+
+    def _send_piece(self, piece: bytes) -> None:
+        self._arrival_s = max(self._arrival_s, self.loop.world.now_s + self._network.delay_s())
+        self.peer.loop.call_at(self._arrival_s, self.peer._arrived, piece)
 
     def when_room(self, callback: Callable[[], None] | None) -> None:
         self._on_room = callback
@@ -267,7 +306,10 @@ class VirtualTransport(asyncio.Transport):
 
     def reset_soon(self, at_s: float | None = None) -> None:
         """The other side is gone; this one learns it in a while, after what had been sent before."""
-        when_s = max(at_s or 0.0, self.loop.world.now_s + self._network.delay_s())
+        self._network.carry(self.far[0], self.near[0], partial(self._reset_at, at_s or 0.0))
+
+    def _reset_at(self, at_s: float) -> None:
+        when_s = max(at_s, self.peer._arrival_s, self.loop.world.now_s + self._network.delay_s())
         self.loop.call_at(when_s, self._lose, ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
 
     def _lose(self, error: Exception | None) -> None:

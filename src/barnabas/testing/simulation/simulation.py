@@ -9,11 +9,9 @@ restarted and audited once more.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 from zlib import crc32
 
 from barnabas.client.asynchronous import AsyncClient
@@ -22,16 +20,14 @@ from barnabas.storage.files import Files
 from barnabas.testing.simulation import admins
 from barnabas.testing.simulation.audit import AUDITOR, Auditor
 from barnabas.testing.simulation.clients import Consumer, Producer, client_config
-from barnabas.testing.simulation.complaints import Complaints
-from barnabas.testing.simulation.fate import START_LIMIT_S, Fate
+from barnabas.testing.simulation.course import Course
+from barnabas.testing.simulation.fate import Fate
 from barnabas.testing.simulation.files import FaultyFiles
 from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
-from barnabas.testing.simulation.loop import Stuck, VirtualLoop, World
+from barnabas.testing.simulation.loop import VirtualLoop
 from barnabas.testing.simulation.node import Node
 from barnabas.testing.simulation.scenario import Scenario, Topic, draw
-from barnabas.testing.simulation.trace import Trace
 
-R = TypeVar("R")
 RUN_LIMIT_S = 600.0
 DEFAULTS = {
     "retention.ms": "604800000",
@@ -44,22 +40,8 @@ DEFAULTS = {
 }  # of what `admins.tune` changes
 
 
-@dataclass(slots=True)
-class Verdict:
-    """How a run went; `failure` is None where nothing was wrong."""
-
-    seed: int
-    scenario: str
-    checksum: int
-    events: int
-    virtual_s: float
-    failure: str | None = None
-    counts: dict[str, int] = field(default_factory=dict)
-    trace: list[str] = field(default_factory=list)
-
-
-class Simulation:
-    """One run.
+class Simulation(Course):
+    """One run of a single broker.
 
     Args:
         seed: of every choice.
@@ -77,11 +59,9 @@ class Simulation:
         wrap_cleaner_files: Callable[[FaultyFiles], FaultyFiles] = lambda files: files,
         profile: str | None = None,
     ) -> None:
-        self.seed = seed
-        self.world = World(seed, Trace(echo=echo))
+        super().__init__(seed, echo=echo)
         self.scenario: Scenario = draw(Random(seed ^ 0x5CE9A510), profile)
-        self.complaints = Complaints()
-        self.counts: dict[str, int] = {}
+        self.name = self.scenario.name
         self.node = Node(
             self.world,
             1,
@@ -93,7 +73,6 @@ class Simulation:
         )
         if self.scenario.has_cold_reads:
             self.node.faults.cold = lambda path: crc32(str(path).encode()) % 3 == seed % 3
-        self.random = Random(self.world.random.getrandbits(64))
         self.histories: dict[TopicPartition, PartitionHistory] = {
             (topic.name, index): self._history(topic, f"{topic.name}-{index}")
             for topic in self.scenario.topics
@@ -105,35 +84,8 @@ class Simulation:
             for topic in self.scenario.topics
             for name, first in DEFAULTS.items()
         }
-        self._problems: list[str] = []
-        self._failed: BaseException | None = None
         self._loops = 0
-        self._working = 0
         self._producing = 0
-
-    def run(self) -> Verdict:
-        """Until everything is done, or something is wrong."""
-        logger = logging.getLogger("barnabas")
-        logger.addHandler(self.complaints)
-        failure = None
-        try:
-            self._main()
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong in a run is its verdict
-            failure = f"{type(error).__name__}: {error}"
-        finally:
-            logger.removeHandler(self.complaints)
-            self.node.kill()
-        world = self.world
-        return Verdict(
-            self.seed,
-            self.scenario.name,
-            world.trace.checksum,
-            world.trace.count,
-            world.now_s,
-            failure,
-            self.counts,
-            list(world.trace.last) if failure else [],
-        )
 
     def is_over(self) -> bool:
         """Whether all producers are done, and the others may end."""
@@ -147,12 +99,7 @@ class Simulation:
         works = [*self._producers(), *self._consumers(), *self._admins()]
         fate = Fate(self, Random(self.random.getrandbits(64)))
         works.append(self._loop("fate").create_task(fate.run(self.scenario.blows)))
-        for task in works:
-            task.add_done_callback(self._work_done)
-        self._working = len(works)
-        self._drive(lambda: not self._working, limit_s=RUN_LIMIT_S)
-        for task in works:
-            task.result()
+        self._work(works, RUN_LIMIT_S)
         self.node.faults.heal()
         clean = self.random.random() < 0.5
         if clean:
@@ -178,12 +125,6 @@ class Simulation:
             self._producing += 1
             tasks.append(loop.create_task(self._until_done(producer.run())))
         return tasks
-
-    def _work_done(self, task: asyncio.Task[None]) -> None:
-        self._working -= 1
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self._failed = self._failed or error
 
     async def _until_done(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -257,14 +198,6 @@ class Simulation:
             await auditor.read_settings(self.settings)
         await auditor.close()
 
-    async def elsewhere(self, task: asyncio.Task[R]) -> R:
-        """Wait for a task of another process."""
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-        task.add_done_callback(lambda _: loop.call_soon(done.set_result, None))
-        await done
-        return task.result()
-
     def rotten(self, folder: str) -> None:
         """A bit of the partition of this folder is wrong."""
         name, _, index = folder.rpartition("-")
@@ -279,30 +212,9 @@ class Simulation:
         if left:
             raise Violation(f"the broker stopped and left {left} files open")
 
-    # --- letting things happen
-
     def _stop(self) -> None:
         self._finish(self.node.stop())
         self.gone()
 
-    def _finish(self, task: asyncio.Task[R]) -> R:
-        self._drive(task.done, limit_s=START_LIMIT_S)
-        return task.result()
-
-    def _drive(self, is_done: Callable[[], bool], limit_s: float) -> None:
-        world = self.world
-        end_s = world.now_s + limit_s
-        while not is_done():
-            world.step()
-            if self._failed is not None:
-                raise self._failed
-            if self._problems or self.complaints.unexcused:
-                raise Violation(f"the broker met a fault of its own: {(self._problems + self.complaints.unexcused)[0]}")
-            if world.now_s > end_s:
-                raise Stuck(f"not done after {limit_s:.0f} s")
-
-    def _loop(self, name: str, host: str = "") -> VirtualLoop:
-        return VirtualLoop(self.world, name, host or name, self._report)  # type: ignore[abstract]
-
-    def _report(self, problem: str) -> None:
-        self._problems.append(problem)
+    def _end(self) -> None:
+        self.node.kill()

@@ -1,0 +1,53 @@
+"""`barnabas cluster migrate`: the metadata of a broker that stood alone, into ZooKeeper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from barnabas.cli.errors import BadInput
+from barnabas.cli.output import Output, output_option
+
+MIGRATED_SUFFIX = ".migrated"
+FOLDER_TYPE = click.Path(path_type=Path, exists=True, file_okay=False)
+
+
+@click.command("migrate")
+@click.option("--data-dir", type=FOLDER_TYPE, required=True, help="The broker's first data folder: the one with metadata.db.")
+@click.option("--metadata", metavar="ADDRESS", required=True, help="Where to: zookeeper://HOST:PORT,.../ROOT.")
+@output_option
+def migrate(output: Output, data_dir: Path, metadata: str) -> None:
+    """Make a stopped broker the first of a cluster.
+
+    Topics, settings and ids are copied into ZooKeeper; the logs stay where they are. Then start the broker with the same id, folders and
+    --metadata, and others beside it.
+
+    Exit code 2: the broker is running, there is no metadata.db, or there is a cluster at the address already; then nothing was done.
+    """
+    from barnabas.cli.doctor_check import locked
+    from barnabas.cluster.embedded_store import FILE_NAME, EmbeddedStore
+    from barnabas.cluster.migration import ClusterExists, is_named
+    from barnabas.cluster.migration import migrate as carry_out
+    from barnabas.cluster.zookeeper_address import parse_address
+    from barnabas.cluster.zookeeper_store import ZooKeeperStore
+
+    try:
+        address = parse_address(metadata)
+    except ValueError as error:
+        raise BadInput(f"--metadata: {error}") from error
+    database = data_dir / FILE_NAME
+    if not database.is_file():
+        raise BadInput(f"{data_dir} has no {FILE_NAME}: no broker stood alone on it, or it was migrated already")
+    with locked(data_dir):
+        with EmbeddedStore(data_dir) as source:
+            if not is_named(source.list("/")):
+                raise BadInput(f"{database} belongs to no cluster yet; start the broker on an empty ZooKeeper instead")
+            with ZooKeeperStore(address) as target:
+                try:
+                    done = carry_out(source, target)
+                except ClusterExists as error:
+                    raise BadInput(str(error)) from error
+        database.rename(database.with_name(FILE_NAME + MIGRATED_SUFFIX))
+    message = f"copied {done.topics} topics with {done.partitions} partitions of cluster {done.cluster_id} to {address}"
+    output.done(message, done._asdict())

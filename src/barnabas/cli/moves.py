@@ -1,0 +1,192 @@
+"""Moving replicas, for the commands that do so: what there is, the plan shown, the moves asked for and watched.
+
+Works against any Kafka: requests that librdkafka has no call for go over the wire.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.connection import Connection, fail
+from barnabas.cli.errors import Failure
+from barnabas.cli.output import Output
+from barnabas.cluster.moves import Partition, Replicas, changes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from barnabas.cli.wire import Wire
+
+COLUMNS = {"topic": "TOPIC", "partition": "PARTITION", "before": "FROM", "after": "TO", "bytes": "BYTES"}
+AT_ONCE = 1_000  # moves in one request
+POLL_S = 0.2
+
+
+@dataclass
+class Layout:
+    """Where everything lies."""
+
+    assignment: dict[Partition, Replicas]
+    racks: dict[int, str | None]
+    sizes: dict[Partition, int]
+
+
+def move_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that every command which moves replicas has."""
+    function = click.option("--no-wait", is_flag=True, help="Begin the moves and do not wait for their end.")(function)
+    return click.option(
+        "--plan", "only_plan", is_flag=True, help="Only show what would move; with --json as Kafka's tool takes it."
+    )(function)
+
+
+def read_layout(connection: Connection, wire: Wire) -> Layout:
+    from confluent_kafka import KafkaException
+
+    admin = connection.admin()
+    try:
+        nodes = admin.describe_cluster(request_timeout=connection.timeout_s).result(connection.timeout_s).nodes
+        metadata = admin.list_topics(timeout=connection.timeout_s)
+    except KafkaException as error:
+        fail("cannot describe the cluster", error)
+    assignment = {
+        (name, number): tuple(partition.replicas)
+        for name, topic in metadata.topics.items()
+        for number, partition in topic.partitions.items()
+    }
+    return Layout(
+        assignment, {node.id: node.rack for node in nodes}, _sizes(wire, {node.id: (node.host, node.port) for node in nodes})
+    )
+
+
+def _sizes(wire: Wire, nodes: Mapping[int, tuple[str, int]]) -> dict[Partition, int]:
+    """Bytes of each partition's largest replica."""
+    from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+
+    sizes: dict[Partition, int] = {}
+    for host, port in nodes.values():
+        with wire.to(host, port) as one:
+            answer = one.request(DescribeLogDirsRequest(topics=None))
+        for directory in answer.results:
+            for topic in directory.topics:
+                for found in topic.partitions:
+                    key = topic.name, found.partition_index
+                    sizes[key] = max(sizes.get(key, 0), found.partition_size)
+    return sizes
+
+
+def carry_out(
+    wire: Wire, output: Output, layout: Layout, wanted: Mapping[Partition, Replicas], *, only_plan: bool, no_wait: bool
+) -> None:
+    """Show the plan, or move and wait."""
+    before = {partition: layout.assignment[partition] for partition in wanted}
+    plan = changes(before, dict(wanted))
+    if only_plan:
+        _show(output, layout, plan)
+        return
+    if not plan:
+        output.done("nothing to move", {"moved": 0})
+        return
+    alter(wire, plan)
+    if no_wait:
+        output.done(f"began to move {len(plan)} partitions", {"begun": len(plan)})
+        return
+    watch(wire, plan)
+    _elect_preferred(wire, plan)
+    output.done(f"moved {len(plan)} partitions", {"moved": len(plan)})
+
+
+def _show(output: Output, layout: Layout, plan: Mapping[Partition, Replicas]) -> None:
+    if output.as_json:
+        partitions = [{"topic": t, "partition": p, "replicas": list(replicas)} for (t, p), replicas in sorted(plan.items())]
+        output.json({"version": 1, "partitions": partitions})
+        return
+    rows = []
+    for (topic, number), replicas in sorted(plan.items()):
+        old = layout.assignment[topic, number]
+        copied = layout.sizes.get((topic, number), 0) * len(set(replicas) - set(old))
+        rows.append({"topic": topic, "partition": number, "before": list(old), "after": list(replicas), "bytes": copied})
+    output.table(rows, COLUMNS, empty="nothing to move")
+
+
+def alter(wire: Wire, plan: Mapping[Partition, Replicas | None]) -> None:
+    """Begin moves; None cancels one. Raises Failure for the first that is refused."""
+    from barnabas.protocol.messages import alter_partition_reassignments as messages
+
+    items = list(plan.items())
+    for start in range(0, len(items), AT_ONCE):
+        topics: dict[str, list[messages.ReassignablePartition]] = {}
+        for (topic, number), replicas in items[start : start + AT_ONCE]:
+            entry = messages.ReassignablePartition(partition_index=number, replicas=None if replicas is None else list(replicas))
+            topics.setdefault(topic, []).append(entry)
+        request = messages.AlterPartitionReassignmentsRequest(
+            timeout_ms=30_000, topics=[messages.ReassignableTopic(name=name, partitions=parts) for name, parts in topics.items()]
+        )
+        answer = wire.request(request)
+        _check("the request", answer.error_code, answer.error_message)
+        for topic_answer in answer.responses:
+            for result in topic_answer.partitions:
+                _check(f"{topic_answer.name}-{result.partition_index}", result.error_code, result.error_message)
+
+
+def ongoing(wire: Wire) -> dict[Partition, tuple[Replicas, Replicas, Replicas]]:
+    """Replicas, adding and removing of each partition that is being moved."""
+    from barnabas.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+
+    answer = wire.request(ListPartitionReassignmentsRequest(timeout_ms=30_000, topics=None))
+    _check("the list of moves", answer.error_code, answer.error_message)
+    return {
+        (topic.name, p.partition_index): (tuple(p.replicas), tuple(p.adding_replicas), tuple(p.removing_replicas))
+        for topic in answer.topics
+        for p in topic.partitions
+    }
+
+
+def watch(wire: Wire, partitions: Iterable[Partition]) -> None:
+    """Wait until none of them is being moved any more."""
+    waiting = set(partitions)
+    total = len(waiting)
+    with _progress(total) as show:
+        while True:
+            waiting &= ongoing(wire).keys()
+            show(total - len(waiting))
+            if not waiting:
+                return
+            time.sleep(POLL_S)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("moving", total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def _elect_preferred(wire: Wire, partitions: Iterable[Partition]) -> None:
+    """Have the first replicas lead; one that cannot yet is given back to it in time by the controller."""
+    from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(number)
+    asked = [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in topics.items()]
+    wire.request(ElectLeadersRequest(election_type=0, topic_partitions=asked, timeout_ms=30_000))
+
+
+def _check(what: str, code: int, message: str | None) -> None:
+    if code:
+        from barnabas.cli.wire import code_name
+
+        raise Failure(f"{what} is refused: {message or code_name(code)}")

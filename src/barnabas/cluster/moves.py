@@ -1,0 +1,155 @@
+"""Where replicas should lie instead: plans of moves for people who look after a cluster. Pure.
+
+Three questions: how to get everything off some brokers (`drain`), how to have another number of replicas (`resize`), how to share the work
+evenly (`balance`). Each changes as little as it can: what lies well stays, in its order, for the first replica leads.
+
+A partition weighs its bytes, and something besides, because an empty one costs too. Of brokers that would do, one in a rack without replica
+of the partition comes first, then the one with the least weight.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+Partition = tuple[str, int]
+Replicas = tuple[int, ...]
+Assignment = Mapping[Partition, Replicas]
+Racks = Mapping[int, str | None]  # of the brokers that may hold replicas
+
+PARTITION_BYTES = 1_000_000  # what a partition weighs besides its bytes
+EVEN = 0.05  # of a broker's mean weight: smaller differences are not worth a move
+
+
+class CannotPlace(ValueError):
+    """There are too few brokers for a partition's replicas."""
+
+    def __init__(self, partition: Partition, brokers: int) -> None:
+        super().__init__(f"{partition[0]}-{partition[1]} needs more brokers than the {brokers} that may hold it")
+
+
+class _Weights:
+    """How much each broker holds."""
+
+    def __init__(self, assignment: Assignment, sizes: Mapping[Partition, int]) -> None:
+        self._sizes = sizes
+        self.of_broker: Counter[int] = Counter()
+        for partition, replicas in assignment.items():
+            for broker in replicas:
+                self.of_broker[broker] += self.of(partition)
+
+    def of(self, partition: Partition) -> int:
+        return self._sizes.get(partition, 0) + PARTITION_BYTES
+
+    def move(self, partition: Partition, source: int | None, target: int | None) -> None:
+        for broker, sign in ((source, -1), (target, 1)):
+            if broker is not None:
+                self.of_broker[broker] += sign * self.of(partition)
+
+    def best(self, partition: Partition, others: Sequence[int], racks: Racks) -> int:
+        """Who takes a replica beside those on `others`; raises CannotPlace."""
+        used = {racks.get(broker) for broker in others} - {None}
+        candidates = [broker for broker in racks if broker not in others]
+        if not candidates:
+            raise CannotPlace(partition, len(racks))
+        return min(candidates, key=lambda broker: (racks[broker] in used, self.of_broker[broker], broker))
+
+
+def changes(before: Assignment, after: Assignment) -> dict[Partition, Replicas]:
+    """Those of `after` that differ."""
+    return {partition: replicas for partition, replicas in after.items() if before[partition] != replicas}
+
+
+def drain(
+    assignment: Assignment, leaving: Collection[int], racks: Racks, sizes: Mapping[Partition, int] | None = None
+) -> dict[Partition, Replicas]:
+    """The assignment without `leaving`; raises CannotPlace.
+
+    Args:
+        racks: of all brokers that live; those in `leaving` are passed over.
+        sizes: bytes of a replica, as far as they are known.
+    """
+    left = {broker: rack for broker, rack in racks.items() if broker not in leaving}
+    weights = _Weights(assignment, sizes or {})
+    after = dict(assignment)
+    for partition in sorted(assignment, key=weights.of, reverse=True):
+        replicas = list(assignment[partition])
+        for place, broker in enumerate(replicas):
+            if broker in leaving:
+                replicas[place] = weights.best(partition, [other for other in replicas if other != broker], left)
+                weights.move(partition, broker, replicas[place])
+        after[partition] = tuple(replicas)
+    return after
+
+
+def resize(
+    assignment: Assignment, factor: int, racks: Racks, sizes: Mapping[Partition, int] | None = None
+) -> dict[Partition, Replicas]:
+    """The assignment with `factor` replicas of each partition; the leader stays. Raises CannotPlace."""
+    weights = _Weights(assignment, sizes or {})
+    after = {}
+    for partition, before in assignment.items():
+        replicas = list(before)
+        while len(replicas) > max(factor, 1):
+            last = max(replicas[1:], key=lambda broker: weights.of_broker[broker])
+            replicas.remove(last)
+            weights.move(partition, last, None)
+        while len(replicas) < factor:
+            added = weights.best(partition, replicas, racks)
+            replicas.append(added)
+            weights.move(partition, None, added)
+        after[partition] = tuple(replicas)
+    return after
+
+
+def balance(assignment: Assignment, racks: Racks, sizes: Mapping[Partition, int] | None = None) -> dict[Partition, Replicas]:
+    """The assignment with weights and leaderships shared evenly, by the fewest moves that a greedy search finds."""
+    after = dict(assignment)
+    weights = _Weights(assignment, sizes or {})
+    for broker in racks:
+        weights.of_broker[broker] += 0
+    while (step := _next_move(after, racks, weights)) is not None:
+        partition, source, target = step
+        after[partition] = tuple(target if broker == source else broker for broker in after[partition])
+        weights.move(partition, source, target)
+    _spread_leaders(after, racks)
+    return after
+
+
+def _next_move(assignment: Assignment, racks: Racks, weights: _Weights) -> tuple[Partition, int, int] | None:
+    """The largest partition that makes the fullest broker and an emptier one more alike."""
+    by_weight = sorted(racks, key=lambda broker: weights.of_broker[broker])
+    tolerated = max(PARTITION_BYTES, EVEN * sum(weights.of_broker[broker] for broker in racks) / max(len(racks), 1))
+    for source in reversed(by_weight):
+        held = sorted((p for p, replicas in assignment.items() if source in replicas), key=weights.of, reverse=True)
+        for target in by_weight:
+            difference = weights.of_broker[source] - weights.of_broker[target]
+            if difference <= tolerated:
+                break
+            for partition in held:
+                fits = weights.of(partition) < difference and target not in assignment[partition]
+                if fits and _keeps_racks(assignment[partition], source, target, racks):
+                    return partition, source, target
+    return None
+
+
+def _keeps_racks(replicas: Replicas, source: int, target: int, racks: Racks) -> bool:
+    """Whether the partition is in as many racks afterwards."""
+    after = [target if broker == source else broker for broker in replicas]
+    return len({racks.get(broker) for broker in after}) >= len({racks.get(broker) for broker in replicas})
+
+
+def _spread_leaders(assignment: dict[Partition, Replicas], racks: Racks) -> None:
+    """Put other replicas first where that evens out who leads how many."""
+    leads: Counter[int] = Counter(dict.fromkeys(racks, 0))
+    leads.update(replicas[0] for replicas in assignment.values() if replicas)
+    changed = True
+    while changed:
+        changed = False
+        for partition, replicas in assignment.items():
+            target = min((broker for broker in replicas if broker in racks), key=lambda b: (leads[b], b), default=replicas[0])
+            if leads[replicas[0]] - leads[target] > 1:
+                assignment[partition] = (target, *(broker for broker in replicas if broker != target))
+                leads[replicas[0]] -= 1
+                leads[target] += 1
+                changed = True

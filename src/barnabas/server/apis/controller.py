@@ -1,0 +1,209 @@
+"""What only the controller does, but for topics and settings: elections, moves of replicas, who is in sync.
+
+Thin: what is asked goes to the controller, what it says goes back. Those of BETWEEN_BROKERS are served in a cluster only.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cluster.alter_partition import ANY_EPOCH, InSyncChange
+from barnabas.cluster.controller import PRODUCER_ID_BLOCK
+from barnabas.cluster.metadata import PartitionState
+from barnabas.cluster.partition_planner import InSyncRequest, MoveRequest, PartitionOutcome, moves
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages import alter_partition as alter
+from barnabas.protocol.messages import alter_partition_reassignments as reassign
+from barnabas.protocol.messages import elect_leaders as elect
+from barnabas.protocol.messages import list_partition_reassignments as listing
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from barnabas.protocol.messages.update_features import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from uuid import UUID
+
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+FIRST_ALTER_VERSION_WITH_EPOCHS = 3
+FIRST_ELECT_VERSION_WITH_TYPE = 1
+LAST_FEATURES_VERSION_WITH_RESULTS = 1
+MAX_MOVES_PER_REQUEST = 10_000
+
+
+async def handle_alter_partition(
+    broker: Broker, context: RequestContext, request: alter.AlterPartitionRequest
+) -> alter.AlterPartitionResponse:
+    """AlterPartition (api 56)."""
+    wanted = [
+        InSyncRequest(topic.topic_id, p.partition_index, InSyncChange(p.leader_epoch, p.partition_epoch, _in_sync(context, p)))
+        for topic in request.topics
+        for p in topic.partitions
+    ]
+    try:
+        outcomes = await broker.controller.alter_partitions(request.broker_id, request.broker_epoch, wanted)
+    except KafkaError as error:
+        return alter.AlterPartitionResponse(error_code=error.code)
+    topics: dict[UUID, list[alter.ResponsePartitionData]] = {}
+    for asked, outcome in zip(wanted, outcomes, strict=True):
+        topics.setdefault(asked.topic_id, []).append(_altered(outcome, asked.partition))
+    return alter.AlterPartitionResponse(
+        topics=[alter.ResponseTopicData(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()]
+    )
+
+
+def _in_sync(context: RequestContext, asked: alter.RequestPartitionData) -> tuple[tuple[int, int], ...]:
+    if context.api_version >= FIRST_ALTER_VERSION_WITH_EPOCHS:
+        return tuple((replica.broker_id, replica.broker_epoch) for replica in asked.new_isr_with_epochs)
+    return tuple((broker_id, ANY_EPOCH) for broker_id in asked.new_isr)
+
+
+def _altered(outcome: PartitionOutcome, partition: int) -> alter.ResponsePartitionData:
+    state = outcome.state
+    if outcome.error is not None or state is None:
+        code = ErrorCode.UNKNOWN_SERVER_ERROR if outcome.error is None else outcome.error.code
+        return alter.ResponsePartitionData(partition_index=partition, error_code=code)
+    return alter.ResponsePartitionData(
+        partition_index=partition,
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        partition_epoch=state.partition_epoch,
+    )
+
+
+async def handle_elect_leaders(
+    broker: Broker, context: RequestContext, request: elect.ElectLeadersRequest
+) -> elect.ElectLeadersResponse:
+    """ElectLeaders (api 43)."""
+    asked = request.topic_partitions
+    wanted = None if asked is None else [(topic.topic, number) for topic in asked for number in topic.partitions]
+    kind = request.election_type if context.api_version >= FIRST_ELECT_VERSION_WITH_TYPE else 0
+    try:
+        outcomes = await broker.controller.elect_leaders(kind, wanted)
+    except KafkaError as error:
+        return elect.ElectLeadersResponse(error_code=error.code, replica_election_results=_elected(wanted or (), error))
+    results = [
+        elect.ReplicaElectionResult(
+            topic=topic,
+            partition_result=[
+                elect.PartitionResult(partition_id=o.partition, error_code=code, error_message=message)
+                for o in group
+                for code, message in [_told(o.error)]
+            ],
+        )
+        for topic, group in _by_topic(outcomes)
+    ]
+    return elect.ElectLeadersResponse(replica_election_results=results)
+
+
+def _elected(wanted: Iterable[tuple[str, int]], error: KafkaError) -> list[elect.ReplicaElectionResult]:
+    code, message = _told(error)
+    return [
+        elect.ReplicaElectionResult(
+            topic=topic, partition_result=[elect.PartitionResult(partition_id=number, error_code=code, error_message=message)]
+        )
+        for topic, number in wanted
+    ]
+
+
+async def handle_alter_partition_reassignments(
+    broker: Broker, context: RequestContext, request: reassign.AlterPartitionReassignmentsRequest
+) -> reassign.AlterPartitionReassignmentsResponse:
+    """AlterPartitionReassignments (api 45)."""
+    wanted = [MoveRequest(topic.name, p.partition_index, p.replicas) for topic in request.topics for p in topic.partitions]
+    try:
+        if len(wanted) > MAX_MOVES_PER_REQUEST:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        outcomes = await broker.controller.reassign(wanted, may_change_factor=request.allow_replication_factor_change)
+    except KafkaError as error:
+        outcomes = [PartitionOutcome(move.topic, move.partition, error=error) for move in wanted]
+    responses = [
+        reassign.ReassignableTopicResponse(
+            name=topic,
+            partitions=[
+                reassign.ReassignablePartitionResponse(partition_index=o.partition, error_code=code, error_message=message)
+                for o in group
+                for code, message in [_told(o.error)]
+            ],
+        )
+        for topic, group in _by_topic(outcomes)
+    ]
+    return reassign.AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change, error_message=None, responses=responses
+    )
+
+
+def handle_list_partition_reassignments(
+    broker: Broker, context: RequestContext, request: listing.ListPartitionReassignmentsRequest
+) -> listing.ListPartitionReassignmentsResponse:
+    """ListPartitionReassignments (api 46)."""
+    asked = request.topics
+    wanted = None if asked is None else [(topic.name, topic.partition_indexes) for topic in asked]
+    topics: dict[str, list[listing.OngoingPartitionReassignment]] = {}
+    for topic, number, state in moves(broker.metadata, wanted):
+        topics.setdefault(topic, []).append(_moving(number, state))
+    found = [listing.OngoingTopicReassignment(name=name, partitions=partitions) for name, partitions in topics.items()]
+    return listing.ListPartitionReassignmentsResponse(error_message=None, topics=found)
+
+
+def _moving(number: int, state: PartitionState) -> listing.OngoingPartitionReassignment:
+    return listing.OngoingPartitionReassignment(
+        partition_index=number, replicas=state.replicas, adding_replicas=state.adding, removing_replicas=state.removing
+    )
+
+
+async def handle_unregister_broker(
+    broker: Broker, context: RequestContext, request: UnregisterBrokerRequest
+) -> UnregisterBrokerResponse:
+    """UnregisterBroker (api 64)."""
+    try:
+        await broker.controller.unregister(request.broker_id)
+    except KafkaError as error:
+        return UnregisterBrokerResponse(error_code=error.code, error_message=error.message)
+    return UnregisterBrokerResponse(error_message=None)
+
+
+def handle_update_features(broker: Broker, context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+    """UpdateFeatures (api 57): there are none to change, for every broker of a cluster speaks the same."""
+    names = [update.feature for update in request.feature_updates]
+    if not names:
+        return UpdateFeaturesResponse(error_message=None)
+    message = f"{names[0]}: this cluster has no features with levels."
+    code = ErrorCode.INVALID_UPDATE_VERSION
+    if context.api_version > LAST_FEATURES_VERSION_WITH_RESULTS:
+        return UpdateFeaturesResponse(error_code=code, error_message=message)
+    results = [UpdatableFeatureResult(feature=name, error_code=code, error_message=message) for name in names]
+    return UpdateFeaturesResponse(error_message=None, results=results)
+
+
+async def handle_allocate_producer_ids(
+    broker: Broker, context: RequestContext, request: AllocateProducerIdsRequest
+) -> AllocateProducerIdsResponse:
+    """AllocateProducerIds (api 67)."""
+    try:
+        block = await broker.controller.take_producer_ids()
+    except KafkaError as error:
+        return AllocateProducerIdsResponse(error_code=error.code)
+    return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=PRODUCER_ID_BLOCK)
+
+
+def _by_topic(outcomes: Sequence[PartitionOutcome]) -> Iterable[tuple[str, Iterable[PartitionOutcome]]]:
+    return groupby(sorted(outcomes, key=lambda each: each.topic), key=lambda each: each.topic)
+
+
+def _told(error: KafkaError | None) -> tuple[ErrorCode, str | None]:
+    return (ErrorCode.NONE, None) if error is None else (error.code, error.message or error.code.name)
+
+
+HANDLERS = {
+    43: handle_elect_leaders,
+    45: handle_alter_partition_reassignments,
+    46: handle_list_partition_reassignments,
+    57: handle_update_features,
+    64: handle_unregister_broker,
+}
+BETWEEN_BROKERS: dict[int, Any] = {56: handle_alter_partition, 67: handle_allocate_producer_ids}

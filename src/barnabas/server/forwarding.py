@@ -1,0 +1,217 @@
+"""Requests that only the controller may carry out, from whichever broker they came to (KIP-590).
+
+A client of Kafka 4 sends them to any broker. Here that broker passes them on to the controller in an Envelope and gives back its answer.
+
+Rules
+  1. What the controller refuses because it is not the controller (any more) was not done: it is sent to the next one, for as long as a
+     client would wait.
+  2. A request whose answer was lost is sent again: whether it was done is not known, and clients would do the same.
+  3. An answer of another broker is given only when this broker's own image has caught up with the changes that a client will ask this
+     broker for next: topics that were made are in its metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cluster.commands import REFUSALS
+from barnabas.cluster.topics import NewTopic
+from barnabas.errors import BarnabasError, ErrorCode, KafkaError
+from barnabas.protocol.codec import decode, writer_of
+from barnabas.protocol.headers import has_flexible_response_header, read_request_header
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from barnabas.server.peers import ClientError, peers_of
+
+if TYPE_CHECKING:
+    from barnabas.cluster.member import Member
+    from barnabas.protocol.headers import RequestHeader
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 19, 37, 20, 44
+# ... AlterConfigs, ElectLeaders, AlterPartitionReassignments and their list, UpdateFeatures, UnregisterBroker
+FORWARDED = frozenset({CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS, 33, 43, 45, 46, 57, 64})
+PATIENCE_S = 20.0  # less than the 30 s that clients wait by default
+PAUSE_S = 0.05
+CATCH_UP_S = 5.0
+log = logging.getLogger(__name__)
+
+Handle = Callable[[], Awaitable[Message]]
+
+
+class Forwarder:
+    """Passes requests on for one broker."""
+
+    def __init__(self, broker: Broker, member: Member) -> None:
+        self._broker = broker
+        self._member = member
+        self._peers = peers_of(lambda: member.image, broker.config, "controller")
+        member.make_topics = self.make_topics
+
+    async def close(self) -> None:
+        await self._peers.close()
+
+    def takes(self, header: RequestHeader, request: Message) -> bool:
+        """Whether a request is the controller's; levels of loggers belong to the process."""
+        if header.api_key not in FORWARDED:
+            return False
+        return header.api_key != INCREMENTAL_ALTER_CONFIGS or any(r.resource_type != 8 for r in request.resources)  # type: ignore[attr-defined]
+
+    async def answer(
+        self, frame: bytes, context: RequestContext, header: RequestHeader, handle: Handle, response: type[Message]
+    ) -> Message:
+        """The controller's answer, be it this broker's or another's."""
+        envelope = EnvelopeRequest(
+            request_data=frame,
+            request_principal=context.principal.encode(),
+            client_host_address=context.client_host.encode(),
+        )
+        deadline = self._broker.loop.time() + PATIENCE_S
+        while True:
+            local, refused = None, True
+            if self._member.is_controller:
+                local, refused = await _unless_refused(handle)
+                if local is not None and not refused:
+                    return local
+            else:
+                data = await self._ask(envelope)
+                if data is not None:
+                    return await self._understand(data, header, response)
+            if self._broker.loop.time() > deadline:
+                return local or await handle()
+            await self._pause()
+
+    async def handle_envelope(self, context: RequestContext, request: EnvelopeRequest, serve: Serve) -> EnvelopeResponse:
+        """A request that another broker passed on; `serve` is the dispatcher's way to a handler."""
+        frame = memoryview(bytes(request.request_data))
+        header = read_request_header(frame)
+        if header.api_key not in FORWARDED:
+            return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if not self._member.is_controller:
+            return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        inner = context._replace(
+            api_key=header.api_key,
+            api_version=header.api_version,
+            correlation_id=header.correlation_id,
+            client_id=header.client_id,
+            client_host=bytes(request.client_host_address).decode(),
+            principal=bytes(request.request_principal or b"").decode(),
+        )
+        answer, refused = await _unless_refused(lambda: serve(inner, header, frame))
+        if refused or answer is None:
+            return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        return EnvelopeResponse(response_data=_encode(answer, header))
+
+    async def make_topics(self, wanted: Sequence[NewTopic]) -> dict[str, KafkaError | None]:
+        """Have the controller make topics; None for each that then exists, and is known here."""
+        request = CreateTopicsRequest(topics=[_creatable(topic) for topic in wanted], timeout_ms=int(PATIENCE_S * 1000))
+        told: dict[str, KafkaError | None] = {}
+        for _ in range(2):
+            with suppress(ClientError):
+                answer = await self._peers.send(self._member.image.controller_id, request)
+                for topic in answer.topics:
+                    exists = topic.error_code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}
+                    told[topic.name] = None if exists else KafkaError(ErrorCode(topic.error_code), topic.error_message)
+                break
+            await self._pause()
+        made = [topic.name for topic in wanted if told.get(topic.name, True) is None]
+        await self._catch_up(lambda: all(name in self._member.image.topics for name in made))
+        unanswered = KafkaError(ErrorCode.NOT_CONTROLLER, "The controller does not answer.")
+        return {topic.name: told.get(topic.name, unanswered) for topic in wanted}
+
+    async def _ask(self, envelope: EnvelopeRequest) -> bytes | None:
+        """The encoded answer; None where it is to be asked for again."""
+        controller_id = self._member.image.controller_id
+        if controller_id in {-1, self._broker.config.broker_id}:
+            return None
+        try:
+            answer = await self._peers.send(controller_id, envelope)
+        except ClientError as error:
+            log.info("event=controller-unreachable controller=%d error=%r", controller_id, str(error))
+            return None
+        if answer.error_code == ErrorCode.NONE and answer.response_data is not None:
+            return bytes(answer.response_data)
+        if answer.error_code != ErrorCode.NOT_CONTROLLER:
+            raise KafkaError(ErrorCode(answer.error_code), "the controller does not take the request")
+        return None
+
+    async def _understand(self, data: bytes, header: RequestHeader, response: type[Message]) -> Message:
+        start = 5 if has_flexible_response_header(header.api_key, header.api_version) else 4
+        answer = decode(response, header.api_version, memoryview(data), start)
+        await self._catch_up(lambda: self._is_known_here(header.api_key, answer))
+        return answer
+
+    def _is_known_here(self, api_key: int, answer: Any) -> bool:
+        topics = self._member.image.topics
+        if api_key == CREATE_TOPICS:
+            return all(topic.name in topics for topic in answer.topics if topic.error_code == ErrorCode.NONE)
+        if api_key == DELETE_TOPICS:
+            return all(topic.name not in topics for topic in answer.responses if topic.error_code == ErrorCode.NONE)
+        return True
+
+    async def _catch_up(self, condition: Callable[[], bool]) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CATCH_UP_S):
+                await self._member.wait_for(lambda _: condition())
+
+    async def _pause(self) -> None:
+        """Until something changes in the metadata, or a little while."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PAUSE_S):
+                await self._member.wait_for(_once())
+
+
+Serve = Callable[["RequestContext", "RequestHeader", memoryview], Awaitable[Message]]
+
+
+async def _unless_refused(handle: Handle) -> tuple[Message | None, bool]:
+    """A handler's answer, and whether it rests on not being the controller."""
+    refusals: list[Any] = []
+    token = REFUSALS.set(refusals)
+    try:
+        answer = await handle()
+    except BarnabasError:
+        if not refusals:
+            raise
+        return None, True
+    finally:
+        REFUSALS.reset(token)
+    return answer, bool(refusals)
+
+
+def _once() -> Callable[[object], bool]:
+    """A condition that holds when it is asked a second time: after the next change."""
+    asked = iter((False,))
+    return lambda _: next(asked, True)
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    assignments = [CreatableReplicaAssignment(partition_index=p, broker_ids=list(brokers)) for p, brokers in topic.assignments]
+    configs = [CreatableTopicConfig(name=name, value=value) for name, value in topic.configs]
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        assignments=assignments,
+        configs=configs,
+    )
+
+
+def _encode(response: Message, header: RequestHeader) -> bytes:
+    """Header and body, as in a frame without its size."""
+    out = bytearray(header.correlation_id.to_bytes(4, "big", signed=True))
+    if has_flexible_response_header(header.api_key, header.api_version):
+        out.append(0)
+    writer_of(type(response), header.api_version)(response, out)
+    return bytes(out)

@@ -1,0 +1,76 @@
+"""A broker that is one of several: its session with the cluster's metadata, from the first reading to the last word.
+
+open_member     before the data folder is opened: what is the cluster called, which topics are there
+join            when everything is ready: register, become active, take up what is to be led
+leave           before the sockets close: what others can lead is led by others
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.instructions import Instruction
+from barnabas.cluster.member import Member
+from barnabas.cluster.metadata import BrokerRegistration
+from barnabas.errors import LogDirFailed
+from barnabas.server.forwarding import Forwarder
+from barnabas.storage.checkpoints import encode_uuid
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.timers import Timers
+
+LEAVE_TIMEOUT_MS = 30_000  # for the controller to move away what this broker leads
+log = logging.getLogger(__name__)
+
+
+async def open_member(broker: Broker, cluster_id: str) -> Member:
+    """The broker's part in its cluster, which is called `cluster_id` if it has no name yet.
+
+    Raises:
+        StoreUnavailable: the store does not answer.
+        ConfigError: its address is none.
+    """
+    config, loop = broker.config, broker.loop
+    thread = broker.surroundings.make_executor(1, "barnabas-metadata")
+    try:
+        run = loop.call_soon_threadsafe
+        store = await loop.run_in_executor(thread, broker.surroundings.open_cluster_store, config, run)
+    except BaseException:
+        thread.shutdown(wait=False)
+        raise
+    member = Member(store, config, new_id=broker.new_id, incarnation=str(broker.new_id()), thread=thread)
+    broker.controller = broker.member = member
+    broker.forwarder = Forwarder(broker, member)
+    await member.open(cluster_id)
+    return member
+
+
+async def join(broker: Broker, member: Member, timers: Timers) -> None:
+    """Raises BrokerIdInUse, StoreUnavailable, and LogDirFailed where not all of what this broker has can be served."""
+    config = broker.config
+    for directory in broker.logs.failed_directories:
+        raise LogDirFailed(str(directory.path), "in a cluster a broker serves all of its log directories or none")
+    registration = BrokerRegistration(
+        config.broker_id,
+        tuple(broker.endpoints),
+        config.broker_rack,
+        log_dirs=tuple(encode_uuid(directory.id) for directory in broker.logs.directories),
+    )
+
+    async def apply(instructions: Sequence[Instruction]) -> None:
+        broker.coordinators.resign(instructions)
+        await broker.hosting.apply(instructions)
+        broker.coordinators.follow(instructions)
+
+    await member.join(registration, apply, timeout_ms=config.initial_broker_registration_timeout_ms)
+    if config.auto_leader_rebalance_enable:
+        timers.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
+
+
+async def leave(broker: Broker) -> None:
+    """Where the broker had joined, and is to leave in order."""
+    if broker.member is not None and broker.ready and broker.config.controlled_shutdown_enable:
+        await broker.member.leave(LEAVE_TIMEOUT_MS)

@@ -1,0 +1,167 @@
+"""Connections to the other brokers of the cluster, and requests on them.
+
+Owns one connection for each broker that something was sent to. Requests are pipelined and answered in order, so what waits long at the
+other end (a follower's Fetch) has `Peers` of its own.
+
+Rules
+  1. Where a broker is, is looked up for each request (`find`); a connection to an address that it has left is closed.
+  2. After an attempt to connect that failed, the next one to that broker waits: 50 ms, then twice as long each time, up to a second. Who
+     sends meanwhile waits with it.
+  3. A request fails as a whole, with a ClientError, and is not sent again: only its sender knows whether that would be right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from barnabas.client.asynchronous import Address, AsyncConnection
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ClientError, ConnectionFailed
+from barnabas.client.plans import Call
+from barnabas.errors import BarnabasError
+
+if TYPE_CHECKING:
+    from barnabas.cluster.metadata import MetadataImage
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.protocol.message import Message
+
+RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1_000  # Kafka's reconnect.backoff.ms and .max.ms
+
+__all__ = ["ClientError", "Peers", "address_of", "peers_of"]
+
+
+class _Peer:
+    """One broker."""
+
+    __slots__ = ("address", "backoff_ms", "connection", "opening", "retry_at_s")
+
+    def __init__(self) -> None:
+        self.address: Address | None = None
+        self.connection: AsyncConnection | None = None
+        self.opening = asyncio.Lock()
+        self.backoff_ms = 0
+        self.retry_at_s = 0.0
+
+
+class Peers:
+    """Sends requests to other brokers.
+
+    Args:
+        find: where a broker listens for others now; None for one that is not registered.
+        config: the client id and the limits of time; its servers mean nothing here.
+    """
+
+    def __init__(self, find: Callable[[int], Address | None], config: ClientConfig) -> None:
+        self._find = find
+        self._config = config
+        self._peers: dict[int, _Peer] = {}
+        self._closed = False
+
+    async def send(self, broker_id: int, request: Message, *, at_most: int | None = None) -> Any:
+        """The response, to the newest version that both sides speak and that is no newer than `at_most`.
+
+        Raises:
+            ConnectionFailed: the broker is not registered, cannot be reached, or closed the connection.
+            TimedOut: no answer in `request_timeout_ms`.
+            UnsupportedRequest: no common version.
+        """
+        connection = await self._connected(broker_id)
+        return await connection.request(Call(request, broker_id, at_most))
+
+    def disconnect(self, broker_id: int) -> None:
+        """Give up the connection to a broker, and what waits for answers on it."""
+        peer = self._peers.pop(broker_id, None)
+        if peer is not None and peer.connection is not None:
+            peer.connection.close()
+
+    async def close(self) -> None:
+        """Requests under way fail with ConnectionFailed."""
+        self._closed = True
+        for broker_id in list(self._peers):
+            self.disconnect(broker_id)
+        await asyncio.sleep(0)  # lets the transports say that they are closed
+
+    async def _connected(self, broker_id: int) -> AsyncConnection:
+        peer = self._peers.get(broker_id)
+        if peer is None:
+            peer = self._peers[broker_id] = _Peer()
+        usable = self._usable(broker_id, peer)
+        if usable is not None:
+            return usable
+        async with peer.opening:
+            usable = self._usable(broker_id, peer)  # somebody else has opened it meanwhile
+            if usable is not None:
+                return usable
+            delay_s = peer.retry_at_s - asyncio.get_running_loop().time()
+            if delay_s > 0:
+                await asyncio.sleep(delay_s)
+            return await self._open(broker_id, peer)
+
+    def _usable(self, broker_id: int, peer: _Peer) -> AsyncConnection | None:
+        """The open connection to where the broker is; raises ConnectionFailed where that is nowhere."""
+        address = None if self._closed else self._find(broker_id)
+        if address is None:
+            self.disconnect(broker_id)
+            raise ConnectionFailed(f"broker {broker_id}", "closed" if self._closed else "it is not registered")
+        if peer.address != address:
+            if peer.connection is not None:
+                peer.connection.close()
+            peer.address, peer.connection, peer.backoff_ms, peer.retry_at_s = address, None, 0, 0.0
+        connection = peer.connection
+        return connection if connection is not None and connection.lost is None else None
+
+    async def _open(self, broker_id: int, peer: _Peer) -> AsyncConnection:
+        address = peer.address
+        assert address is not None, "`_usable` was asked before"
+        try:
+            connection = await AsyncConnection.open(address, self._config)
+        except BarnabasError as error:
+            peer.backoff_ms = min(max(peer.backoff_ms * 2, RECONNECT_BACKOFF_MS), RECONNECT_BACKOFF_MAX_MS)
+            peer.retry_at_s = asyncio.get_running_loop().time() + peer.backoff_ms / 1000
+            if isinstance(error, ClientError):
+                raise
+            raise ConnectionFailed(connection_name(address), str(error)) from error
+        if self._closed or self._peers.get(broker_id) is not peer:
+            connection.close()
+            raise ConnectionFailed(connection.name, "closed")
+        peer.connection, peer.backoff_ms, peer.retry_at_s = connection, 0, 0.0
+        return connection
+
+
+def connection_name(address: Address) -> str:
+    return f"{address[0]}:{address[1]}"
+
+
+def inter_broker_listener(config: BrokerConfig) -> str:
+    """The name of the listener that brokers use among themselves: the one that was chosen, or the protocol's own."""
+    return (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper()
+
+
+def address_of(image: MetadataImage, broker_id: int, listener: str) -> Address | None:
+    """Where a broker listens for others: on `listener`, or if it has none of that name on its first."""
+    registered = image.brokers.get(broker_id)
+    if registered is None or not registered.endpoints:
+        return None
+    endpoint = registered.endpoint(listener) or registered.endpoints[0]
+    return endpoint.host, endpoint.port
+
+
+def peers_of(
+    image: Callable[[], MetadataImage], config: BrokerConfig, purpose: str, *, request_timeout_ms: int | None = None
+) -> Peers:
+    """Connections of this broker for one purpose, which the other ends see in the client id.
+
+    Args:
+        image: the metadata as it is now.
+        request_timeout_ms: `request.timeout.ms` if it is not given.
+    """
+    listener = inter_broker_listener(config)
+    client = ClientConfig(
+        (),
+        client_id=f"broker-{config.broker_id}-{purpose}",
+        request_timeout_ms=config.request_timeout_ms if request_timeout_ms is None else request_timeout_ms,
+        socket_connection_setup_timeout_ms=config.socket_connection_setup_timeout_ms,
+    )
+    return Peers(lambda broker_id: address_of(image(), broker_id, listener), client)

@@ -1,0 +1,273 @@
+"""One fetcher: asks one leader for the records of the partitions that follow it, and hands them what comes.
+
+Rules
+  1. One request waits at the leader. A second goes out before its answer only where partitions have come to be followed meanwhile, which
+     are not to wait until the first is answered; the leader answers the first at once then.
+  2. A partition with an error is left out for a while, longer each time, up to `replica.fetch.backoff.ms`; the others go on.
+  3. Answers are taken in in pieces, so that the loop does not stand still for all of one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+from barnabas.client.errors import ClientError
+from barnabas.errors import BarnabasError, ErrorCode, KafkaError, StorageError
+from barnabas.protocol.messages.fetch import FetchResponse, PartitionData, ReplicaState
+from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.replication.following import DivergingEpoch, LeadersAnswer, Next, Position
+from barnabas.server.peers import peers_of
+from barnabas.server.replication.leader_session import LeaderSession
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
+    from barnabas.replication.followed import FollowedPartition
+    from barnabas.server.broker import Broker
+
+log = logging.getLogger(__name__)
+FIRST_PAUSE_MS = 20  # after the first error; twice as long after each that follows
+CONNECTION_PAUSE_MS, CONNECTION_PAUSE_MAX_MS = 50, 1_000
+BYTES_PER_TURN = 512 * 1024  # appended before others get their turn of the loop
+LATEST, EARLIEST = -1, -2
+NO_RECORDS = b""
+REQUESTS_IN_FLIGHT = 2
+
+
+class Fetcher:
+    """Follows one leader, until `close`."""
+
+    def __init__(self, broker: Broker, leader_id: int, number: int) -> None:
+        config = broker.config
+        self._broker = broker
+        self._leader_id = leader_id
+        self._peers = peers_of(  # of its own: nothing else is to wait behind a fetch that waits
+            lambda: broker.metadata,
+            config,
+            f"fetcher-{number}",
+            request_timeout_ms=max(config.replica_socket_timeout_ms, 2 * config.replica_fetch_wait_max_ms),
+        )
+        self._session = LeaderSession()
+        self._partitions: dict[FollowedPartition, None] = {}
+        self._pauses: dict[FollowedPartition, int] = {}  # how long the last one was, in milliseconds
+        self._jobs: set[asyncio.Task[None]] = set()
+        self._in_flight: deque[tuple[int, asyncio.Task[FetchResponse]]] = deque()
+        self._is_in_hurry = False  # partitions came while a request waits
+        self._awake = asyncio.Event()
+        self._task = broker.loop.create_task(self._run(), name=f"fetcher-{number}-of-{leader_id}")
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def add(self, partition: FollowedPartition) -> None:
+        """Fetch a partition, from its position on."""
+        self._partitions[partition] = None
+        self._pauses.pop(partition, None)
+        partition.on_ready = lambda: self._resume(partition)
+        self._resume(partition)
+
+    def remove(self, partition: FollowedPartition) -> None:
+        if partition in self._partitions:
+            del self._partitions[partition]
+            self._pauses.pop(partition, None)
+            partition.on_ready = None
+            self._session.leave(partition)
+
+    async def close(self) -> None:
+        tasks = [self._task, *self._jobs, *(task for _, task in self._in_flight)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._peers.close()
+
+    # --- asking
+
+    async def _run(self) -> None:
+        pause_ms = CONNECTION_PAUSE_MS
+        while True:
+            try:
+                await self._turn()
+                pause_ms = CONNECTION_PAUSE_MS
+                continue
+            except ClientError as error:
+                log.info("fetch failed leader=%d partitions=%d error=%s", self._leader_id, len(self._partitions), error)
+            except Exception:  # a fault of ours must not end replication for good
+                log.exception("fetch failed leader=%d", self._leader_id)
+            await self._drop_requests()
+            self._session.restart()
+            await asyncio.sleep(pause_ms / 1000)
+            pause_ms = min(pause_ms * 2, CONNECTION_PAUSE_MAX_MS)
+
+    async def _turn(self) -> None:
+        """Send what is to be sent, take in one answer."""
+        in_flight = self._in_flight
+        may_hurry = self._is_in_hurry and self._session.is_open and len(in_flight) < REQUESTS_IN_FLIGHT
+        if len(self._session) and (not in_flight or may_hurry):
+            self._send()
+        if not in_flight or not in_flight[0][1].done():
+            self._awake.clear()
+            await self._awake.wait()
+        if in_flight and in_flight[0][1].done():
+            number, task = in_flight.popleft()
+            await self._take(number, task.result())
+
+    def _send(self) -> None:
+        self._is_in_hurry = False
+        broker = self._broker
+        config = broker.config
+        own = broker.metadata.brokers.get(config.broker_id)
+        replica = ReplicaState(replica_id=config.broker_id, replica_epoch=-1 if own is None else own.epoch)
+        number, request = self._session.next_request(replica, partition_max_bytes=config.replica_fetch_max_bytes)
+        request.max_wait_ms = config.replica_fetch_wait_max_ms
+        request.min_bytes = config.replica_fetch_min_bytes
+        request.max_bytes = config.replica_fetch_response_max_bytes
+        task = broker.loop.create_task(self._peers.send(self._leader_id, request))
+        task.add_done_callback(lambda _: self._awake.set())
+        self._in_flight.append((number, task))
+
+    async def _drop_requests(self) -> None:
+        dropped = [task for _, task in self._in_flight]
+        self._in_flight.clear()
+        for task in dropped:
+            task.cancel()
+        await asyncio.gather(*dropped, return_exceptions=True)
+        if dropped:
+            self._peers.disconnect(self._leader_id)  # an answer that still comes belongs to nobody
+
+    # --- taking in
+
+    async def _take(self, number: int, answer: FetchResponse) -> None:
+        if answer.error_code:
+            log.info("fetch session ended leader=%d error=%s", self._leader_id, ErrorCode(answer.error_code).name)
+            self._session.restart()
+            return
+        if not self._session.receive(number, answer.session_id):
+            return
+        taken = 0
+        for topic in answer.responses:
+            for data in topic.partitions:
+                key = topic.topic_id, data.partition_index
+                partition = self._session.find(key)
+                asked = self._session.position_told(key, number)
+                if partition is None or asked is None or partition.closed:
+                    continue
+                self._receive(partition, asked, data)
+                taken += 0 if data.records is None else len(data.records)
+                if taken >= BYTES_PER_TURN:
+                    taken = 0
+                    await asyncio.sleep(0)
+
+    def _receive(self, partition: FollowedPartition, asked: Position, data: PartitionData) -> None:
+        diverging = data.diverging_epoch
+        records = NO_RECORDS if data.records is None else data.records
+        told = LeadersAnswer(
+            ErrorCode(data.error_code),
+            data.high_watermark,
+            data.log_start_offset,
+            records,
+            None if diverging.epoch < 0 and diverging.end_offset < 0 else DivergingEpoch(diverging.epoch, diverging.end_offset),
+        )
+        end = partition.log.log_end_offset
+        try:
+            step = partition.receive(asked, told, self._broker.clock.now_ms())
+        except KafkaError as error:
+            log.error("records refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error)
+            self._pause(partition)
+            return
+        except StorageError as error:
+            self._broker.faults.report(error)
+            self._pause(partition)
+            return
+        if told.diverging is not None or partition.log.log_end_offset < end:
+            log.info(
+                "log cut topic=%s partition=%d leader=%d diverging=%s end_before=%d end=%d",
+                *_name(partition), self._leader_id, told.diverging, end, partition.log.log_end_offset,
+            )  # fmt: skip
+        self._broker.metrics.replicated_bytes_in += len(records)
+        self._go_on(partition, step, told.error)
+
+    def _go_on(self, partition: FollowedPartition, step: Next, error: ErrorCode) -> None:
+        match step:
+            case Next.FETCH:
+                self._pauses.pop(partition, None)
+                if partition.is_ready:
+                    self._session.ask(partition)
+                else:
+                    self._session.leave(partition)  # until its flush is done
+            case Next.WAIT:
+                log.info("fetch refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name)
+                self._pause(partition)
+            case Next.ASK_RANGE:
+                self._session.leave(partition)
+                self._spawn(self._ask_range(partition))
+            case Next.STOP:
+                log.info("fetch ended topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name)
+                self._session.leave(partition)
+
+    # --- pauses
+
+    def _pause(self, partition: FollowedPartition) -> None:
+        """Leave a partition out for a while."""
+        self._session.leave(partition)
+        longest = self._broker.config.replica_fetch_backoff_ms
+        pause_ms = min(max(self._pauses.get(partition, 0) * 2, FIRST_PAUSE_MS), longest)
+        self._pauses[partition] = pause_ms
+        self._broker.loop.call_later(pause_ms / 1000, self._resume, partition)
+
+    def _resume(self, partition: FollowedPartition) -> None:
+        if partition in self._partitions and not partition.closed and partition.is_ready:
+            self._session.ask(partition)
+            self._is_in_hurry = True
+            self._awake.set()
+
+    def _spawn(self, job: Coroutine[Any, Any, None]) -> None:
+        task = self._broker.loop.create_task(job)
+        self._jobs.add(task)
+        task.add_done_callback(self._jobs.discard)
+
+    async def _ask_range(self, partition: FollowedPartition) -> None:
+        """The position is outside of the leader's log: ask where that begins and ends."""
+        epoch = partition.leader_epoch
+        try:
+            start = await self._ask_offset(partition, EARLIEST)
+            end = await self._ask_offset(partition, LATEST)
+        except BarnabasError as error:
+            log.info("leader's range unknown topic=%s partition=%d error=%s", *_name(partition), error)
+            self._pause(partition)
+            return
+        if partition.closed or partition not in self._partitions or partition.leader_epoch != epoch:
+            return
+        before = partition.log.log_end_offset
+        try:
+            step = partition.reset(start, end)
+        except StorageError as error:
+            self._broker.faults.report(error)
+            step = Next.WAIT
+        log.info(
+            "position outside of the leader's log topic=%s partition=%d leader_start=%d leader_end=%d end_before=%d end=%d",
+            *_name(partition), start, end, before, partition.log.log_end_offset,
+        )  # fmt: skip
+        if step is Next.FETCH:
+            self._resume(partition)
+        else:
+            self._pause(partition)
+
+    async def _ask_offset(self, partition: FollowedPartition, timestamp: int) -> int:
+        wanted = ListOffsetsPartition(
+            partition_index=partition.index, current_leader_epoch=partition.leader_epoch, timestamp=timestamp
+        )
+        topics = [ListOffsetsTopic(name=partition.topic, partitions=[wanted])]
+        request = ListOffsetsRequest(replica_id=self._broker.config.broker_id, topics=topics)
+        answer = await self._broker.fetchers.requests.send(self._leader_id, request)
+        found = answer.topics[0].partitions[0]
+        if found.error_code:
+            raise KafkaError(ErrorCode(found.error_code))
+        return int(found.offset)
+
+
+def _name(partition: FollowedPartition) -> tuple[str, int]:
+    return partition.topic, partition.index

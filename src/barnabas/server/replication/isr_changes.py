@@ -1,0 +1,190 @@
+"""What leaders of this broker need of the cluster: who may be in sync, when others were heard of, and the way of changes to the controller.
+
+Changes are sent with AlterPartition, all that are there in one request, one request at a time. A change that its partition no longer waits
+for (the controller's word came another way, or it leads no more) is not sent, and its answer means nothing.
+
+What the controller's refusals mean (KIP-497):
+    INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED    not done, and not going to be: may be proposed again
+    FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, NEW_LEADER_ELECTED, unknown topics or partitions, INVALID_REQUEST
+                                                   the metadata on its way here says how it is; until then the change stays under way
+    all else, and no answer                        sent again: nobody knows whether it was done, and a second time does no harm
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from barnabas.client.errors import ClientError
+from barnabas.errors import ErrorCode
+from barnabas.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    RequestPartitionData,
+    RequestTopicData,
+    ResponsePartitionData,
+)
+from barnabas.replication.in_sync import UNKNOWN_BROKER_EPOCH, IsrChange
+from barnabas.server.peers import peers_of
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+
+log = logging.getLogger(__name__)
+RETRY_MS = 50.0  # Kafka's
+RETRY_MAX_MS = 1_000.0
+REFUSED = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
+OVERTAKEN = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.NEW_LEADER_ELECTED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+Asked = dict["Partition", IsrChange]
+
+
+class IsrChanges:
+    """The `Cluster` of a broker's partitions."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._peers = peers_of(lambda: broker.metadata, broker.config, "alter-partition")
+        self._waiting: Asked = {}
+        self._heard: dict[int, int] = {}
+        self._task: asyncio.Task[None] | None = None
+        self.shrinks = 0
+        self.expands = 0
+        self.failed_updates = 0
+
+    # --- Cluster
+
+    @property
+    def lag_max_ms(self) -> int:
+        return self._broker.config.replica_lag_time_max_ms
+
+    @property
+    def heard(self) -> Mapping[int, int]:
+        return self._heard
+
+    def now_ms(self) -> int:
+        """Milliseconds of a clock that never goes back."""
+        return int(self._broker.clock.monotonic_ms())
+
+    def heard_of(self, broker_id: int) -> None:
+        """A broker asked for records."""
+        self._heard[broker_id] = self.now_ms()
+
+    def may_join(self, replica_id: int, broker_epoch: int) -> bool:
+        registered = self._broker.metadata.brokers.get(replica_id)
+        return registered is not None and registered.is_active and broker_epoch in (registered.epoch, UNKNOWN_BROKER_EPOCH)
+
+    def propose(self, partition: Partition, change: IsrChange) -> None:
+        self._waiting[partition] = change
+        if self._task is None:
+            self._task = self._broker.loop.create_task(self._run(), name="alter-partition")
+
+    # --- sending
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._peers.close()
+
+    async def _run(self) -> None:
+        """Send until nothing waits."""
+        pause_ms = RETRY_MS
+        try:
+            while True:
+                await asyncio.sleep(0)  # what is proposed in this turn of the loop goes along
+                asked = {partition: change for partition, change in self._waiting.items() if partition.is_proposing(change)}
+                self._waiting.clear()
+                if not asked:
+                    return
+                left = await self._send(asked)
+                if not left:
+                    pause_ms = RETRY_MS
+                    continue
+                for partition, change in left.items():
+                    self._waiting.setdefault(partition, change)
+                await asyncio.sleep(pause_ms / 1000)
+                pause_ms = min(pause_ms * 2, RETRY_MAX_MS)
+        finally:
+            self._task = None
+
+    async def _send(self, asked: Asked) -> Asked:
+        """Ask the controller; what is to be asked again."""
+        image = self._broker.metadata
+        registered = image.brokers.get(self._broker.config.broker_id)
+        if registered is None or image.controller_id < 0:
+            return asked
+        request = AlterPartitionRequest(broker_id=registered.broker_id, broker_epoch=registered.epoch, topics=_topics(asked))
+        try:
+            answer = await self._peers.send(image.controller_id, request)
+        except ClientError as error:
+            log.info("in-sync changes not sent controller=%d count=%d error=%s", image.controller_id, len(asked), error)
+            return asked
+        except Exception:  # a fault of ours must not end the sending for good
+            log.exception("in-sync changes not sent controller=%d", image.controller_id)
+            return asked
+        if answer.error_code:
+            log.info("in-sync changes refused controller=%d error=%s", image.controller_id, ErrorCode(answer.error_code).name)
+            return asked
+        return self._take(asked, answer)
+
+    def _take(self, asked: Asked, answer: AlterPartitionResponse) -> Asked:
+        told = {(topic.topic_id, data.partition_index): data for topic in answer.topics for data in topic.partitions}
+        left = {}
+        for partition, change in asked.items():
+            data = told.get((partition.topic_id, partition.index))
+            if partition.is_proposing(change) and (data is None or not self._settle(partition, change, data)):
+                left[partition] = change
+        return left
+
+    def _settle(self, partition: Partition, change: IsrChange, data: ResponsePartitionData) -> bool:
+        """Take one answer; whether that was the last word on the change."""
+        code = ErrorCode(data.error_code)
+        if code is ErrorCode.NONE:
+            before = partition.followers.replicas.isr if partition.followers is not None else frozenset()
+            partition.settle_isr(data.isr, leader_epoch=data.leader_epoch, partition_epoch=data.partition_epoch)
+            self.shrinks += len(data.isr) < len(before)
+            self.expands += len(data.isr) > len(before)
+            log.info(
+                "in-sync replicas changed topic=%s partition=%d isr=%s before=%s leader_epoch=%d partition_epoch=%d",
+                partition.topic, partition.index, sorted(data.isr), sorted(before), data.leader_epoch, data.partition_epoch,
+            )  # fmt: skip
+            return True
+        self.failed_updates += 1
+        log.info("in-sync change refused topic=%s partition=%d error=%s", partition.topic, partition.index, code.name)
+        if code in REFUSED:
+            partition.isr_refused(change)
+        return code in REFUSED or code in OVERTAKEN
+
+
+def _topics(asked: Asked) -> list[RequestTopicData]:
+    pairs = sorted(asked.items(), key=lambda pair: (pair[0].topic_id.bytes, pair[0].index))
+    return [
+        RequestTopicData(topic_id=topic_id, partitions=[_partition(partition, change) for partition, change in group])
+        for topic_id, group in groupby(pairs, key=lambda pair: pair[0].topic_id)
+    ]
+
+
+def _partition(partition: Partition, change: IsrChange) -> RequestPartitionData:
+    return RequestPartitionData(
+        partition_index=partition.index,
+        leader_epoch=change.leader_epoch,
+        new_isr=[member.replica_id for member in change.members],
+        new_isr_with_epochs=[
+            BrokerState(broker_id=member.replica_id, broker_epoch=member.broker_epoch) for member in change.members
+        ],
+        partition_epoch=change.partition_epoch,
+    )

@@ -1,0 +1,132 @@
+"""A follower's side of one fetch session with a leader (KIP-227): what the next request must say, and what an answer belongs to.
+
+Owns what the leader remembers of each partition (`_told`), and the request numbers. No I/O.
+
+Rules
+  1. A request names the partitions whose position differs from what the leader was told last, and forgets those that are not asked for any
+     more; so nothing costs anything that has no news.
+  2. An answer belongs to the positions told up to its request. What was told of a partition later makes the older answer void.
+  3. Without a session (the leader has no place for one) every request names everything.
+  4. After an error of the session, `restart`: the next request begins another, and answers to earlier ones are void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
+from barnabas.replication.following import Position
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from barnabas.replication.followed import FollowedPartition
+
+Key = tuple["UUID", int]
+MAX_EPOCH = 2**31 - 1
+
+
+class LeaderSession:
+    """The session of one fetcher."""
+
+    def __init__(self) -> None:
+        self._asked: dict[Key, FollowedPartition] = {}  # partitions that are fetched now
+        self._changed: dict[Key, None] = {}  # of those: the leader may not know their position
+        self._forgotten: dict[Key, None] = {}
+        self._told: dict[Key, tuple[Position, int]] = {}  # and the number of the request that said so
+        self._session_id = 0
+        self._epoch = 0
+        self._number = 0
+        self._void_up_to = 0
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the leader keeps a session, so that a request may follow another before its answer came."""
+        return self._session_id != 0
+
+    def ask(self, partition: FollowedPartition) -> None:
+        """Fetch a partition, or fetch on at a new position."""
+        key = partition.topic_id, partition.index
+        self._asked[key] = partition
+        self._changed[key] = None
+        self._forgotten.pop(key, None)
+
+    def leave(self, partition: FollowedPartition) -> None:
+        """Do not fetch a partition any more, for good or for now."""
+        key = partition.topic_id, partition.index
+        if self._asked.get(key) is partition:
+            del self._asked[key]
+            self._changed.pop(key, None)
+            if self._told.pop(key, None) is not None:
+                self._forgotten[key] = None
+
+    def find(self, key: Key) -> FollowedPartition | None:
+        return self._asked.get(key)
+
+    def restart(self) -> None:
+        self._session_id = self._epoch = 0
+        self._void_up_to = self._number
+        self._told.clear()
+        self._forgotten.clear()
+        self._changed = dict.fromkeys(self._asked)
+
+    def next_request(self, replica: ReplicaState, *, partition_max_bytes: int) -> tuple[int, FetchRequest]:
+        """The number of the request, and the request but for its limits."""
+        self._number += 1
+        if not self.is_open:
+            self._changed = dict.fromkeys(self._asked)
+            self._forgotten.clear()
+        named: dict[UUID, list[FetchPartition]] = {}
+        for key in self._changed:
+            position = self._asked[key].position
+            told = self._told.get(key)
+            if self.is_open and told is not None and told[0] == position:
+                continue
+            self._told[key] = position, self._number
+            named.setdefault(key[0], []).append(
+                FetchPartition(
+                    partition=key[1],
+                    current_leader_epoch=position.leader_epoch,
+                    fetch_offset=position.offset,
+                    last_fetched_epoch=position.last_fetched_epoch,
+                    log_start_offset=position.log_start_offset,
+                    partition_max_bytes=partition_max_bytes,
+                )
+            )
+        request = FetchRequest(
+            replica_id=replica.replica_id,  # for versions below 15
+            replica_state=replica,
+            session_id=self._session_id,
+            session_epoch=self._epoch,
+            topics=[FetchTopic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in named.items()],
+            forgotten_topics_data=_forgotten(self._forgotten),
+        )
+        self._changed.clear()
+        self._forgotten.clear()
+        if self.is_open:
+            self._epoch = 1 if self._epoch == MAX_EPOCH else self._epoch + 1
+        return self._number, request
+
+    def receive(self, number: int, session_id: int) -> bool:
+        """The answer to a request came, without an error of the session; False if it is void."""
+        if number <= self._void_up_to:
+            return False
+        if not self.is_open and session_id:
+            self._session_id, self._epoch = session_id, 1
+        return True
+
+    def position_told(self, key: Key, number: int) -> Position | None:
+        """The position that an answer to this request begins at; None where the leader was told another one since."""
+        told = self._told.get(key)
+        return told[0] if told is not None and told[1] <= number else None
+
+
+def _forgotten(keys: Iterable[Key]) -> list[ForgottenTopic]:
+    by_topic: dict[UUID, list[int]] = {}
+    for topic_id, index in keys:
+        by_topic.setdefault(topic_id, []).append(index)
+    return [ForgottenTopic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in by_topic.items()]

@@ -1,0 +1,161 @@
+"""A ZooKeeper for several simulated brokers: one tree, sessions that end in virtual time, watches that come late.
+
+Owns the sessions: who can reach the ensemble, and when those that cannot are given up.
+
+Rules
+  1. A client is told of events in its own process, some time after they happened, in order.
+  2. A client that is cut off notices after a third of its session's time at most, and hears so; when the whole time is over its session
+     ends, whether it is there to learn it or not. Back in touch it hears what became of it.
+  3. The session of a process that died lives on until its time is over.
+
+The ensemble itself does not fail: what a lost server does to a client is what being cut off does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from barnabas.cluster.memory_store import MemoryStore, MemoryTree
+from barnabas.cluster.store import Operation, SessionState, StoreUnavailable
+from barnabas.testing.simulation.loop import VirtualLoop, World
+
+HOST = "zookeeper"
+
+
+class VirtualStore(MemoryStore):
+    """One broker's session, from `loop`."""
+
+    def __init__(self, ensemble: Ensemble, loop: VirtualLoop) -> None:
+        self._ensemble = ensemble
+        self._loop = loop
+        self._is_due = False
+        super().__init__(ensemble.tree)
+
+    @property
+    def session_timeout_ms(self) -> int:
+        return int(self._ensemble.session_timeout_s * 1000)
+
+    def commit(self, operations: Sequence[Operation]) -> int:
+        is_reachable = self.session.state is SessionState.CONNECTED and not self._ensemble.is_cut_off(self._loop.host)
+        try:
+            return super().commit(operations)
+        except StoreUnavailable:
+            if is_reachable:
+                self._ensemble.reply_lost(self)
+            raise
+
+    def close(self) -> None:
+        super().close()
+        self._ensemble.forget(self)
+
+    def _check_connected(self) -> None:
+        if self._ensemble.is_cut_off(self._loop.host):
+            self.suspend()  # it is asking that tells
+        super()._check_connected()
+
+    def _tell(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_later(self._ensemble.delay_s(), self._tell_now)
+
+    def _tell_now(self) -> None:
+        self._is_due = False
+        super()._tell()
+
+
+class Ensemble:
+    """What all brokers share.
+
+    Args:
+        session_timeout_s: of every session.
+    """
+
+    def __init__(self, world: World, session_timeout_s: float) -> None:
+        self.tree = MemoryTree()
+        self.session_timeout_s = session_timeout_s
+        self._world = world
+        self._random = Random(world.random.getrandbits(64))
+        self._stores: dict[str, VirtualStore] = {}  # by the machine
+        self._loop = VirtualLoop(world, HOST, HOST, world.note)  # type: ignore[abstract]
+        self._cut_off: dict[str, int] = {}  # machines, and a number that each new cut changes
+        self._cuts = 0
+
+    def open(self, loop: VirtualLoop) -> VirtualStore:
+        store = self._stores[loop.host] = VirtualStore(self, loop)
+        if loop.host in self._cut_off:
+            store.suspend()
+            self._loop.call_later(self.session_timeout_s, self._give_up, loop.host, self._cut_off[loop.host], store)
+        return store
+
+    def forget(self, store: VirtualStore) -> None:
+        """The session was closed."""
+        for host in [host for host, each in self._stores.items() if each is store]:
+            del self._stores[host]
+
+    def is_cut_off(self, host: str) -> bool:
+        return host in self._cut_off
+
+    def delay_s(self) -> float:
+        return self._random.choice((0.0005, 0.0005, 0.005, 0.1)) * (0.5 + self._random.random())
+
+    # --- what happens to clients
+
+    def cut_off(self, host: str) -> None:
+        """The machine does not reach the ensemble."""
+        if host in self._cut_off:
+            return
+        self._world.note(f"{host} is cut off from {HOST}")
+        self._cuts += 1
+        self._cut_off[host] = self._cuts
+        store = self._stores.get(host)
+        if store is not None:
+            self._loop.call_later(self.session_timeout_s / 3 * self._random.random(), self._notice, host, self._cuts)
+            self._loop.call_later(self.session_timeout_s, self._give_up, host, self._cuts, store)
+
+    def reconnect(self, host: str) -> None:
+        if self._cut_off.pop(host, None) is not None:
+            self._world.note(f"{host} reaches {HOST} again")
+            store = self._stores.get(host)
+            if store is not None:
+                store.suspend()  # where it was too short to be noticed
+                store.resume()
+
+    def expire(self, host: str) -> None:
+        """The session is given up though the machine is there."""
+        store = self._stores.get(host)
+        if store is not None and host not in self._cut_off:
+            self._world.note(f"the session of {host} expires")
+            store.expire()
+
+    def lose_reply(self, host: str) -> None:
+        """The connection is lost while the next commit is under way, which is done or not."""
+        store = self._stores.get(host)
+        if store is not None and host not in self._cut_off:
+            store.lose_next_reply(done=self._random.random() < 0.5)
+
+    def reply_lost(self, store: VirtualStore) -> None:
+        """It happened; the connection is back soon."""
+        for host in [host for host, each in self._stores.items() if each is store]:
+            self._loop.call_later(self.session_timeout_s / 4, self._come_back, host, store)
+
+    def died(self, host: str) -> None:
+        """The process on the machine is gone."""
+        store = self._stores.pop(host, None)
+        if store is not None:
+            self.tree.clients.remove(store)
+            self._loop.call_later(self.session_timeout_s, self.tree.end, store.session.session_id)
+
+    def _notice(self, host: str, cut: int) -> None:
+        store = self._stores.get(host)
+        if self._cut_off.get(host) == cut and store is not None:
+            store.suspend()
+
+    def _give_up(self, host: str, cut: int, store: VirtualStore) -> None:
+        if self._cut_off.get(host) == cut:
+            store.suspend()
+            self.tree.end(store.session.session_id)
+
+    def _come_back(self, host: str, store: VirtualStore) -> None:
+        if self._stores.get(host) is store and host not in self._cut_off:
+            store.resume()

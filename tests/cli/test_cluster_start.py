@@ -1,0 +1,68 @@
+"""A cluster for trying things out: it says where it is, and leaves nothing behind when it ends, in whatever way that happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+import barnabas
+
+WITHIN_S = 60
+
+
+@pytest.mark.timeout(150)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+def test_a_cluster_starts_and_ends(tmp_path: Path, number: signal.Signals) -> None:
+    source = str(Path(barnabas.__file__).resolve().parent.parent)
+    command = [sys.executable, "-m", "barnabas.cli", "cluster", "start", "--brokers", "2", "--data-dir", str(tmp_path)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, "PYTHONPATH": source}
+    )
+    assert process.stdout is not None
+    with process, process.stdout as lines:
+        said = {}
+        for line in lines:
+            name, *rest = line.split()
+            said[name if name != "broker" else f"broker {rest[0]}"] = rest
+            if name == "bootstrap":
+                break
+        admin = AdminClient({"bootstrap.servers": said["bootstrap"][0], "log_level": 0})
+        metadata = admin.list_topics(timeout=WITHIN_S)
+        assert sorted(metadata.brokers) == [1, 2]
+        assert metadata.controller_id in {1, 2}
+        del admin
+        children = [int(said[f"broker {n}"][3]) for n in (1, 2)]
+        process.send_signal(number)
+        assert process.wait(WITHIN_S) == (0 if number is signal.SIGINT else -signal.SIGKILL)
+    deadline = time.monotonic() + WITHIN_S
+    while any(is_alive(child) for child in children) or still_used(tmp_path):
+        assert time.monotonic() < deadline, "processes are left"
+        time.sleep(0.05)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broker-1", "broker-2", "zookeeper"]
+
+
+def is_alive(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in Path(f"/proc/{process_id}/stat").read_text().split()[2]
+
+
+def still_used(folder: Path) -> bool:
+    """Whether a process names the folder on its command line."""
+    mine = str(os.getpid())
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and entry.name != mine and str(folder).encode() in (entry / "cmdline").read_bytes():
+                return True
+        except OSError:
+            continue
+    return False

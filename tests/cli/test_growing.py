@@ -1,0 +1,85 @@
+"""A broker alone becomes the first of a cluster, gets others beside it, and goes: records and all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from barnabas.testing import Broker
+from barnabas.testing.zookeeper import ZooKeeper
+from tests.cli.conftest import Command, Ended
+
+
+@pytest.fixture
+def zookeeper() -> Iterator[ZooKeeper]:
+    with ZooKeeper() as running:
+        yield running
+
+
+def broker(zookeeper: ZooKeeper, number: int, folder: Path) -> Broker:
+    settings: dict[str, str | int | bool] = {
+        "node.id": number,
+        "zookeeper.connect": f"{zookeeper.hosts}/grown",
+        "zookeeper.session.timeout.ms": 1_500,
+    }
+    return Broker(settings, data_dir=folder / f"broker-{number}")
+
+
+@pytest.mark.timeout(120)
+def test_a_broker_grows_into_a_cluster_and_leaves_it(command: Command, zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    folder = tmp_path / "broker-1"
+    with Broker({"node.id": 1}, data_dir=folder) as alone:
+        server = "--bootstrap-server", alone.bootstrap_servers
+        assert command("topic", "create", "t", "-p", "4", *server).code == 0
+        assert command("produce", "t", *server, stdin=b"".join(b"%d\n" % n for n in range(100))).code == 0
+        address = f"{zookeeper.address}/grown"
+        running = command("cluster", "migrate", "--data-dir", str(folder), "--metadata", address)
+        assert (running.code, "a broker is running" in running.err) == (2, True)
+    assert command("cluster", "migrate", "--data-dir", str(folder), "--metadata", "nowhere").code == 2
+    moved = command("cluster", "migrate", "--data-dir", str(folder), "--metadata", address)
+    assert moved.code == 0, moved.err
+    assert "copied 1 topics with 4 partitions" in moved.text
+    again = command("cluster", "migrate", "--data-dir", str(folder), "--metadata", address)
+    assert (again.code, "no metadata.db" in again.err) == (2, True)
+    processes = [broker(zookeeper, number, tmp_path) for number in (1, 2, 3)]
+    with ThreadPoolExecutor(3) as threads:
+        try:
+            list(threads.map(Broker.start, processes))
+            check_moves(command, processes)
+        finally:
+            list(threads.map(Broker.close, processes))
+
+
+def check_moves(command: Command, brokers: list[Broker]) -> None:
+    server = "--bootstrap-server", ",".join(each.bootstrap_servers for each in brokers)
+
+    def ask(*arguments: str) -> Ended:
+        ended = command(*arguments, *server)
+        assert ended.code == 0, ended.err
+        return ended
+
+    def replicas() -> dict[int, int]:
+        return {each["id"]: each["replicas"] for each in ask("cluster", "describe", "--json").json["brokers"]}
+
+    assert ask("topic", "reassign", "t", "-r", "2", "--plan", "--json").json["partitions"][0]["replicas"][0] == 1
+    assert sum(replicas().values()) == 4
+    assert "moved 4 partitions" in ask("topic", "reassign", "t", "-r", "2").text
+    assert sum(replicas().values()) == 8
+    assert "moved 4 partitions" in ask("broker", "drain", "1").text
+    assert replicas() == {1: 0, 2: 4, 3: 4}
+    assert "nothing is being moved" in ask("topic", "reassign", "--list").err
+    ask("cluster", "balance")
+    assert sorted(replicas().values()) == [2, 3, 3]
+    assert "moved" in ask("broker", "drain", "1").text
+    brokers[0].stop()
+    ended = ask("cluster", "describe", "--json").json
+    assert [each["id"] for each in ended["brokers"]] == [2, 3]
+    assert (ended["leaderless"], ended["under_min_isr"], ended["down"]) == ([], [], [])
+    assert sorted(map(int, ask("consume", "t", "--from", "earliest").lines)) == list(range(100))
+    refused = command("broker", "drain", "2", *server)
+    assert (refused.code, "needs more brokers" in refused.err) == (1, True)
+    assert command("topic", "reassign", "t", "--brokers", "9", *server).code == 2
+    assert command("topic", "reassign", "nope", *server).code == 1

@@ -1,0 +1,289 @@
+"""Members of a cluster: joining, following each other, losing connections, sessions, offices and lives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from barnabas.cluster import records
+from barnabas.cluster.commands import NotController
+from barnabas.cluster.configs import AlterOperation, ResourceChange
+from barnabas.cluster.instructions import ForgetTopics, StandDown, UpdateBrokerConfig, UpdateTopicConfig
+from barnabas.cluster.memory_store import MemoryStore
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, ResourceType
+from barnabas.cluster.partition_planner import ElectionType, MoveRequest
+from barnabas.cluster.records import ControllerOffice
+from barnabas.cluster.registration import BrokerIdInUse
+from barnabas.cluster.store import ABSENT, Put, Remove, StoreUnavailable
+from barnabas.cluster.topics import MorePartitions, NewTopic
+from barnabas.config.listeners import Endpoint
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.message import ZERO_UUID
+from tests.cluster.members import Members
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Members]:
+    async with Members() as members:
+        yield members
+
+
+async def created(cluster: Members, name: str = "t", partitions: int = 3) -> None:
+    outcomes = await cluster.controller.member.create_topics([NewTopic(name, partitions, 3)])
+    assert [outcome.error for outcome in outcomes] == [None]
+    await cluster.until(cluster.is_settled)
+
+
+async def test_all_see_the_same(cluster: Members) -> None:
+    await created(cluster)
+    assert {node.image.controller_id for node in cluster.live} == {cluster.controller.broker_id}
+    assert {node.image.cluster_id for node in cluster.live} == {"cluster"}
+    topic = cluster.controller.image.topics["t"]
+    assert {state.leader for state in topic.partitions} == {1, 2, 3}
+    for node in cluster.live:
+        assert node.logs == {(topic.topic_id, number) for number in range(3)}
+
+
+async def test_only_the_controller_commands(cluster: Members) -> None:
+    other = next(node for node in cluster.live if not node.member.is_controller)
+    for validate_only in (False, True):
+        with pytest.raises(NotController):
+            await other.member.create_topics([NewTopic("t", 1, 1)], validate_only=validate_only)
+    assert "/topics/t" not in cluster.tree.entries
+
+
+async def test_producer_ids_are_given_by_every_broker(cluster: Members) -> None:
+    blocks = await asyncio.gather(*(node.member.take_producer_ids() for node in cluster.live for _ in range(3)))
+    assert sorted(block.start for block in blocks) == [1000 * n for n in range(9)]
+
+
+@pytest.mark.parametrize("victim", ["controller", "other"])
+async def test_a_dead_brokers_partitions_are_led_by_others(cluster: Members, victim: str) -> None:
+    await created(cluster)
+    dead = next(node for node in cluster.live if node.member.is_controller == (victim == "controller"))
+    dead.crash()
+    await cluster.until(cluster.is_settled)
+    for number in range(3):
+        state = cluster.state("t", number)
+        assert state.leader != dead.broker_id
+        assert dead.broker_id not in state.isr
+    again = await cluster.start(dead.broker_id)
+    await cluster.until(cluster.is_settled)
+    assert again.member.broker_epoch > dead.member.broker_epoch
+
+
+async def test_a_broker_that_comes_back_before_it_was_missed_leads_in_new_epochs(cluster: Members) -> None:
+    await created(cluster)
+    before = cluster.controller.image.topics["t"].partitions
+    victim = next(node for node in cluster.live if not node.member.is_controller)
+    victim.store._watchers.clear()
+    victim.store._session_watchers.clear()
+    victim.is_dead = True  # and its session lives on
+    if victim.member._looking is not None:
+        victim.member._looking.cancel()
+    await cluster.start(victim.broker_id)
+    await cluster.until(cluster.is_settled)
+    for number, state in enumerate(before):
+        after = cluster.state("t", number)
+        if state.leader == victim.broker_id:
+            assert after.leader_epoch > state.leader_epoch
+
+
+async def test_an_id_in_use_is_refused(cluster: Members) -> None:
+    other = cluster.nodes[2]
+    node = cluster.add(2)
+    await node.member.open("cluster")
+    endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 9999, "PLAINTEXT")
+    with pytest.raises(BrokerIdInUse):
+        await node.member.join(BrokerRegistration(2, (endpoint,), log_dirs=("another",)), node.apply, timeout_ms=50)
+    assert not node.roles
+    node.crash()
+    cluster.nodes[2] = other
+    await cluster.until(cluster.is_settled)
+
+
+async def test_a_short_loss_of_the_connection_is_not_felt(cluster: Members) -> None:
+    await created(cluster)
+    node = cluster.nodes[2]
+    node.store.suspend()
+    node.store.resume()
+    await cluster.until(cluster.is_settled)
+    assert StandDown() not in node.heard
+
+
+async def test_a_longer_loss_makes_a_broker_stand_down(cluster: Members) -> None:
+    await created(cluster)
+    node = cluster.nodes[2]
+    node.store.suspend()
+    await cluster.until(lambda: StandDown() in node.heard)
+    assert node.roles == {}
+    node.store.resume()  # the session still lives: nobody was elected meanwhile
+    await cluster.until(cluster.is_settled)
+    assert node.member.broker_epoch == node.image.brokers[2].epoch
+
+
+@pytest.mark.parametrize("broker_id", [1, 2])
+async def test_an_expired_session_is_followed_by_another(cluster: Members, broker_id: int) -> None:
+    await created(cluster)
+    node = cluster.nodes[broker_id]
+    epoch = node.member.broker_epoch
+    node.store.expire()
+    await cluster.until(lambda: StandDown() in node.heard and cluster.is_settled())
+    assert node.member.broker_epoch > epoch
+    assert sum(each.member.is_controller for each in cluster.live) == 1
+
+
+async def test_what_was_missed_without_connection_is_made_up_for(cluster: Members) -> None:
+    await created(cluster, "old")
+    node = next(node for node in cluster.live if not node.member.is_controller)
+    node.store.suspend()
+    await cluster.controller.member.delete_topics([("old", ZERO_UUID)])
+    await cluster.controller.member.create_topics([NewTopic("old", 1, 3), NewTopic("new", 2, 3)])
+    node.store.resume()
+    await cluster.until(cluster.is_settled)
+    assert set(node.image.topics) == {"old", "new"}
+    assert ForgetTopics(("old",)) in node.heard
+
+
+async def test_late_watches_do_no_harm(cluster: Members) -> None:
+    node = next(node for node in cluster.live if not node.member.is_controller)
+    node.store.hold_watches()
+    for n in range(5):
+        await cluster.controller.member.create_topics([NewTopic("t", n + 1, 3)])
+        await cluster.controller.member.delete_topics([("t", ZERO_UUID)])
+    await cluster.controller.member.create_topics([NewTopic("t", 2, 3)])
+    node.store.release_watches()
+    await cluster.until(lambda: cluster.is_settled() and not cluster.controller.image.deletions)
+
+
+async def test_a_deposed_controller_writes_nothing_more(cluster: Members) -> None:
+    old = cluster.controller
+    old.store.hold_watches()
+    entry = cluster.tree.entries[records.CONTROLLER_EPOCH]
+    thief = MemoryStore(cluster.tree)
+    thief.commit(
+        [
+            Remove(records.CONTROLLER),
+            Put(records.CONTROLLER_EPOCH, records.encode(9), entry.version),
+            Put(records.CONTROLLER, records.encode_controller(ControllerOffice(7, 9, "thief")), ABSENT, ephemeral=True),
+        ]
+    )
+    with pytest.raises(NotController):
+        await old.member.create_topics([NewTopic("late", 1, 1)])
+    assert "/topics/late" not in cluster.tree.entries
+    old.store.release_watches()
+    thief.close()
+    await cluster.until(cluster.is_settled)
+    await created(cluster)
+
+
+async def test_settings_reach_who_they_are_for(cluster: Members) -> None:
+    await created(cluster)
+    changes = [
+        ResourceChange(ResourceType.TOPIC, "t", [("retention.ms", AlterOperation.SET, "5")]),
+        ResourceChange(ResourceType.BROKER, "2", [("log.cleaner.threads", AlterOperation.SET, "2")]),
+    ]
+    assert await cluster.controller.member.alter_configs(changes) == [None, None]
+    await cluster.until(cluster.is_settled)
+    for node in cluster.live:
+        assert node.member.topic_config("t").retention_ms == 5
+        assert any(isinstance(each, UpdateTopicConfig) and each.topic == "t" for each in node.heard)
+        told = [each.config.log_cleaner_threads for each in node.heard if isinstance(each, UpdateBrokerConfig)]
+        assert told[-1] == (2 if node.broker_id == 2 else 1)
+
+
+async def test_who_leaves_leads_nothing_when_it_goes(cluster: Members) -> None:
+    await created(cluster)
+    for leaving in (cluster.controller, cluster.nodes[2]):
+        if leaving.is_dead:
+            continue
+        await leaving.member.leave(5_000)
+        assert all(state.leader != leaving.broker_id for state in leaving.image.topics["t"].partitions)
+        assert leaving.image.brokers[leaving.broker_id].state is BrokerState.SHUTTING_DOWN
+        await leaving.member.close()
+        leaving.is_dead = True
+        await cluster.until(cluster.is_settled)
+        if len(cluster.live) == 1:
+            break
+    assert all(state.leader != NO_LEADER for state in cluster.controller.image.topics["t"].partitions)
+
+
+async def test_a_store_that_is_away_is_named(cluster: Members) -> None:
+    controller = cluster.controller
+    controller.store.lose_next_reply(done=True)
+    with pytest.raises(KafkaError) as caught:
+        await controller.member.create_topics([NewTopic("t", 1, 3)])
+    assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
+    controller.store.resume()
+    await cluster.until(lambda: cluster.is_settled() and "t" in cluster.controller.image.topics)  # it had been done
+
+
+async def create(cluster: Members) -> None:
+    await cluster.controller.member.create_topics([NewTopic("new", 2, 3)])
+
+
+async def delete(cluster: Members) -> None:
+    await cluster.controller.member.delete_topics([("t", ZERO_UUID)])
+
+
+async def add(cluster: Members) -> None:
+    await cluster.controller.member.create_partitions([MorePartitions("t", 5)])
+
+
+async def move(cluster: Members) -> None:
+    await cluster.controller.member.reassign([MoveRequest("t", 0, (2, 3))])
+
+
+async def elect(cluster: Members) -> None:
+    await cluster.controller.member.reassign([MoveRequest("t", 0, cluster.state("t").replicas[::-1])])
+    await cluster.controller.member.elect_leaders(ElectionType.PREFERRED, None)
+
+
+async def configure(cluster: Members) -> None:
+    change = ResourceChange(ResourceType.TOPIC, "t", [("min.insync.replicas", AlterOperation.SET, "2")])
+    await cluster.controller.member.alter_configs([change])
+
+
+async def lose_another(cluster: Members) -> None:
+    victim = next(node for node in cluster.live if not node.member.is_controller)
+    victim.crash()
+    await cluster.until(lambda: not cluster.live or victim.broker_id not in cluster.live[-1].image.brokers)
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", [create, delete, add, move, elect, configure, lose_another])
+async def test_the_controller_may_die_at_any_commit(step: Callable[[Members], Awaitable[None]], done: bool) -> None:
+    for crash_at in range(10):
+        async with Members() as cluster:
+            await created(cluster)
+            controller = cluster.controller
+            controller.store.crash_at, controller.store.crash_done = controller.store.commits + crash_at, done
+            try:
+                async with asyncio.timeout(5):
+                    await step(cluster)
+                    await cluster.until(cluster.is_settled)
+            except (StoreUnavailable, KafkaError, ValueError):
+                pass
+            died = controller.is_dead
+            controller.store.crash_at = None
+            await cluster.until(cluster.is_settled)
+            check_whole(cluster)
+            if not died:
+                assert crash_at > 0, "there was nothing to die at"
+                return
+    pytest.fail("the step takes more commits than expected")
+
+
+def check_whole(cluster: Members) -> None:
+    image = cluster.controller.image
+    image.validate()
+    alive = {node.broker_id for node in cluster.live}
+    for topic in image.topics.values():
+        stored = cluster.tree.entries[records.topic_path(topic.name)]
+        assert records.decode_head(stored.value) == (topic.topic_id, len(topic.partitions))
+        assert all(state.leader in alive for state in topic.partitions)
+    names = {path.removeprefix(records.TOPICS) for path in cluster.tree.entries if path.startswith(records.TOPICS)}
+    chunks = {records.topic_of_path(path) for path in cluster.tree.entries if path.startswith(records.PARTITIONS)}
+    assert names == chunks == set(image.topics)

@@ -1,0 +1,86 @@
+"""Whole brokers of a cluster in the test's own process: real sockets and files, one fake ZooKeeper."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from barnabas.cluster.memory_store import MemoryStore, MemoryTree
+from barnabas.config.broker import BrokerConfig
+from barnabas.server.broker import Broker
+from barnabas.server.surroundings import Surroundings
+from tests.cluster.members import Inline
+from tests.server.in_process import Client
+
+WITHIN_S = 15
+
+
+def make_executor(count: int, name: str) -> Executor:
+    return Inline() if name == "barnabas-metadata" else ThreadPoolExecutor(count, name)
+
+
+class Cluster:
+    """Brokers by id, and clients that each ask one of them."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self._folder = folder
+        self._settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self.tree = MemoryTree()
+        self.stores: dict[int, MemoryStore] = {}
+        self.brokers: dict[int, Broker] = {}
+        self.clients: dict[int, Client] = {}
+
+    async def start(self, broker_id: int) -> Broker:
+        properties = {
+            "node.id": str(broker_id),
+            "zookeeper.connect": "fake:1",
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": str(self._folder / f"broker-{broker_id}"),
+            "offsets.topic.num.partitions": "3",
+            "offsets.topic.replication.factor": "3",
+            "group.initial.rebalance.delay.ms": "0",
+            **self._settings,
+        }
+        config, _ = BrokerConfig.from_properties(properties)
+        store = self.stores[broker_id] = MemoryStore(self.tree)
+        surroundings = Surroundings(open_cluster_store=lambda *_: store, make_executor=make_executor)
+        broker = Broker(config, asyncio.get_running_loop(), surroundings)
+        self.brokers[broker_id] = broker
+        await broker.start()
+        self.clients[broker_id] = Client(broker)
+        return broker
+
+    async def stop(self, broker_id: int) -> None:
+        if broker_id in self.clients:
+            self.clients.pop(broker_id).close()
+        await self.brokers.pop(broker_id).stop()
+
+    @property
+    def controller(self) -> Broker:
+        (found,) = [broker for broker in self.brokers.values() if broker.controller.is_controller]
+        return found
+
+    @property
+    def others(self) -> list[int]:
+        """Ids of those that are not controller."""
+        return [broker_id for broker_id, broker in self.brokers.items() if broker is not self.controller]
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(WITHIN_S):
+            while not condition():  # noqa: ASYNC110 (many brokers, and none of them tells)
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def running(folder: Path, *, count: int = 3, **settings: str) -> AsyncIterator[Cluster]:
+    cluster = Cluster(folder, **settings)
+    try:
+        for broker_id in range(1, count + 1):
+            await cluster.start(broker_id)
+        yield cluster
+    finally:
+        for broker_id in list(cluster.brokers):
+            await cluster.stop(broker_id)

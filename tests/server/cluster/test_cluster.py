@@ -1,0 +1,253 @@
+"""Brokers of a cluster, asked over the wire: every broker takes what only the controller may do, knows who leads, and lets go in order."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from barnabas.cluster.metadata import PartitionState
+from barnabas.errors import ErrorCode, LogDirFailed
+from barnabas.protocol.messages import alter_partition_reassignments as reassign
+from barnabas.protocol.messages import elect_leaders as elect
+from barnabas.protocol.messages import incremental_alter_configs as alter_configs
+from barnabas.protocol.messages import list_partition_reassignments as listing
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from tests.server.cluster.in_process import Cluster, running
+from tests.server.in_process import Client
+
+TOPIC = 2
+
+
+async def create(client: Client, name: str, partitions: int = 3, replication_factor: int = 3) -> int:
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor)
+    answer = await client.ask((19, 7), CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
+    return int(answer.topics[0].error_code)
+
+
+async def metadata(client: Client, name: str, *, make: bool = False) -> Any:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=make)
+    return await client.ask((3, 12), request, MetadataResponse)
+
+
+def states(cluster: Cluster, name: str) -> list[tuple[PartitionState, ...]]:
+    return [broker.metadata.topics[name].partitions for broker in cluster.brokers.values()]
+
+
+async def test_every_broker_makes_topics_and_knows_them_at_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        for broker_id, client in cluster.clients.items():
+            assert await create(client, f"topic-{broker_id}") == ErrorCode.NONE
+            answer = await metadata(client, f"topic-{broker_id}")
+            assert answer.controller_id == cluster.controller.config.broker_id
+            assert [node.node_id for node in answer.brokers] == [1, 2, 3]
+            partitions = answer.topics[0].partitions
+            assert [(p.error_code, sorted(p.replica_nodes), sorted(p.isr_nodes)) for p in partitions] == [
+                (0, [1, 2, 3], [1, 2, 3])
+            ] * 3
+            assert await create(client, f"topic-{broker_id}") == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+async def test_every_broker_takes_what_is_the_controllers(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        client = cluster.clients[cluster.others[0]]
+        assert await create(client, "t") == ErrorCode.NONE
+
+        more = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=5, assignments=None)], timeout_ms=5_000)
+        grown = await client.ask((37, 3), more, CreatePartitionsResponse)
+        assert grown.results[0].error_code == ErrorCode.NONE
+
+        setting = alter_configs.AlterableConfig(name="retention.ms", config_operation=0, value="5")
+        resource = alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[setting])
+        request = alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
+        altered = await client.ask((44, 1), request, alter_configs.IncrementalAlterConfigsResponse)
+        assert altered.responses[0].error_code == ErrorCode.NONE
+        await cluster.until(lambda: all(b.controller.topic_config("t").retention_ms == 5 for b in cluster.brokers.values()))
+
+        asked = elect.ElectLeadersRequest(
+            election_type=0, topic_partitions=[elect.TopicPartitions(topic="t", partitions=[0, 99])]
+        )
+        elected = await client.ask((43, 2), asked, elect.ElectLeadersResponse)
+        codes = [result.error_code for result in elected.replica_election_results[0].partition_result]
+        assert codes == [ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+        features = UpdateFeaturesRequest(timeout_ms=1, feature_updates=[FeatureUpdateKey(feature="f", max_version_level=1)])
+        updated = await client.ask((57, 1), features, UpdateFeaturesResponse)
+        assert updated.results[0].error_code == ErrorCode.INVALID_UPDATE_VERSION
+
+        unknown = await client.ask((64, 0), UnregisterBrokerRequest(broker_id=77), UnregisterBrokerResponse)
+        assert unknown.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+        gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=5_000)
+        deleted = await client.ask((20, 6), gone, DeleteTopicsResponse)
+        assert deleted.responses[0].error_code == ErrorCode.NONE
+        assert (await metadata(client, "t")).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await cluster.until(lambda: not any(b.metadata.deletions for b in cluster.brokers.values()))
+        assert not any(b.partitions.topic("t") for b in cluster.brokers.values())
+
+
+async def test_a_topic_is_made_by_asking_for_it(tmp_path: Path) -> None:
+    async with running(tmp_path, default_replication_factor="2") as cluster:
+        answer = await metadata(cluster.clients[cluster.others[0]], "fresh", make=True)
+        (topic,) = answer.topics
+        assert topic.error_code == ErrorCode.NONE
+        assert len(topic.partitions[0].replica_nodes) == 2
+
+
+async def test_a_partition_moves_with_its_records(tmp_path: Path) -> None:
+    async with running(tmp_path, count=4) as cluster:
+        client = cluster.clients[cluster.others[0]]
+        assert await create(client, "t", 1, 2) == ErrorCode.NONE
+        (before,) = cluster.controller.metadata.topics["t"].partitions
+        for n in range(20):
+            assert await cluster.clients[before.leader].produce(b"%d" % n) == ErrorCode.NONE
+        target = [broker_id for broker_id in cluster.brokers if broker_id not in before.replicas]
+        move = reassign.ReassignablePartition(partition_index=0, replicas=target)
+        request = reassign.AlterPartitionReassignmentsRequest(topics=[reassign.ReassignableTopic(name="t", partitions=[move])])
+        moved = await client.ask((45, 0), request, reassign.AlterPartitionReassignmentsResponse)
+        assert moved.responses[0].partitions[0].error_code == ErrorCode.NONE
+        await cluster.until(lambda: all(s[0].replicas == tuple(target) for s in states(cluster, "t")))
+        left = await client.ask(
+            (46, 0), listing.ListPartitionReassignmentsRequest(topics=None), listing.ListPartitionReassignmentsResponse
+        )
+        assert not left.topics
+        await cluster.until(lambda: not any(cluster.brokers[old].partitions.topic("t") for old in before.replicas))
+        (after,) = cluster.controller.metadata.topics["t"].partitions
+        assert await cluster.clients[after.leader].fetch() == (0, [b"%d" % n for n in range(20)])
+
+
+async def test_producer_ids_are_the_clusters(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
+        answers = [await client.ask((22, 4), request, InitProducerIdResponse) for client in cluster.clients.values()]
+        assert len({answer.producer_id for answer in answers}) == 3
+
+
+async def test_groups_are_where_their_partition_is_led_and_move_with_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        client = cluster.clients[cluster.others[0]]
+        assert await create(client, "t") == ErrorCode.NONE
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+        found = [(await each.ask((10, 4), request, FindCoordinatorResponse)).coordinators[0] for each in cluster.clients.values()]
+        (first,) = {answer.node_id for answer in found}
+        assert [answer.error_code for answer in found] == [ErrorCode.NONE] * 3
+        await until_committed(cluster, first)
+        other = next(broker_id for broker_id in cluster.brokers if broker_id != first)
+        assert await commit(cluster.clients[other], 7) == ErrorCode.NOT_COORDINATOR
+        await cluster.stop(first)
+        await cluster.until(lambda: len(cluster.controller.metadata.brokers) == 2)
+        client = next(iter(cluster.clients.values()))
+        second = (await client.ask((10, 4), request, FindCoordinatorResponse)).coordinators[0].node_id
+        assert second != first
+        assert await fetched(cluster, second) == 42
+        await cluster.start(first)
+        await cluster.until(
+            lambda: all(len(s.isr) == 3 for s in cluster.controller.metadata.topics["__consumer_offsets"].partitions)
+        )
+        assert await fetched(cluster, second) == 42
+
+
+async def until_committed(cluster: Cluster, broker_id: int) -> None:
+    codes: list[int] = []
+    while not codes or codes[-1] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS or codes[-1] == ErrorCode.NOT_COORDINATOR:
+        codes.append(await commit(cluster.clients[broker_id], 42))
+        assert len(codes) < 1000
+    assert codes[-1] == ErrorCode.NONE
+
+
+async def commit(client: Client, offset: int) -> int:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+    topics = [OffsetCommitRequestTopic(name="t", partitions=[partition])]
+    request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=topics)
+    answer = await client.ask((8, 8), request, OffsetCommitResponse)
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+async def fetched(cluster: Cluster, broker_id: int) -> int:
+    group = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0])])
+    while True:
+        answer = await cluster.clients[broker_id].ask((9, 8), OffsetFetchRequest(groups=[group]), OffsetFetchResponse)
+        (found,) = answer.groups
+        if found.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            assert found.error_code == ErrorCode.NONE
+            return int(found.topics[0].partitions[0].committed_offset)
+
+
+async def test_who_stops_hands_its_leaderships_over_first(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        assert await create(cluster.clients[1], "t", 6) == ErrorCode.NONE
+        controller = cluster.controller.config.broker_id
+        for broker_id in (controller, cluster.others[0]):
+            await cluster.stop(broker_id)
+            await cluster.until(partial(is_gone, cluster, broker_id))
+            left = next(iter(cluster.brokers.values())).metadata
+            assert all(state.leader in left.brokers for state in left.topics["t"].partitions)
+        client = next(iter(cluster.clients.values()))
+        answer = await metadata(client, "t")
+        assert all(len(p.offline_replicas) == 2 and p.error_code == ErrorCode.NONE for p in answer.topics[0].partitions)
+
+
+def is_gone(cluster: Cluster, broker_id: int) -> bool:
+    return all(broker_id not in broker.metadata.brokers for broker in cluster.brokers.values())
+
+
+async def test_a_broker_that_is_given_up_refuses_until_it_is_back(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        assert await create(cluster.clients[1], "t", 1) == ErrorCode.NONE
+        leader = cluster.controller.metadata.topics["t"].partitions[0].leader
+        client, store = cluster.clients[leader], cluster.stores[leader]
+        assert await client.produce(b"before") == ErrorCode.NONE
+        store.suspend()
+        cluster.tree.end(store.session.session_id)  # and the others hear that it is gone
+        others = [broker for broker_id, broker in cluster.brokers.items() if broker_id != leader]
+        await cluster.until(lambda: all(b.metadata.topics["t"].partitions[0].leader != leader for b in others))
+        store.resume()
+        await cluster.until(lambda: cluster.brokers[leader].metadata.topics["t"].partitions[0].leader != leader)
+        assert await client.produce(b"during") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        await cluster.until(lambda: len(others[0].metadata.topics["t"].partitions[0].isr) == 3)
+        now = others[0].metadata.topics["t"].partitions[0].leader
+        assert await cluster.clients[now].produce(b"after") == ErrorCode.NONE
+        assert await cluster.clients[now].fetch() == (0, [b"before", b"after"])
+
+
+async def test_requests_between_brokers_are_announced_in_a_cluster_only(tmp_path: Path) -> None:
+    async with running(tmp_path, count=1, offsets_topic_replication_factor="1") as cluster:
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        answer = await cluster.clients[1].ask((18, 3), request, ApiVersionsResponse)
+        assert {56, 58, 67} <= {entry.api_key for entry in answer.api_keys}
+
+
+async def test_a_broker_whose_disk_fails_stops_and_others_lead(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        assert await create(cluster.clients[1], "t", 3) == ErrorCode.NONE
+        broker = cluster.brokers[2]
+        broker.faults.report(LogDirFailed(str(broker.logs.directories[0].path), "the disk is gone"))
+        assert broker.failure.done()  # upon which its process ends
+        await cluster.stop(2)
+        await cluster.until(partial(is_gone, cluster, 2))
+        partitions = cluster.controller.metadata.topics["t"].partitions
+        assert all(state.leader in {1, 3} for state in partitions)

@@ -1,0 +1,135 @@
+"""Broker processes on a real ZooKeeper: one is killed, one is stopped, one stands still, while a producer and a group go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from barnabas.testing import Broker
+from barnabas.testing.zookeeper import ZooKeeper
+
+WITHIN_S = 30
+SESSION_TIMEOUT_MS = 1_500
+QUIET: dict[str, Any] = {"log_level": 0}
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[list[Broker]]:
+    with ZooKeeper() as zookeeper, ThreadPoolExecutor(3) as threads:
+        settings: dict[str, str | int | bool] = {
+            "zookeeper.connect": f"{zookeeper.hosts}/test",
+            "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
+            "offsets.topic.replication.factor": 3,
+            "min.insync.replicas": 2,
+        }
+        processes = [Broker({**settings, "node.id": number}) for number in (1, 2, 3)]
+        try:
+            list(threads.map(Broker.start, processes))
+            yield processes
+        finally:
+            list(threads.map(Broker.close, processes))
+
+
+class Traffic:
+    """A producer of numbers that retries until they are acknowledged, and a group of one that reads them."""
+
+    def __init__(self, servers: str) -> None:
+        self.acknowledged: list[int] = []
+        self.failed: list[str] = []
+        self.seen: set[int] = set()
+        self._servers = servers
+        self._stopping = threading.Event()
+        self._threads = [threading.Thread(target=self._produce), threading.Thread(target=self._consume)]
+
+    def __enter__(self) -> Traffic:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _produce(self) -> None:
+        producer = Producer({"bootstrap.servers": self._servers, "enable.idempotence": True, **QUIET})
+        number = 0
+        while not self._stopping.is_set():
+            producer.produce("t", str(number).encode(), callback=self._told)
+            number += 1
+            producer.poll(0.005)
+        producer.flush(WITHIN_S)
+
+    def _told(self, error: object, message: object) -> None:
+        if error is not None:
+            self.failed.append(str(error))
+        else:
+            self.acknowledged.append(int(message.value()))  # type: ignore[attr-defined]
+
+    def _consume(self) -> None:
+        settings = {"bootstrap.servers": self._servers, "group.id": "g", "auto.offset.reset": "earliest", **QUIET}
+        consumer = Consumer(settings)
+        consumer.subscribe(["t"])
+        deadline: float | None = None
+        while deadline is None or (time.monotonic() < deadline and not self.seen.issuperset(self.acknowledged)):
+            message = consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                self.seen.add(int(message.value() or b""))
+            if deadline is None and self._stopping.is_set() and not self._threads[0].is_alive():
+                deadline = time.monotonic() + WITHIN_S
+        consumer.close()
+
+    def wait_for_more(self, count: int = 100) -> None:
+        """Until so many more were acknowledged and read."""
+        wanted, seen = len(self.acknowledged) + count, len(self.seen) + count
+        until(lambda: len(self.acknowledged) >= wanted and len(self.seen) >= seen)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.02)
+
+
+@pytest.mark.timeout(150)
+def test_brokers_come_and_go_and_nothing_acknowledged_is_lost(brokers: list[Broker]) -> None:
+    servers = ",".join(broker.bootstrap_servers for broker in brokers)
+    admin = AdminClient({"bootstrap.servers": servers, **QUIET})
+    admin.create_topics([NewTopic("t", 3, 3)])["t"].result(WITHIN_S)
+
+    def all_in_sync() -> bool:
+        topic = admin.list_topics("t", timeout=WITHIN_S).topics["t"]
+        return all(len(partition.isrs) == 3 for partition in topic.partitions.values())
+
+    with Traffic(servers) as traffic:
+        traffic.wait_for_more()
+        brokers[0].stop()
+        traffic.wait_for_more()
+        brokers[0].start()
+        until(all_in_sync)
+        controller = brokers[admin.list_topics(timeout=WITHIN_S).controller_id - 1]
+        controller.kill()
+        traffic.wait_for_more()
+        controller.start()
+        until(all_in_sync)
+        leader = brokers[admin.list_topics("t", timeout=WITHIN_S).topics["t"].partitions[0].leader - 1]
+        assert leader.pid is not None
+        os.kill(leader.pid, signal.SIGSTOP)
+        try:
+            traffic.wait_for_more()
+        finally:
+            os.kill(leader.pid, signal.SIGCONT)
+        until(all_in_sync)
+        traffic.wait_for_more()
+    assert traffic.failed == []
+    assert traffic.seen.issuperset(traffic.acknowledged)

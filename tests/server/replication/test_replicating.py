@@ -1,0 +1,175 @@
+"""Leaders and followers on real sockets: what is produced reaches the others, counts when it has, and survives who led."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from barnabas.client.asynchronous import AsyncClient, AsyncConnection
+from barnabas.client.config import ClientConfig
+from barnabas.client.plans import Call
+from barnabas.client.results import Produced
+from barnabas.cluster.metadata import PartitionState
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.records.batch import build_batch
+from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_of, until
+
+NOW_MS = 1_700_000_000_000
+
+
+async def produce(cluster: Cluster, *values: bytes, acks: int = -1) -> Produced:
+    async with AsyncClient.to(cluster.addresses) as client:
+        batch = build_batch([(None, value) for value in values], timestamp_ms=NOW_MS)
+        return await client.produce(TOPIC, 0, bytes(batch), acks=acks)
+
+
+async def test_what_is_produced_reaches_all_replicas_before_it_is_acknowledged(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path) as cluster:
+        await cluster.create((1, 2, 3))
+        result = await produce(cluster, b"a", b"b")
+        assert result.base_offset == 0
+        assert cluster.ends() == {1: 2, 2: 2, 3: 2}
+        assert cluster.replica(1).high_watermark == 2
+        await until(lambda: cluster.marks() == {1: 2, 2: 2, 3: 2})
+
+
+async def test_a_consumer_reads_what_is_committed_and_no_more(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1, 2))
+        await produce(cluster, b"a")
+        cluster.brokers[2].fetchers.leave(cluster.replica(2))  # type: ignore[arg-type]
+        await produce(cluster, b"b", acks=1)
+        assert cluster.ends() == {1: 2, 2: 1}
+        async with AsyncClient.to(cluster.addresses) as client:
+            fetched = await client.fetch(TOPIC, 0, 0)
+            assert (fetched.high_watermark, fetched.log_start_offset) == (1, 0)
+            waiting = asyncio.ensure_future(client.fetch(TOPIC, 0, 1))
+            await asyncio.sleep(0)
+            cluster.brokers[2].fetchers.follow(cluster.replica(2))  # type: ignore[arg-type]
+            await until(lambda: cluster.marks() == {1: 2, 2: 2})
+            assert (await waiting).high_watermark == 2
+
+
+async def test_who_leads_next_has_all_that_was_acknowledged_and_what_only_the_old_leader_had_is_cut(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path) as cluster:
+        await cluster.create((1, 2, 3))
+        await produce(cluster, b"a")
+        for follower in (2, 3):
+            cluster.brokers[follower].fetchers.leave(cluster.replica(follower))  # type: ignore[arg-type]
+        await produce(cluster, b"lost", b"lost", acks=1)
+        assert cluster.ends() == {1: 3, 2: 1, 3: 1}
+        await cluster.elect(2)
+        await produce(cluster, b"b")
+        await until(lambda: cluster.ends() == {1: 2, 2: 2, 3: 2} and set(cluster.marks().values()) == {2})
+        epochs = [cluster.replica(i).log.epoch_entries for i in (1, 2, 3)]
+        assert epochs == [[(0, 0), (1, 1)]] * 3
+
+
+async def test_waiting_producers_are_told_that_the_leader_changed(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1, 2))
+        cluster.brokers[2].fetchers.leave(cluster.replica(2))  # type: ignore[arg-type]
+        failures: list[object] = []
+        leader = cluster.replica(1)
+        leader.append_as_leader(memoryview(bytearray(build_batch([(None, b"a")], timestamp_ms=NOW_MS))), NOW_MS)
+        leader.wait_acknowledged(0, failures.append, acks_all=True)
+        await cluster.elect(2)
+        assert [getattr(failure, "code", None) for failure in failures] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+        assert leader.closed
+        await until(lambda: cluster.ends() == {1: 0, 2: 0})
+
+
+async def test_a_follower_that_stops_leaves_the_in_sync_set_and_joins_when_it_is_back(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, replica_lag_time_max_ms="500") as cluster:
+        await cluster.create((1, 2, 3))
+        await produce(cluster, b"a")
+        await cluster.stop(3)
+        await produce(cluster, b"b")  # waits until the set is smaller
+        assert cluster.state().isr == (1, 2)
+        assert cluster.ends() == {1: 2, 2: 2}
+        await cluster.start(3)
+        await until(lambda: set(cluster.state().isr) == {1, 2, 3})
+        assert cluster.ends() == {1: 2, 2: 2, 3: 2}
+
+
+async def test_too_few_in_sync_refuse_before_and_after_the_append(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 2, replica_lag_time_max_ms="500") as cluster:
+        await cluster.create((1, 2), min_insync_replicas="2")
+        await produce(cluster, b"a")
+        await cluster.stop(2)
+        leader = cluster.replica(1)
+        failures: list[object] = []
+        leader.append_as_leader(memoryview(bytearray(build_batch([(None, b"b")], timestamp_ms=NOW_MS))), NOW_MS, acks_all=True)
+        leader.wait_acknowledged(1, failures.append, acks_all=True)
+        await until(lambda: cluster.state().isr == (1,))
+        await until(lambda: failures)
+        assert [getattr(failure, "code", None) for failure in failures] == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
+        assert leader.high_watermark == 1, "the last replica standing commits nothing"
+        with pytest.raises(Exception, match="NOT_ENOUGH_REPLICAS"):
+            leader.append_as_leader(memoryview(bytearray(build_batch([(None, b"c")]))), NOW_MS, acks_all=True)
+        await cluster.start(2)
+        await until(lambda: cluster.marks() == {1: 2, 2: 2})
+        await produce(cluster, b"c")
+
+
+async def test_a_restart_hides_nothing_that_was_committed(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1, 2))
+        await produce(cluster, b"a", b"b")
+        await until(lambda: cluster.marks() == {1: 2, 2: 2})
+        for broker_id in (1, 2):
+            await cluster.stop(broker_id)
+        for broker_id in (1, 2):
+            await cluster.start(broker_id)
+        assert cluster.marks() == {1: 2, 2: 2}
+
+
+async def test_an_empty_replica_gets_everything(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 3) as cluster:
+        await cluster.create((1, 2), segment_bytes="1048576")
+        for number in range(30):
+            await produce(cluster, b"%d" % number * 100_000)
+        async with AsyncClient.to(cluster.addresses) as client:
+            await client.delete_records({(TOPIC, 0): 7})
+        state = cluster.state()
+        await cluster.change(TOPIC, 0, _with_replicas(state, (1, 2, 3)))
+        await until(lambda: set(cluster.state().isr) == {1, 2, 3})
+        assert cluster.ends() == {1: 30, 2: 30, 3: 30}
+        assert cluster.replica(3).log.log_start_offset == 7
+        await until(lambda: cluster.replica(2).log.log_start_offset == 7)
+
+
+async def test_who_asks_the_wrong_broker_is_told_the_right_one(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1,))
+        async with AsyncClient.to(cluster.address(2)) as client:
+            assert (await client.topics())[TOPIC].partitions[0].leader == 1
+        await cluster.elect(1)
+        batch = bytes(build_batch([(None, b"a")], timestamp_ms=NOW_MS))
+        data = PartitionProduceData(index=0, records=batch)
+        request = ProduceRequest(
+            acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=TOPIC, topic_id=TOPIC_ID, partition_data=[data])]
+        )
+        connection = await AsyncConnection.open(("127.0.0.1", cluster.brokers[2].endpoints[0].port), ClientConfig(()))
+        answer = await connection.request(Call(request))
+        told = answer.responses[0].partition_responses[0]
+        assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (told.current_leader.leader_id, told.current_leader.leader_epoch) == (1, 1)
+        assert [(n.node_id, n.port) for n in answer.node_endpoints] == [(1, cluster.brokers[1].endpoints[0].port)]
+        wanted = FetchTopic(topic=TOPIC, topic_id=TOPIC_ID, partitions=[FetchPartition(partition=0, partition_max_bytes=100)])
+        fetched = await connection.request(Call(FetchRequest(max_wait_ms=0, session_epoch=-1, topics=[wanted])))
+        found = fetched.responses[0].partitions[0]
+        assert found.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (found.current_leader.leader_id, found.current_leader.leader_epoch) == (1, 1)
+        assert [n.node_id for n in fetched.node_endpoints] == [1]
+        connection.close()
+        await asyncio.sleep(0)
+
+
+def _with_replicas(state: PartitionState, replicas: tuple[int, ...]) -> PartitionState:
+    return replace(state, replicas=replicas, partition_epoch=state.partition_epoch + 1)
