@@ -338,8 +338,7 @@ class Segment:
     def whole_batches_end(self, start: int, limit: int) -> int:
         """The end of a batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none.
 
-        It is that of the last such batch, or a little before: what lies between an index entry and `limit` may have to come from the
-        disk, for which the loop does not wait.
+        It is that of the last such batch, or a little before it: the loop does not wait for what the disk alone has.
         """
         if limit >= self.size:
             return self.size
@@ -347,16 +346,27 @@ class Segment:
         if recent and recent[0] <= limit:
             return max(start, recent[bisect_right(recent, limit) - 1])
         entry = self.index.floor_by_value(limit)
-        if entry is not None and entry[1] > start:
-            return entry[1]
+        end = max(start, entry[1] if entry else 0)
+        if end > start and not self._is_in_memory(end):
+            return end
         try:
-            for position, header in self.walk(start):
+            for position, header in self.walk(end):
                 if position + header.batch_length + LENGTH_OVERHEAD > limit:
                     self._remember_end(header.base_offset, position)
                     return position
         except CorruptLog as error:
             return error.position
-        return start
+        return end
+
+    def _is_in_memory(self, position: int) -> bool:
+        """Whether a header there can be read without waiting; True where the platform cannot tell."""
+        try:
+            self.files.preadv_nowait(self.fileno, [bytearray(HEADER_SIZE)], position)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
 
     def _remember_end(self, offset: int, position: int) -> None:
         """A read ended at the batch with this base offset, and its reader will ask for what follows. Bytes that nobody has verified say
