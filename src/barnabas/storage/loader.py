@@ -267,8 +267,8 @@ def recover_segment(
         if segment.size == size or max(segment.next_offset, segment.base_offset) >= synced_offset:
             break
         _step_over(segment, size, synced_offset)
+    segment.give_back()  # also space that was set aside behind the end
     if segment.size < size:
-        segment.give_back()
         segment.files.sync(segment.fileno)
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
