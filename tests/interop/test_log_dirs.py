@@ -69,7 +69,7 @@ def create(server: Broker, settings: dict[str, str]) -> None:
 
 
 def test_the_sizes_that_kafkas_tool_shows_are_those_on_the_disks(tmp_path: Path) -> None:
-    with broker(tmp_path, replica_alter_log_dirs_io_max_bytes_per_second="100000") as server:
+    with broker(tmp_path, replica_alter_log_dirs_io_max_bytes_per_second="5000") as server:
         create(server, SMALL_SEGMENTS)
         producer = Producer({"bootstrap.servers": server.bootstrap_servers})
         for number in range(2_000):
