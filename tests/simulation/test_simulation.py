@@ -11,8 +11,9 @@ import pytest
 
 from barnabas.testing.simulation import canaries
 from barnabas.testing.simulation.__main__ import main
+from barnabas.testing.simulation.course import Verdict
 from barnabas.testing.simulation.runner import run_seed
-from barnabas.testing.simulation.simulation import Simulation, Verdict
+from barnabas.testing.simulation.simulation import Simulation
 
 SEEDS = 100
 SLICES = 5  # so that a failure names a few seeds, and no test takes long
