@@ -286,7 +286,7 @@ class Partition(Replica):
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE outside of the log.
         """
-        return self.log.read(offset, max_bytes, limit_offset=self.log.log_end_offset, minimum_one=minimum_one)
+        return self.log.read(offset, max_bytes, limit_offset=self.log.log_end_offset, minimum_one=minimum_one, as_stored=True)
 
     def check_in_sync(self, now_ms: int) -> None:
         """Ask the controller to take out of the in-sync set who has fallen behind, or to let in who came; to be called again and again."""
