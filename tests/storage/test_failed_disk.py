@@ -118,3 +118,18 @@ def test_no_second_folder_is_made_for_a_name_that_a_failed_directory_has() -> No
         logs.create("t", 0, UUID(int=7), TopicConfig())
     assert [folder for folder in folders if files.exists(folder / "t-0")] == [home.path]
     logs.abandon()
+
+
+def test_a_deleted_log_whose_folder_stays_can_be_closed() -> None:
+    disk = Disk(Random(1))
+    disk.make_durable(HOME)
+    files = FaultyFiles(disk)
+    logs = LogManager([HOME], files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    append(logs.create("t", 0, TOPIC_ID, TopicConfig(segment_bytes=300)), b"a" * 100)
+    retired = logs.retire("t", 0)
+    files.faults.arm(Operation.RENAME)
+    with pytest.raises(LogDirFailed):
+        logs.rename([retired])
+    retired.garbage.close()
+    logs.close()
+    assert files.open_count == 0

@@ -139,6 +139,8 @@ class Hosting:
         outcomes += await run_in_parts(broker, [partial(broker.logs.forget, retired)], "barnabas-deleting")
         failures = [each for each in outcomes if each is not None]
         if failures:  # the topic is gone from the metadata; its folders are removed at the next start
+            for log_gone in retired:
+                log_gone.garbage.close()
             broker.faults.report(failures[0])
             return
         removal: asyncio.Task[object] = broker.loop.create_task(
