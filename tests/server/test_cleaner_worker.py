@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
 from importlib.util import find_spec
 
 import pytest
 
-from barnabas.server.cleaning.worker import COMPILED_FROM_BYTES, Cancelled, Meter, Throttle, Worker
+from barnabas.server.cleaning.worker import COMPILED_FROM_BYTES, EXIT_ALONE, Cancelled, Meter, Throttle, Worker
 from barnabas.storage.compaction.plain import PlainEngine
 
 COMPILED = "barnabas.storage.compaction.compiled"
+SAY = "from barnabas.server.cleaning.worker import Worker; input(); Worker().say(clean=1, cancelled=True)"
 
 
 def test_small_logs_are_not_worth_loading_numba() -> None:
@@ -54,3 +56,12 @@ def test_a_cleaning_that_is_cancelled_ends_at_its_next_read(monkeypatch: pytest.
     throttle.bytes_per_second = 1e-3  # it would wait for hours
     with pytest.raises(Cancelled):
         meter.count(10, 10)
+
+
+def test_it_ends_without_a_word_when_nobody_reads_what_it_says() -> None:
+    command = [sys.executable, "-c", SAY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        worker.stdout.close()
+        _, told = worker.communicate(b"\n", timeout=30)
+    assert (worker.returncode, told) == (EXIT_ALONE, b"")

@@ -43,6 +43,7 @@ from barnabas.storage.files import OsFiles
 log = logging.getLogger(__name__)  # which goes to the broker's standard error
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+EXIT_ALONE = 3  # nobody reads the answers any more
 NICENESS = 10
 COMPILED_FROM_BYTES = 24 * 1024 * 1024
 PROGRESS_EVERY_S = 0.5
@@ -137,8 +138,11 @@ class Worker:
     def say(self, **fields: Any) -> None:
         data = json.dumps(fields).encode() + b"\n"
         with self._out_lock:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
+            try:
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+            except BrokenPipeError:  # the broker was killed: whatever is under way here may meet what the next one does
+                os._exit(EXIT_ALONE)
 
 
 class Meter:
