@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from barnabas.protocol.records.scan import compiled
 from bench import report
 from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_ready
 from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, resident_mb
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "machine": report.describe_machine(),
         "cases": [],
     }
+    if compiled is None:
+        print("no machine code for the check of records (tools/build_hook.py): plain Python is measured", file=sys.stderr)
     print(f"{'':<60} {report.OURS:>30} {report.THEIRS:>30}   ratio")
     _measure_starts(wanted, options.repeat, results)
     cases = [case for case in CASES if case.name in wanted]

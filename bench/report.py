@@ -15,6 +15,7 @@ from typing import Any
 
 from tools.kafka import VERSION
 
+from barnabas.protocol.records.scan import compiled
 from bench.cases import Case
 
 Result = dict[str, Any]
@@ -38,6 +39,7 @@ NOTES = """
   one in flight gains it little; eight connections let it use all cores, and it gets faster
   while its code warms up. A barnabas broker is one process and uses one core, so with many busy connections the ratio of throughput
   says less than that of CPU per record: more cores are used by more brokers.
+  Requests of one connection that arrive together are written and answered together, as far as they are alike.
 - *Large batches* mostly measure the kernel copying bytes; what is left is checking CRCs and records, and bookkeeping.
 - *Latency* is open-loop: requests leave on a fixed schedule over eight connections, and their time counts from when
   they were meant to leave.
@@ -63,7 +65,7 @@ def describe_machine() -> dict[str, str]:
         "cores": str(os.cpu_count()),
         "memory": f"{memory:.0f} GiB",
         "kernel": "Linux " + ".".join(platform.release().split("-")[0].split(".")[:2]),
-        "python": platform.python_version(),
+        "python": platform.python_version() + (" without machine code" if compiled is None else ""),
         "java": java[0].split('"')[1] if java and '"' in java[0] else "unknown",
     }
 

@@ -1,4 +1,4 @@
-"""What partitions cost that nobody uses: memory, and CPU while nothing happens."""
+"""What partitions cost that nobody uses: the time to make them, memory, and CPU while nothing happens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 from bench.servers import cpu_seconds, create_topic, resident_mb
 from bench.storage.result import Result
-from bench.storage.servers import Ours
+from bench.storage.servers import Ours, Theirs
 
 COUNTS = (1, 100, 1_000, 5_000)
 TOPIC_PARTITIONS = 500
@@ -14,21 +14,25 @@ SETTLE_S = 3.0
 
 
 def measure(_repeat: int, *, quick: bool) -> list[Result]:
-    """One broker for each number, idle after its topics were made."""
+    """One broker of each kind for each number, idle after its topics were made; made is a topic whose partitions are all led."""
     idle_s = 5.0 if quick else 30.0
     memory: dict[str, list[float]] = {}
     cpu: dict[str, list[float]] = {}
-    for count in COUNTS:
-        with Ours() as server:
+    made: dict[str, list[float]] = {}
+    for count, make in ((count, make) for count in COUNTS for make in (Ours, Theirs)):
+        with make() as server:
+            made_at = time.perf_counter()
             for start in range(0, count, TOPIC_PARTITIONS):  # a request for all of them would be waited for too long
                 create_topic(server, f"idle-{start}", min(TOPIC_PARTITIONS, count - start))
+            label = f"{count:,} partitions, {server.name}"
+            made[label] = [time.perf_counter() - made_at]
             time.sleep(SETTLE_S)
             before, began = cpu_seconds(server.pid), time.monotonic()
             time.sleep(idle_s)
-            label = f"{count:,} partitions"
             cpu[label] = [(cpu_seconds(server.pid) - before) / (time.monotonic() - began) * 100]
             memory[label] = [resident_mb(server.pid)]
     return [
+        Result("partitions", "time to make them", "s", made),
         Result("partitions", "resident memory", "MB", memory),
         Result("partitions", "CPU while idle", "% of a core", cpu),
     ]

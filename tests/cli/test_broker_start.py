@@ -71,6 +71,15 @@ def test_places_that_cannot_be_used_are_named_in_one_line(tmp_path: Path) -> Non
         file: "File exists",
         stranger: "it belongs to broker 7, this is broker 1",
     }
+    damaged = tmp_path / "damaged"
+    (damaged / "t-0").mkdir(parents=True)
+    (damaged / "t-0" / "leader-epoch-checkpoint").write_text("rubbish")
+    ended = run_to_end("broker", "start", "--data-dir", damaged, "--listeners", "PLAINTEXT://127.0.0.1:0")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == (
+        f"barnabas: {damaged}/t-0/leader-epoch-checkpoint is corrupt at byte 0: not a line of it: 'rubbish'; "
+        "`barnabas doctor check` says what is wrong and can be put right"
+    )
     for place, reason in places.items():
         ended = run_to_end("broker", "start", "--data-dir", place, "--listeners", "PLAINTEXT://127.0.0.1:0")
         (line,) = ended.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""A folder that barnabas wrote, carried to Apache Kafka: its checkpoints, indexes, snapshots and compacted segments are taken as they are."""
+"""A folder of ours, carried to Apache Kafka: its checkpoints, indexes, snapshots and compacted segments are taken as they are."""
 
 from __future__ import annotations
 
@@ -25,17 +25,24 @@ WAIT_S = 60
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 CONFIG: dict[str, str | int | bool] = {"log.cleaner.backoff.ms": 50, "offsets.topic.num.partitions": 1}
 FOR_EVER = {"retention.ms": "-1"}
-SMALL = {**FOR_EVER, "internal.segment.bytes": "100000", "index.interval.bytes": "500"}
+SMALL = {**FOR_EVER, "internal.segment.bytes": "20000", "index.interval.bytes": "500"}
 TOPICS = {"kept": {}, "cut": {}, "compacted": {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}}
 CUT_AT = 500
 START = int(time.time() * 1000) - 60_000  # of late, else Kafka forgets the producers when it reads the snapshot
-CHECKPOINTS = (checkpoints.RECOVERY_POINTS, checkpoints.LOG_START_OFFSETS, checkpoints.HIGH_WATERMARKS, checkpoints.CLEANED_OFFSETS)
+CHECKPOINTS = (
+    checkpoints.RECOVERY_POINTS,
+    checkpoints.LOG_START_OFFSETS,
+    checkpoints.HIGH_WATERMARKS,
+    checkpoints.CLEANED_OFFSETS,
+)
 Seen = dict[str, tuple[int, list[tuple[int, int, bytes | None, bytes | None]]]]
 
 
 def create(servers: str, settings: dict[str, str]) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    for future in admin.create_topics([NewTopic(name, 1, 1, config={**settings, **own}) for name, own in TOPICS.items()]).values():
+    for future in admin.create_topics(
+        [NewTopic(name, 1, 1, config={**settings, **own}) for name, own in TOPICS.items()]
+    ).values():
         future.result(WAIT_S)
 
 
@@ -113,9 +120,16 @@ def test_kafka_serves_what_barnabas_wrote(tmp_path: Path) -> None:
     with KafkaNode(heap="512m", data_dir=kafka) as node:
         assert read(node.bootstrap) == before
         told = run_tool(
-            "kafka-transactions", "--bootstrap-server", node.bootstrap, "describe-producers", "--topic", "kept", "--partition", "0"
+            "kafka-transactions",
+            "--bootstrap-server",
+            node.bootstrap,
+            "describe-producers",
+            "--topic",
+            "kept",
+            "--partition",
+            "0",
         )
-        sequences = {line.split("\t")[2].strip() for line in told.stdout.splitlines()[1:]}
+        sequences = {line.split("\t")[3].strip() for line in told.stdout.splitlines()[1:]}
         assert sequences == {"399"}
         log = node.log
     assert not re.search("corrupt|rebuil|recover|truncat", log, re.IGNORECASE), log[-3000:]

@@ -18,7 +18,7 @@ from tests.server.in_process import STORAGE_ERROR, TOPIC, Client, running, until
 
 RECORDS = 20
 SIZE = 40_000
-SLOW = {"replica_alter_log_dirs_io_max_bytes_per_second": "262144"}  # three seconds
+SLOW = "262144"  # bytes a second: a move takes three seconds
 
 
 async def fill(client: Client) -> tuple[LogDirectory, LogDirectory]:
@@ -101,7 +101,9 @@ async def test_a_source_that_cannot_be_read_ends_the_move_and_no_more(tmp_path: 
 
 async def test_a_source_that_fails_takes_its_moves_along(tmp_path: Path) -> None:
     files = FailingFiles()
-    async with running([tmp_path / "one", tmp_path / "two"], files, **SLOW) as client:
+    async with running(
+        [tmp_path / "one", tmp_path / "two"], files, replica_alter_log_dirs_io_max_bytes_per_second=SLOW
+    ) as client:
         broker = client.broker
         broker.logs.prefer(TOPIC, 0, broker.logs.directories[1])
         home, other = await fill(client)
@@ -119,7 +121,7 @@ async def test_a_source_that_fails_takes_its_moves_along(tmp_path: Path) -> None
 async def test_a_target_that_fails_while_it_is_waited_for_takes_its_moves_along(tmp_path: Path) -> None:
     files = FailingFiles()
     folders = [tmp_path / "one", tmp_path / "two"]
-    async with running(folders, files, **SLOW) as client:
+    async with running(folders, files, replica_alter_log_dirs_io_max_bytes_per_second=SLOW) as client:
         broker = client.broker
         broker.logs.prefer(TOPIC, 0, broker.logs.directories[0])
         home, other = await fill(client)

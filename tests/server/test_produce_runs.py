@@ -113,7 +113,13 @@ TOPICS = {
     "two replicas needed": {"min_insync_replicas": "2"},
     "small segments": {"segment_bytes": "1048576"},
 }
-TOGETHER = ("plain", "flushed sometimes", "two replicas needed", "small segments")  # what is good there may be a run
+TOGETHER = (
+    "plain",
+    "flushed sometimes",
+    "flushed each time",
+    "two replicas needed",
+    "small segments",
+)  # what is good there may be a run
 
 
 @pytest.mark.parametrize("topic", TOPICS)

@@ -88,3 +88,16 @@ def test_a_log_for_which_there_was_no_room_leaves_no_folder_behind() -> None:
     assert not any(files.exists(folder / "t-0") for folder in folders)
     logs.close()
     assert files.open_count == 0
+
+
+def test_a_checkpoint_that_cannot_be_read_does_not_keep_a_log_from_being_deleted() -> None:
+    disk = Disk(Random(1))
+    disk.make_durable(HOME)
+    files = FaultyFiles(disk)
+    logs = LogManager([HOME], files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
+    logs.checkpoint_recovery_points()
+    files.faults.arm(Operation.READ)
+    logs.delete("t", 0).remove()
+    assert logs.create("t", 0, TOPIC_ID, TopicConfig()).log_end_offset == 0
+    logs.close()

@@ -45,6 +45,50 @@ def test_every_entry_is_found_wherever_it_is(tmp_path: Path, state: str) -> None
     assert [index.entry(slot) for slot in range(0, COUNT, 97)] == entries[::97]
 
 
+@given(
+    steps=st.lists(st.tuples(st.integers(1, 2_000), st.integers(1, 40)), min_size=1, max_size=300),
+    bounds=st.lists(st.integers(-5, 500_000), min_size=1, max_size=20),
+)
+@settings(deadline=None)
+def test_entries_that_lie_unevenly_are_found_in_the_file(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]], bounds: list[int]
+) -> None:
+    index = SparseIndex(FILES, tmp_path_factory.mktemp("index") / "0.index", OFFSET_ENTRY)
+    index.start_empty()
+    index.write(exact=True)
+    entries = [(sum(step for step, _ in steps[:at]), sum(value for _, value in steps[:at])) for at in range(1, len(steps) + 1)]
+    for entry in entries:
+        index.append(*entry)
+    index.write(exact=True)
+    index.seal()
+    for bound in [*bounds, *(entry[0] for entry in entries[::7]), *(entry[1] for entry in entries[::7])]:
+        assert index.floor(bound) == floor(entries, bound, 0)
+        assert index.floor_by_value(bound) == floor(entries, bound, 1)
+
+
+def test_a_reader_goes_on_where_it_stopped_without_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(tmp_path, TopicConfig(index_interval_bytes=200))
+    for number in range(900):
+        append(log, b"%d" % number * 5)
+    log.maybe_roll(2**50)
+    searched: list[int] = []
+    search = SparseIndex._search
+
+    def spy(index: SparseIndex, count: int, column: int, bound: int) -> tuple[int, tuple[int, int] | None]:
+        searched.append(column)
+        return search(index, count, column, bound)
+
+    monkeypatch.setattr(SparseIndex, "_search", spy)
+    assert [record.offset for record in read_all(log, max_bytes=5_000)] == list(range(900))
+    assert searched.count(1) > 10, "a look for where the read ends"
+    assert searched.count(0) <= 1, "and one, at most, for where to begin"
+    log.truncate_to(500)
+    for number in range(400):
+        append(log, b"other %d" % number)
+    assert read_all(log, 400, max_bytes=3_000)[-1].value == b"other 399"
+    log.close()
+
+
 def test_memory_holds_the_end_of_an_active_index_only(tmp_path: Path) -> None:
     index, _ = make(tmp_path, 20 * KEPT_ENTRIES)
     assert index._tail is not None

@@ -33,7 +33,9 @@ class StoredMetadata:
     exists: bool = False
     cluster_id: str | None = None
     topics: dict[str, Topic] = field(default_factory=dict)
-    compacted: set[str] = field(default_factory=set)  # topics that are, by a setting of their own
+    compacted: set[str] = field(
+        default_factory=lambda: set(records.INTERNAL_TOPICS)
+    )  # topics that are, by a setting of their own
     deleted: set[UUID] = field(default_factory=set)  # topics whose folders may still be there
     findings: list[Finding] = field(default_factory=list)
 
@@ -78,10 +80,10 @@ def _read(path: Path, found: StoredMetadata) -> None:
     topics = records.decode_topics(by_prefix[records.TOPICS], by_prefix[records.PARTITIONS])
     found.topics = {topic.name: topic for topic in topics}
     configs = dict(map(records.decode_config, by_prefix[records.CONFIGS]))
-    found.compacted = {
+    found.compacted |= {
         name for (kind, name), settings in configs.items()
         if kind is ResourceType.TOPIC and "compact" in settings.get("cleanup.policy", "")
-    } | records.INTERNAL_TOPICS  # fmt: skip
+    }  # fmt: skip
     found.deleted = {records.decode_deletion(entry)[0] for entry in by_prefix[records.DELETED_TOPICS]}
     cluster = next((e for e in entries if e.path == records.CLUSTER), None)
     found.cluster_id = None if cluster is None else str(records.decode(cluster.value)["id"])

@@ -34,6 +34,9 @@ def place_replicas(
             "have all their log directories cordoned."
         )
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+    if replication_factor == 1:
+        alone = [(broker,) for broker in ring]
+        return [alone[place % len(ring)] for place in range(start, start + partitions)]
     racks = {broker.broker_id: broker.rack for broker in brokers.values()}
     return [_replicas(ring, racks, start + partition, replication_factor) for partition in range(partitions)]
 

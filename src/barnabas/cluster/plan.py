@@ -7,7 +7,7 @@ what is left of a deposed one is refused for good.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -104,7 +104,7 @@ class PlanBuilder:
 
     def delete_topic(self, topic: Topic) -> None:
         self.remove(records.topic_path(topic.name))
-        for path, _ in records.chunks_of(topic):
+        for path in records.chunk_paths(topic.name, len(topic.partitions)):
             self.remove(path)
         self.remove(records.config_path((ResourceType.TOPIC, topic.name)))
         brokers = tuple(sorted({replica for state in topic.partitions for replica in state.replicas}))
@@ -129,6 +129,12 @@ class PlanBuilder:
         else:
             self.remove(path)
         self.configs[resource] = settings
+
+
+def new_partitions(replicas: Sequence[tuple[int, ...]], active: Container[int]) -> tuple[PartitionState, ...]:
+    """The states of partitions that nobody has led yet; those with the same replicas share one."""
+    states = {brokers: new_partition(brokers, active) for brokers in dict.fromkeys(replicas)}
+    return tuple([states[brokers] for brokers in replicas])
 
 
 def new_partition(replicas: tuple[int, ...], active: Container[int]) -> PartitionState:

@@ -155,7 +155,8 @@ def chunk_paths(name: str, partitions: int) -> list[str]:
 
 
 def decode_chunk(value: bytes) -> tuple[PartitionState, ...]:
-    return tuple(_state(fields) for fields in decode(value))
+    shared: dict[PartitionState, PartitionState] = {}  # most partitions are in one of few states
+    return tuple([shared.setdefault(state, state) for state in map(_state, decode(value))])
 
 
 def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, bytes]]:
@@ -164,7 +165,13 @@ def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, 
     for start in range(0, len(topic.partitions), CHUNK):
         states = topic.partitions[start : start + CHUNK]
         if states != old[start : start + CHUNK]:
-            yield chunk_path(topic.name, start // CHUNK), encode([_state_fields(state) for state in states])
+            yield chunk_path(topic.name, start // CHUNK), _encode_states(states)
+
+
+def _encode_states(states: Sequence[PartitionState]) -> bytes:
+    """As `encode` of all their fields; partitions that share a state share its text."""
+    texts = {number: encode(_state_fields(state)) for number, state in {id(state): state for state in states}.items()}
+    return b"[" + b",".join([texts[id(state)] for state in states]) + b"]"
 
 
 def _state_fields(state: PartitionState) -> list[Any]:

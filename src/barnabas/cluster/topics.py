@@ -17,7 +17,7 @@ from barnabas.cluster import records
 from barnabas.cluster.instructions import CreateLog, DeleteLog
 from barnabas.cluster.metadata import MetadataImage, PartitionState, ResourceType, Topic
 from barnabas.cluster.placement import check_assignment, place_replicas
-from barnabas.cluster.plan import PlanBuilder, new_partition
+from barnabas.cluster.plan import PlanBuilder, new_partitions
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.settings import check_topic, topic_config
 from barnabas.errors import ErrorCode, KafkaError
@@ -129,7 +129,7 @@ class TopicPlanner:
         settings = _settings(request.configs)
         check_topic(settings, self.config.topic_defaults)
         replicas = self._assigned(request) if request.assignments else self._placed(request)
-        partitions = tuple(new_partition(brokers, self.active) for brokers in replicas)
+        partitions = new_partitions(replicas, self.active)
         topic = Topic(request.name, self.new_id(), partitions, request.name in records.INTERNAL_TOPICS)
         self.plan.create_topic(topic)
         if settings:
@@ -225,12 +225,12 @@ class TopicPlanner:
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, reason)
         if request.count - present > limits.MAX_PARTITIONS_PER_REQUEST:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-        added = tuple(self._new_partitions(request, topic, request.count - present))
+        added = self._new_partitions(request, topic, request.count - present)
         after = replace(topic, partitions=topic.partitions + added)
         self.plan.change_topic(topic, after)
         self._create_logs(after, dict(self.image.topic_config(topic.name)), first=present)
 
-    def _new_partitions(self, request: MorePartitions, topic: Topic, count: int) -> list[PartitionState]:
+    def _new_partitions(self, request: MorePartitions, topic: Topic, count: int) -> tuple[PartitionState, ...]:
         replication_factor = len(topic.partitions[0].replicas)
         if request.assignments is None:
             start = len(self.image.topics) + len(topic.partitions)
@@ -243,7 +243,7 @@ class TopicPlanner:
             for assignment in request.assignments:
                 check_assignment(self.image.brokers, assignment, replication_factor)
             brokers = [tuple(assignment) for assignment in request.assignments]
-        return [new_partition(replicas, self.active) for replicas in brokers]
+        return new_partitions(brokers, self.active)
 
 
 def _settings(configs: Sequence[tuple[str, str | None]]) -> dict[str, str]:

@@ -78,34 +78,36 @@ class Partition(Replica):
             if log.log_end_offset < self._detour_at:
                 self._advance(log.log_end_offset, len(records))
             else:
-                self._appended(result, len(records))
+                self._appended(result.first_offset, len(records))
         return result
-
-    def _appended(self, result: AppendResult, size: int) -> None:
-        if self.followers is None:
-            self._hidden_bytes += size
-        else:
-            self.followers.appended(result.first_offset, self.log.log_end_offset, size)
-        self._flush_or_keep()
 
     def append_run(self, run: Run, buffer: memoryview, *, acks_all: bool) -> int | None:
         """Append the checked batches of `run`, which lie in `buffer`, all or none; the first one's base offset.
 
         Returns:
-            None where they are not committed at once, or it takes more than writing them; nothing was done then.
+            None where it takes more than writing them; nothing was done then.
 
         Raises:
             KafkaError, StorageError: as `append_as_leader`.
         """
-        log = self.log
         if acks_all and self.is_under_min_isr:
             return None
-        if log.log_end_offset + run.records >= self._detour_at:
-            return None
+        log = self.log
         first_offset = log.append_run(run, buffer, leader_epoch=self.leader_epoch)
         if first_offset is not None:
-            self._advance(log.log_end_offset, run.size)
+            if log.log_end_offset < self._detour_at:
+                self._advance(log.log_end_offset, run.size)
+            else:
+                self._appended(first_offset, run.size)
         return first_offset
+
+    def _appended(self, first_offset: int, size: int) -> None:
+        """What begins at `first_offset` and takes `size` bytes has to do with a flush, or with followers."""
+        if self.followers is None:
+            self._hidden_bytes += size
+        else:
+            self.followers.appended(first_offset, self.log.log_end_offset, size)
+        self._flush_or_keep()
 
     def is_committed(self, last_offset: int) -> bool:
         return last_offset < self.high_watermark

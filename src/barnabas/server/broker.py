@@ -212,6 +212,7 @@ class Broker:
             await self.controller.close()
         for partition in self.partitions:
             partition.close()
+        await self.hosting.close()
         await self.moves.close()
         await self.flushing.close()
         if hasattr(self, "log_starts"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Coroutine, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
@@ -26,18 +27,22 @@ from barnabas.errors import StorageError
 from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.offline import OfflinePartition
 from barnabas.replication.partition import Partition
+from barnabas.server.collector import kept_from_collector
 from barnabas.server.faults import report_later
+from barnabas.server.in_parts import PART, in_turns, run_in_parts
 from barnabas.storage.checkpoints import TopicPartition
-from barnabas.storage.garbage import remove_all
+from barnabas.storage.garbage import Garbage, remove_all
+from barnabas.storage.log import Log
+from barnabas.storage.manager import FoundLog
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from barnabas.config.topic import TopicConfig
     from barnabas.server.broker import Broker
-    from barnabas.storage.log import Log
 
 log = logging.getLogger(__name__)
+MANY = 500  # logs made at once, from which on the collector would stop the loop for over 10 ms
 RETRY_MS = 1_000  # between attempts to make a log for which there was no room
 
 
@@ -47,6 +52,7 @@ class Hosting:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._unmade: list[CreateLog] = []  # no room for their logs
+        self._removals: set[asyncio.Task[object]] = set()
         self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, of what was not hosted yet
 
     def host_all(self) -> None:
@@ -118,44 +124,91 @@ class Hosting:
     async def _delete(self, instructions: list[DeleteLog]) -> None:
         """The folders are renamed before the deletion is answered; their files go when the disk has time."""
         broker = self._broker
-        removed = [broker.partitions.remove(i.topic, i.partition) for i in instructions]
-        self._broker.cleaner.forget((i.topic, i.partition) for i in instructions)
-        gone = [partition for partition in removed if partition is not None and not partition.is_offline]
-        for each in gone:
+        gone = []
+        async for i in in_turns(instructions):
+            partition = broker.partitions.remove(i.topic, i.partition)
+            broker.cleaner.forget([(i.topic, i.partition)])
+            if partition is not None and not partition.is_offline:
+                gone.append(partition)
+        async for each in in_turns(gone):
             broker.moves.stop(each.topic, each.index)
             await broker.moves.settle(each.topic, each.index)
-        retired = [broker.logs.retire(partition.topic, partition.index) for partition in gone]
-        try:
-            garbage = await broker.loop.run_in_executor(broker.io_threads, broker.logs.rename, retired)
-        except StorageError as error:  # the topic is gone from the metadata; its folders are removed at the next start
-            broker.faults.report(error)
+        retired = [broker.logs.retire(each.topic, each.index) async for each in in_turns(gone)]
+        parts = [retired[at : at + PART] for at in range(0, len(retired), PART)]
+        outcomes = await run_in_parts(broker, [partial(broker.logs.rename_folders, part) for part in parts], "barnabas-deleting")
+        outcomes += await run_in_parts(broker, [partial(broker.logs.forget, retired)], "barnabas-deleting")
+        failures = [each for each in outcomes if each is not None]
+        if failures:  # the topic is gone from the metadata; its folders are removed at the next start
+            broker.faults.report(failures[0])
             return
-        report_later(broker, broker.loop.run_in_executor(broker.io_threads, remove_all, garbage))
+        removal: asyncio.Task[object] = broker.loop.create_task(
+            self._remove([each.garbage for each in retired]), name="removal of deleted logs"
+        )
+        self._removals.add(removal)
+        removal.add_done_callback(self._removals.discard)
+        report_later(broker, removal)
+
+    async def _remove(self, garbage: Sequence[Garbage]) -> None:
+        """Remove the files of deleted logs, with one thread at most: others wait for reads."""
+        for at in range(0, len(garbage), PART):
+            await self._broker.loop.run_in_executor(self._broker.io_threads, remove_all, garbage[at : at + PART])
+
+    async def close(self) -> None:
+        """Leave the files of deleted logs that are still there to the next start."""
+        for removal in self._removals:
+            removal.cancel()
+        await asyncio.gather(*self._removals, return_exceptions=True)
 
     async def _create(self, instructions: list[CreateLog]) -> None:
+        if len(instructions) >= MANY:
+            with kept_from_collector():
+                await self._create_all(instructions)
+        else:
+            await self._create_all(instructions)
+
+    async def _create_all(self, instructions: list[CreateLog]) -> None:
         broker = self._broker
-        outcomes = await broker.loop.run_in_executor(broker.io_threads, self._make_logs, instructions)
-        for made, wanted in zip(outcomes, instructions, strict=True):
+        outcomes = await self._make_logs(instructions)
+        async for made, wanted in in_turns(zip(outcomes, instructions, strict=True)):
             if isinstance(made, StorageError):
                 broker.faults.report(made)
                 self._host_offline(wanted.topic, wanted.topic_id, wanted.partition, wanted.leader_epoch)
                 self._retry(wanted)
             else:
+                if wanted.is_leader:
+                    made.begin_epoch(wanted.leader_epoch)
                 self._host(made, self._state(wanted))
 
-    def _make_logs(self, instructions: list[CreateLog]) -> list[Log | StorageError]:
-        """The logs, or what the disk said instead; blocks."""
-        made: list[Log | StorageError] = []
-        for instruction in instructions:
-            try:
-                created = self._broker.logs.create(
-                    instruction.topic, instruction.partition, instruction.topic_id, instruction.config
-                )
-                if instruction.is_leader:
-                    created.begin_epoch(instruction.leader_epoch)
-                made.append(created)
-            except StorageError as error:
-                made.append(error)
+    async def _make_logs(self, instructions: list[CreateLog]) -> list[Log | StorageError]:
+        """The logs, or what the disk said instead. Names are made durable after all are made: then one sync serves many."""
+        prepared = [self._prepare(wanted) async for wanted in in_turns(instructions)]
+        found = [each for each in prepared if isinstance(each, FoundLog)]
+        made = await run_in_parts(self._broker, [each.open for each in found], "barnabas-making")
+        opened = [each for each in made if isinstance(each, Log)]
+        synced = await run_in_parts(self._broker, [each.sync_name for each in opened], "barnabas-making")
+        failures = {each: error for each, error in zip(opened, synced, strict=True) if error is not None}
+        outcomes_made = [self._take(each, log_, failures) for each, log_ in zip(found, made, strict=True)]
+        unmade = [
+            log_ for log_, outcome in zip(made, outcomes_made, strict=True) if isinstance(log_, Log) and outcome is not log_
+        ]
+        await run_in_parts(self._broker, [partial(self._broker.logs.unmake, each) for each in unmade], "barnabas-making")
+        outcomes = iter(outcomes_made)
+        return [next(outcomes) if isinstance(each, FoundLog) else each for each in prepared]
+
+    def _prepare(self, wanted: CreateLog) -> FoundLog | Log | StorageError:
+        try:
+            return self._broker.logs.prepare(wanted.topic, wanted.partition, wanted.topic_id, wanted.config)
+        except StorageError as error:
+            return error
+
+    def _take(self, prepared: FoundLog, made: Log | StorageError, failures: Mapping[Log, StorageError]) -> Log | StorageError:
+        """The log that was made, unless something is wrong with it."""
+        failure = made if isinstance(made, StorageError) else failures.get(made) or prepared.directory.failure
+        if failure is not None:
+            self._broker.logs.not_made(prepared)
+            return failure
+        assert isinstance(made, Log)
+        self._broker.logs.made(prepared, made)
         return made
 
     def _retry(self, wanted: CreateLog) -> None:

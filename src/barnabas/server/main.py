@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from barnabas.cluster.registration import BrokerIdInUse
 from barnabas.cluster.store import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
-from barnabas.errors import ConfigError, StorageError
+from barnabas.errors import ConfigError, CorruptLog, StorageError
 from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
 
@@ -55,7 +55,8 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
         with runner:
             return runner.run(_serve(config, metrics_address))
     except (StorageError, StoreUnavailable, BrokerIdInUse, OSError) as error:
-        print(f"barnabas: {error}", file=sys.stderr)
+        hint = "; `barnabas doctor check` says what is wrong and can be put right" if isinstance(error, CorruptLog) else ""
+        print(f"barnabas: {error}{hint}", file=sys.stderr)
         return EXIT_FAILED
     except ConfigError as error:
         print(f"barnabas: {error}", file=sys.stderr)

@@ -23,6 +23,7 @@ import struct
 from array import array
 from bisect import bisect_right
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
 MAX_RELATIVE_OFFSET = 2**31 - 1
 WRITTEN_AT_ONCE = 512  # entries; more would hold up the loop for over 0.1 ms
+SEARCH_BLOCK = 32  # entries read at once when searching in the file
 KEPT_ENTRIES = 512  # in memory of an active index, besides those not written yet: the last 2 MiB of a log
 
 
@@ -236,18 +238,38 @@ class SparseIndex:
         return key, value
 
     def _search(self, count: int, column: int, bound: int) -> tuple[int, tuple[int, int] | None]:
-        """How many of the first `count` entries, all in the file, have at most `bound` in `column`, and the last of those."""
+        """How many of the first `count` entries, all in the file, have at most `bound` in `column`, and the last of those.
+
+        Entries of offsets lie nearly evenly, so the first block looked at is where the last entry says that `bound` should be.
+        """
         if not count:
             return 0, None
         fileno = self._files.open(self.path)
         try:
-            low, high = 0, count
+            low, high, floor = 0, count, None  # entries before `low`, of which `floor` is the last, are at most `bound`
+            middle = self._guess(fileno, count, column, bound)
             while low < high:
+                start = max(low, min(middle - SEARCH_BLOCK // 2, high - SEARCH_BLOCK))
+                block = self._read_block(fileno, start, min(start + SEARCH_BLOCK, high))
+                found = bisect_right(block, bound, key=itemgetter(column))
+                if found:
+                    low, floor = start + found, block[found - 1]
+                if found < len(block):
+                    high = start + found
                 middle = (low + high) // 2
-                if self._read(fileno, middle)[column] > bound:
-                    high = middle
-                else:
-                    low = middle + 1
-            return low, self._read(fileno, low - 1) if low else None
+            return low, floor
         finally:
             self._files.close(fileno)
+
+    def _guess(self, fileno: int, count: int, column: int, bound: int) -> int:
+        if self._entry is not OFFSET_ENTRY or count <= SEARCH_BLOCK:
+            return count // 2
+        last = self._read(fileno, count - 1)[column]
+        return count * max(bound, 0) // last if last > 0 else count // 2
+
+    def _read_block(self, fileno: int, start: int, stop: int) -> list[tuple[int, int]]:
+        size = self._entry.size
+        data = self._files.pread(fileno, (stop - start) * size, start * size)
+        if len(data) != (stop - start) * size:
+            raise struct.error("an index file that is shorter than it was")
+        return list(self._entry.iter_unpack(data))

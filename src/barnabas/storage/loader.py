@@ -89,6 +89,7 @@ def load_log(
     recovery_point: int,
     log_start_offset: int,
     cleaned_offset: int = 0,
+    sync_name: bool = True,
 ) -> LoadedLog:
     """Load the log in `directory`, which exists; an empty one gets its first segment.
 
@@ -124,7 +125,8 @@ def load_log(
             segments = []
     if not segments:
         segments = [Segment.create(files, directory, log_start_offset, now_ms, config.preallocated_bytes)]
-        files.sync_directory(directory)  # what a crash takes is always a tail: the first segment's name stays
+        if sync_name:
+            files.sync_directory(directory)  # what a crash takes is always a tail: the first segment's name stays
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(segments[-1].next_offset)
     epochs.truncate_from_start(log_start_offset)

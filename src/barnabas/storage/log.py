@@ -161,6 +161,7 @@ class Log:
         topic_id: UUID | None = None,
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         open_files: OpenFiles | None = None,
+        sync_name: bool = True,
     ) -> Log:
         """Open the log in `directory` (named `<topic>-<partition>`), or begin one there.
 
@@ -170,6 +171,7 @@ class Log:
             cleaned_offset: compaction may have left gaps below it.
             topic_id: written down for a new log; for an existing one its own stands.
             open_files: bounds how many segments have their file open, of all logs that it was given to.
+            sync_name: make the name of a new log's first segment durable; else the caller does, by `sync_name`, before it is used.
 
         Raises:
             CorruptLog: the folder holds something that no crash leaves behind.
@@ -192,6 +194,7 @@ class Log:
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
                 cleaned_offset=cleaned_offset,
+                sync_name=sync_name,
             )
         except OSError as error:
             raise storage_error(directory.parent, error) from error
@@ -212,6 +215,17 @@ class Log:
         if clean_shutdown or not opened.log_end_offset:
             opened._as_on_disk = opened._extent
         return opened
+
+    def sync_name(self) -> None:
+        """Make the names in the folder durable; blocks. Of many logs made one after the other, the first such call does most for all.
+
+        Raises:
+            LogDirFailed: the disk does not work.
+        """
+        try:
+            self._files.sync_directory(self.directory)
+        except OSError as error:
+            raise LogDirFailed(str(self.directory.parent), str(error)) from error
 
     @property
     def _extent(self) -> tuple[int, int, int, int]:

@@ -69,7 +69,7 @@ class Retired(NamedTuple):
 
 
 class FoundLog(NamedTuple):
-    """A log on disk that waits to be opened; `open` blocks, and touches nothing but the log's own folder."""
+    """A log that waits to be opened, or made; `open` blocks, and touches nothing but the log's own folder."""
 
     key: TopicPartition
     directory: LogDirectory
@@ -301,6 +301,7 @@ class LogManager:
         log_start_offset: int = 0,
         cleaned_offset: int = 0,
         topic_id: UUID | None = None,
+        sync_name: bool = True,
     ) -> Log:
         return Log.open(
             directory.path / f"{key[0]}-{key[1]}",
@@ -314,6 +315,7 @@ class LogManager:
             topic_id=topic_id,
             producer_id_expiration_ms=self._producer_id_expiration_ms,
             open_files=self.open_files,
+            sync_name=sync_name,
         )
 
     def fail(self, error: LogDirFailed) -> list[Log]:
@@ -342,45 +344,89 @@ class LogManager:
         return self._homes[topic, partition]
 
     def create(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> Log:
-        """The log of a new partition; the one that exists, if it is of the same topic id.
+        """The log of a new partition; the one that exists, if it is of the same topic id. Blocks.
 
         One of another topic, or that a loss of power took the id from, is nobody's: its folder keeps what it has under another name,
         as Kafka names strays.
 
         Raises:
-            LogDirFailed: the disk does not work.
+            StorageError: the disk does not work, or is full.
+        """
+        prepared = self.prepare(topic, partition, topic_id, config)
+        if isinstance(prepared, Log):
+            return prepared
+        opened = None
+        try:
+            opened = prepared.open()
+            opened.sync_name()
+        except StorageError:
+            self.not_made(prepared)
+            if opened is not None:
+                self.unmake(opened)
+            raise
+        self.made(prepared, opened)
+        return opened
+
+    def prepare(self, topic: str, partition: int, topic_id: UUID, config: TopicConfig) -> FoundLog | Log:
+        """The first step of `create`: where the log is to lie. To be opened and `Log.sync_name` called, in a thread where that is wanted,
+        and given to `made` or `not_made`. A log that exists comes at once.
+
+        Raises:
+            LogDirFailed: no directory works.
         """
         key = topic, partition
-        existing = self._logs.get(key)
+        existing, stray = self._logs.get(key), None
         if existing is not None and existing.topic_id != topic_id:
-            self._set_aside(key)
-            existing = None
+            stray, existing = (existing, self._homes.pop(key)), None
+            del self._logs[key]
+            self._counts[stray[1].path] -= 1
         if existing is None:
             home = self._home_of(key)
-            if (home.path, key) in self._unforgotten:
-                try:
-                    with self._checkpoint_lock:
-                        home.forget({key})
-                except OSError as error:
-                    raise storage_error(home.path, error) from error
-                self._unforgotten.discard((home.path, key))
-            return self._adopt(key, home, self._make(key, home, topic_id, config))
+            self._counts[home.path] += 1
+            return FoundLog(key, home, partial(self._make, key, home, topic_id, config, stray))
         return existing
 
-    def _make(self, key: TopicPartition, home: LogDirectory, topic_id: UUID, config: TopicConfig) -> Log:
+    def _make(
+        self, key: TopicPartition, home: LogDirectory, topic_id: UUID, config: TopicConfig, stray: tuple[Log, LogDirectory] | None
+    ) -> Log:
+        if stray is not None:
+            self._set_aside(key, *stray)
+        if (home.path, key) in self._unforgotten:
+            try:
+                with self._checkpoint_lock:
+                    home.forget({key})
+            except OSError as error:
+                raise storage_error(home.path, error) from error
+            self._unforgotten.discard((home.path, key))
         folder = home.path / f"{key[0]}-{key[1]}"
         was_there = self._files.exists(folder)
         try:
-            return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id)
+            return self._open(key, home, config=config, clean_shutdown=False, topic_id=topic_id, sync_name=False)
         except StorageError:
-            if not was_there:  # another try may be in another directory, and a log has one folder
-                with suppress(OSError):
-                    remove_folder(self._files, folder)
+            if not was_there:
+                self._remove_unmade(folder)
             raise
 
-    def _set_aside(self, key: TopicPartition) -> None:
-        stray, home = self._logs.pop(key), self._homes.pop(key)
-        self._counts[home.path] -= 1
+    def made(self, prepared: FoundLog, opened: Log) -> None:
+        """`opened` is one of this broker's logs from now on."""
+        self._logs[prepared.key], self._homes[prepared.key] = opened, prepared.directory
+
+    def not_made(self, prepared: FoundLog) -> None:
+        """There is no such log after all."""
+        self._counts[prepared.directory.path] -= 1
+
+    def unmake(self, opened: Log) -> None:
+        """Remove what was opened and then not `made`; blocks."""
+        opened.abandon()
+        if not opened.log_end_offset:
+            self._remove_unmade(opened.directory)
+
+    def _remove_unmade(self, folder: Path) -> None:
+        """Another try may be in another directory, and a log has one folder."""
+        with suppress(OSError):
+            remove_folder(self._files, folder)
+
+    def _set_aside(self, key: TopicPartition, stray: Log, home: LogDirectory) -> None:
         stray.abandon()
         target = home.path / self._name_with(stray.directory.name, "stray")
         log.warning("a log that belongs to no topic is set aside directory=%s as=%s", stray.directory, target.name)
@@ -494,12 +540,29 @@ class LogManager:
         Raises:
             LogDirFailed: a folder cannot be renamed.
         """
+        self.rename_folders(retired)
+        self.forget(retired)
+        return [each.garbage for each in retired]
+
+    def rename_folders(self, retired: Sequence[Retired]) -> None:
+        """The first part of `rename`; several threads may do it at once, each for other logs.
+
+        Raises:
+            LogDirFailed: a folder cannot be renamed.
+        """
         for garbage, folder, target, _, _ in retired:
             try:
                 self._files.rename(folder, target)
             except OSError as error:
                 raise storage_error(folder.parent, error) from error
             garbage.directory = target
+
+    def forget(self, retired: Sequence[Retired]) -> None:
+        """The second part of `rename`: the new names are durable, and the checkpoints name these logs no more.
+
+        Raises:
+            LogDirFailed: the new names may not last.
+        """
         homes = {id(each.home): each.home for each in retired}.values()
         for home in homes:
             try:
@@ -509,7 +572,6 @@ class LogManager:
         with self._checkpoint_lock:
             for directory in homes:
                 self._forget(directory, [each.key for each in retired if each.home is directory])
-        return [each.garbage for each in retired]
 
     def checkpoint_recovery_points(self) -> None:
         self._checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)

@@ -10,7 +10,8 @@ Rules
      and takes a few hundred bytes of memory for each.
 
 How it works: the sparse index has an entry for every `index.interval.bytes`. For the end of the active segment, which nearly
-every reader is at, the last batches' positions are kept besides (`_recent_*`): there a lookup is one bisection and no read.
+every reader is at, the last batches' positions are kept besides (`_recent_*`): there a lookup is one bisection and no read. Where a
+reader further back stopped is remembered too (`_read_ends`), for that is where it goes on.
 
 Ugly: what rule 4 postpones are fields that are not set yet. `__getattr__`, which Python asks only for those, finds them out; so the
 active segment's appends pay nothing for it. An index that contradicts its segment is noticed, and made anew, at that moment.
@@ -48,6 +49,7 @@ ABORTED_SUFFIX = ".txnindex"
 DELETED_SUFFIX = ".deleted"
 SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX)
 
+READ_ENDS = 16  # remembered for a segment: as many readers find what follows without a search
 RECENT_BATCHES = 256  # positions kept for the end of the active segment: 4 kB
 WALK_BYTES = 8 * 1024  # read at once when walking over headers: two index intervals
 LARGE_BATCH_BYTES = 64 * 1024  # space is set aside for batches from this size on
@@ -72,6 +74,7 @@ class Segment:
 
     __slots__ = (
         "_fileno",
+        "_read_ends",
         "_recent_last",
         "_recent_positions",
         "base_offset",
@@ -119,6 +122,7 @@ class Segment:
         self.used = False  # since `open_files` last looked at it
         self.open_files: OpenFiles | None = None  # who bounds the number of open ones, while it is part of a log
         self._fileno: int | None = None
+        self._read_ends: dict[int, int] | None = None  # position of the batch at which a read ended, by its base offset
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int, now_ms: int, reserved: int = 0) -> Segment:
@@ -310,6 +314,8 @@ class Segment:
             return Position(self._recent_positions[slot], recent[slot - 1] + 1)
         if recent and not self._recent_positions[0]:
             return Position(0, self.base_offset)
+        if self._read_ends is not None and (end := self._read_ends.get(offset)) is not None:
+            return Position(end, offset)
         entry = self.index.floor(offset - self.base_offset)
         start = entry[1] if entry else 0
         if self.trust.damages:
@@ -341,10 +347,22 @@ class Segment:
         try:
             for position, header in self.walk(end):
                 if position + header.batch_length + LENGTH_OVERHEAD > limit:
+                    self._remember_end(header.base_offset, position)
                     return position
         except CorruptLog as error:
             return error.position
         return end
+
+    def _remember_end(self, offset: int, position: int) -> None:
+        """A read ended at the batch with this base offset, and its reader will ask for what follows. Bytes that nobody has verified say
+        nothing: the base offset is not even covered by the CRC, and a wrong one would mislead whoever asks for that offset."""
+        if not self.trust.covers(position, position + HEADER_SIZE):
+            return
+        if self._read_ends is None:
+            self._read_ends = {}
+        elif len(self._read_ends) >= READ_ENDS:
+            del self._read_ends[next(iter(self._read_ends))]
+        self._read_ends[offset] = position
 
     def batch_size(self, position: int) -> int:
         """Bytes of the batch at `position`; where it is damaged, at least those of a header and at most what is left."""
@@ -456,6 +474,7 @@ class Segment:
     def truncate(self, position: int) -> None:
         """Cut the active segment at `position`, where a batch begins or the segment ends."""
         self.size = position
+        self._read_ends = None
         self.trust.cut(position)
         self.give_back()
         self.index.truncate_below(value=position)

@@ -239,6 +239,23 @@ def test_a_corrupt_batch_ends_the_cleaning_and_changes_nothing(tmp_path: Path, e
     log.abandon()
 
 
+@pytest.mark.parametrize(("at", "bit"), [(6, 1), (22, 0x20)], ids=["base offset, outside of the CRC", "passes for a marker"])
+def test_a_header_that_lies_ends_the_cleaning(tmp_path: Path, engine: Engine, at: int, bit: int) -> None:
+    log = compacted_log(tmp_path)
+    for _ in range(2):
+        put(log, (b"a", b"1"), (b"b", b"1"))
+    roll(log)
+    path = log.segments[0].path
+    data = bytearray(path.read_bytes())
+    position = split_batches(data)[1][0]
+    data[position + at] ^= bit
+    path.write_bytes(data)
+    with pytest.raises(CorruptLog) as caught:
+        compact(log, engine)
+    assert (caught.value.path, caught.value.position) == (str(path), position)
+    log.abandon()
+
+
 def test_a_sector_that_cannot_be_read_is_as_good_as_corrupt(tmp_path: Path, engine: Engine) -> None:
     log = compacted_log(tmp_path)
     put(log, (b"a", b"1"))

@@ -183,8 +183,26 @@ def _append_run(
     if first_offset is None:
         return 0, position
     broker.metrics.bytes_in += run.size
-    connection.send([known.answers(run, first_offset, partition.log.log_start_offset)])
+    log_start_offset = partition.log.log_start_offset
+    last_offset = first_offset + run.records - 1
+    if last_offset < partition.high_watermark or not must_wait(partition, last_offset, known.acks):
+        connection.send([known.answers(run, first_offset, log_start_offset)])
+        return len(run.batches), run.behind
+    for correlation_id, _, _, count, _ in run.batches:
+        answer = known.answer(correlation_id, first_offset, NO_TIMESTAMP, log_start_offset)
+        first_offset += count
+        _answer(broker, connection, known, correlation_id, answer, first_offset - 1)
     return len(run.batches), run.behind
+
+
+def _answer(broker: Broker, connection: Connection, known: _Known, correlation_id: int, answer: bytes, last_offset: int) -> None:
+    """Answer a request whose last record is at `last_offset`, now or when that is as safe as it asks for."""
+    partition = known.partition
+    if last_offset >= partition.high_watermark and must_wait(partition, last_offset, known.acks):
+        waiting = _Waiting(broker, connection, known, correlation_id, answer)
+        partition.wait_acknowledged(last_offset, waiting.settle, acks_all=known.acks == ACKS_ALL)
+    else:
+        connection.send([answer])
 
 
 def is_transactional(records: memoryview) -> bool:
@@ -204,11 +222,7 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
         return False  # an append that fails has changed nothing; the general way finds the same and words it
     broker.metrics.bytes_in += len(records)
     answer = known.answer(correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset)
-    if result.last_offset >= partition.high_watermark and must_wait(partition, result.last_offset, known.acks):
-        waiting = _Waiting(broker, connection, known, correlation_id, answer)
-        partition.wait_acknowledged(result.last_offset, waiting.settle, acks_all=known.acks == ACKS_ALL)
-    else:
-        connection.send([answer])
+    _answer(broker, connection, known, correlation_id, answer, result.last_offset)
     return True
 
 

@@ -52,7 +52,7 @@ class PartitionContext:
     Args:
         recovery_point: records below it are on the disk.
         was_clean: the last stop was clean, so `recovery_point` is where the log ends.
-        topic_id: as the metadata has it, or None.
+        topic_id: as the metadata has it, or None where it is not here (a cluster's), so that little is known of the topic.
         log_start_offset: records below it are deleted, whether they still lie there or not.
         is_compacted: its topic is compacted, or once was.
     """
@@ -172,7 +172,7 @@ def _check_segments(
         indexes = IndexCheck(files, segment, is_active=is_active, is_recovered=is_recovered)
         walk = SegmentWalk(
             files, segment.log, segment.base_offset, log_end if is_active else following, recovery_point, progress,
-            is_last=is_active, may_have_gaps=context.is_compacted,
+            is_last=is_active, may_have_gaps=context.is_compacted or context.topic_id is None,
         )  # fmt: skip
         producers.begin_segment()
         for batch in walk:

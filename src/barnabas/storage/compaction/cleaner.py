@@ -106,9 +106,8 @@ class _Cleaning:
             if segment.next_offset <= start:
                 continue
             for position, batches in self._chunks(segment):
-                skipped = self._not_mapped(batches, transactions)
                 try:
-                    added = keys.add(batches, skipped, start)
+                    added = keys.add(batches, self._not_mapped(batches, transactions), start)
                 except CorruptBatch as error:
                     raise self._corrupt(segment, position, error) from error
                 if added:

@@ -11,9 +11,9 @@ import sys
 import time
 from collections import Counter
 
-from barnabas.testing.simulation.runner import keep_quiet, run_seeds
+from barnabas.testing.simulation.course import Verdict
+from barnabas.testing.simulation.runner import CLUSTER, keep_quiet, run_seeds, simulation
 from barnabas.testing.simulation.scenario import PROFILES
-from barnabas.testing.simulation.simulation import Simulation, Verdict
 
 COMMAND = "python -m barnabas.testing.simulation"
 
@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=_positive, default=100, help="how many runs (100)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (0)")
     parser.add_argument("--seed", type=int, help="run only this one, and show what happens")
-    parser.add_argument("--profile", choices=PROFILES, help="the kind of run; drawn from the seed otherwise")
+    parser.add_argument("--profile", choices=(*PROFILES, CLUSTER), help="the kind of run; drawn from the seed otherwise")
     parser.add_argument("--processes", type=_positive, default=2, help="at once (2)")
     options = parser.parse_args(arguments)
     keep_quiet()
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _show(seed: int, profile: str | None) -> int:
-    verdict = Simulation(seed, echo=True, profile=profile).run()
+    verdict = simulation(seed, profile, echo=True).run()
     print(_line(verdict, profile))
     return 1 if verdict.failure else 0
 

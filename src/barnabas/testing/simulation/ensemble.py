@@ -13,9 +13,11 @@ The ensemble itself does not fail: what a lost server does to a client is what b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
+from barnabas.cluster.store import Operation, SessionState, StoreUnavailable
 from barnabas.testing.simulation.loop import VirtualLoop, World
 
 HOST = "zookeeper"
@@ -33,6 +35,15 @@ class VirtualStore(MemoryStore):
     @property
     def session_timeout_ms(self) -> int:
         return int(self._ensemble.session_timeout_s * 1000)
+
+    def commit(self, operations: Sequence[Operation]) -> int:
+        is_reachable = self.session.state is SessionState.CONNECTED and not self._ensemble.is_cut_off(self._loop.host)
+        try:
+            return super().commit(operations)
+        except StoreUnavailable:
+            if is_reachable:
+                self._ensemble.reply_lost(self)
+            raise
 
     def close(self) -> None:
         super().close()
@@ -122,6 +133,10 @@ class Ensemble:
         store = self._stores.get(host)
         if store is not None and host not in self._cut_off:
             store.lose_next_reply(done=self._random.random() < 0.5)
+
+    def reply_lost(self, store: VirtualStore) -> None:
+        """It happened; the connection is back soon."""
+        for host in [host for host, each in self._stores.items() if each is store]:
             self._loop.call_later(self.session_timeout_s / 4, self._come_back, host, store)
 
     def died(self, host: str) -> None:

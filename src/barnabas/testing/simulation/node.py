@@ -19,6 +19,7 @@ from barnabas.server.surroundings import Surroundings
 from barnabas.storage.files import Files
 from barnabas.testing.simulation.cleaning import SimulatedCleaner
 from barnabas.testing.simulation.disk import Disk
+from barnabas.testing.simulation.ensemble import HOST, Ensemble
 from barnabas.testing.simulation.faults import Faults
 from barnabas.testing.simulation.files import FaultyFiles
 from barnabas.testing.simulation.loop import VirtualExecutor, VirtualLoop, World
@@ -42,7 +43,7 @@ class Node:
     Args:
         number: the broker's id, and part of the machine's address.
         properties: of the broker, but for its address and folders.
-        tree: what the brokers of a cluster share; a single one has its own.
+        ensemble: the ZooKeeper that the brokers of a cluster share; a single one has a store of its own.
         directories: log directories; the first has the metadata.
         report: told of what must not happen.
         wrap_files: puts something between the broker and its disk; canaries do.
@@ -56,7 +57,7 @@ class Node:
         properties: Mapping[str, str],
         report: Callable[[str], None],
         *,
-        tree: MemoryTree | None = None,
+        ensemble: Ensemble | None = None,
         directories: int = 1,
         wrap_files: Callable[[FaultyFiles], Files] = lambda files: files,
         wrap_cleaner_files: Callable[[FaultyFiles], FaultyFiles] = lambda files: files,
@@ -71,7 +72,8 @@ class Node:
         self.faults = Faults()
         self.process: Process | None = None
         self.starts = 0
-        self._tree = tree or MemoryTree()
+        self._tree = MemoryTree()
+        self._ensemble = ensemble
         self._report = report
         self._wrap_files = wrap_files
         self._wrap_cleaner_files = wrap_cleaner_files
@@ -79,6 +81,7 @@ class Node:
             "listeners": f"PLAINTEXT://{self.host}:{PORT}",
             "log.dirs": ",".join(map(str, self.directories)),
             "node.id": str(number),
+            **({"zookeeper.connect": f"{HOST}:2181"} if ensemble is not None else {}),
         }
         self.config, _ = BrokerConfig.from_properties({**properties, **own})
 
@@ -98,10 +101,12 @@ class Node:
             loop, lambda: self._wrap_cleaner_files(self._open_files("cleaner")), Random(world.random.getrandbits(64))
         )
         store = MemoryStore(self._tree)
+        ensemble = self._ensemble
         surroundings = Surroundings(
             clock=world,
             files=self._wrap_files(files),
             open_store=lambda _: store,
+            open_cluster_store=lambda *_: ensemble.open(loop) if ensemble is not None else store,
             make_executor=VirtualExecutor,
             new_id=lambda: UUID(int=world.random.getrandbits(UUID_BITS)),
             new_session_id=lambda: world.random.randint(1, 2**31 - 1),
@@ -161,4 +166,6 @@ class Node:
         process.cleaner.files.die()
         process.loop.die()
         process.store.expire()
+        if self._ensemble is not None:
+            self._ensemble.died(self.host)
         self.world.network.process_died(process.loop, silently=silently)

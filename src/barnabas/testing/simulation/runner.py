@@ -8,8 +8,11 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 
-from barnabas.testing.simulation.simulation import Simulation, Verdict
+from barnabas.testing.simulation.cluster import ClusterSimulation
+from barnabas.testing.simulation.course import Course, Verdict
+from barnabas.testing.simulation.simulation import Simulation
 
+CLUSTER = "cluster"  # the profile of runs with several brokers
 SEEDS_AT_ONCE = 5  # handed to a process together
 
 
@@ -19,8 +22,12 @@ def keep_quiet() -> None:
     logging.getLogger("barnabas").propagate = False
 
 
+def simulation(seed: int, profile: str | None = None, *, echo: bool = False) -> Course:
+    return ClusterSimulation(seed, echo=echo) if profile == CLUSTER else Simulation(seed, echo=echo, profile=profile)
+
+
 def run_seed(seed: int, profile: str | None = None) -> Verdict:
-    return Simulation(seed, profile=profile).run()
+    return simulation(seed, profile).run()
 
 
 def run_seeds(seeds: Iterable[int], profile: str | None = None, processes: int = 1) -> Iterator[Verdict]:

@@ -20,15 +20,13 @@ from barnabas.storage.files import Files
 from barnabas.testing.simulation import admins
 from barnabas.testing.simulation.audit import AUDITOR, Auditor
 from barnabas.testing.simulation.clients import Consumer, Producer, client_config
-from barnabas.testing.simulation.course import Course, Verdict
+from barnabas.testing.simulation.course import Course
 from barnabas.testing.simulation.fate import Fate
 from barnabas.testing.simulation.files import FaultyFiles
 from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
 from barnabas.testing.simulation.loop import VirtualLoop
 from barnabas.testing.simulation.node import Node
 from barnabas.testing.simulation.scenario import Scenario, Topic, draw
-
-__all__ = ["Simulation", "Verdict"]
 
 RUN_LIMIT_S = 600.0
 DEFAULTS = {
