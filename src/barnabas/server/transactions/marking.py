@@ -2,7 +2,7 @@
 
 Rules
   1. A marker is written until it stands: what fails is tried again, after a pause that grows, for as long as the coordinator wants it.
-  2. A partition that exists no more has its marker, and so has one whose producer is at a newer epoch: somebody ended the transaction there.
+  2. A partition that exists no more has its marker, and so has one whose producer is at a newer epoch: its transaction was ended.
   3. A marker for `__consumer_offsets` goes through the group coordinator, which has pending offsets to settle.
 """
 
@@ -18,7 +18,6 @@ from barnabas.coordination.shards import EndMarker
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from barnabas.server.coordinator_log import PartitionedLog
-from barnabas.server.coordinators import OFFSETS_TOPIC
 from barnabas.server.peers import ClientError, Peers, peers_of
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 NOBODY = -1
+OFFSETS_TOPIC = "__consumer_offsets"
 DONE = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
 log = logging.getLogger(__name__)
 TopicPartition = tuple[str, int]
