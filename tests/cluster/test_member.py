@@ -54,6 +54,15 @@ async def test_only_the_controller_commands(cluster: Members) -> None:
     assert "/topics/t" not in cluster.tree.entries
 
 
+async def test_leaders_are_balanced_the_next_time_where_the_store_does_not_answer(cluster: Members) -> None:
+    await created(cluster)
+    controller = cluster.controller
+    controller.store.suspend()
+    await controller.member.balance()
+    controller.store.resume()
+    await cluster.until(cluster.is_settled)
+
+
 async def test_producer_ids_are_given_by_every_broker(cluster: Members) -> None:
     blocks = await asyncio.gather(*(node.member.take_producer_ids() for node in cluster.live for _ in range(3)))
     assert sorted(block.start for block in blocks) == [1000 * n for n in range(9)]

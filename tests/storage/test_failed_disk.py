@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 from random import Random
+from uuid import UUID
 
 import pytest
 
@@ -101,3 +102,34 @@ def test_a_checkpoint_that_cannot_be_read_does_not_keep_a_log_from_being_deleted
     logs.delete("t", 0).remove()
     assert logs.create("t", 0, TOPIC_ID, TopicConfig()).log_end_offset == 0
     logs.close()
+
+
+def test_no_second_folder_is_made_for_a_name_that_a_failed_directory_has() -> None:
+    disk = Disk(Random(1))
+    folders = [Path("/one"), Path("/two")]
+    for folder in folders:
+        disk.make_durable(folder)
+    files = FaultyFiles(disk)
+    logs = LogManager(folders, files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    logs.create("t", 0, TOPIC_ID, TopicConfig())
+    home = logs.directory_of("t", 0)
+    logs.fail(LogDirFailed(str(home.path), "the disk does not work"))
+    with pytest.raises(LogDirFailed):
+        logs.create("t", 0, UUID(int=7), TopicConfig())
+    assert [folder for folder in folders if files.exists(folder / "t-0")] == [home.path]
+    logs.abandon()
+
+
+def test_a_deleted_log_whose_folder_stays_can_be_closed() -> None:
+    disk = Disk(Random(1))
+    disk.make_durable(HOME)
+    files = FaultyFiles(disk)
+    logs = LogManager([HOME], files=files, clock=FixedClock(), broker_id=1, cluster_id="cluster")
+    append(logs.create("t", 0, TOPIC_ID, TopicConfig(segment_bytes=300)), b"a" * 100)
+    retired = logs.retire("t", 0)
+    files.faults.arm(Operation.RENAME)
+    with pytest.raises(LogDirFailed):
+        logs.rename([retired])
+    retired.garbage.close()
+    logs.close()
+    assert files.open_count == 0

@@ -396,8 +396,12 @@ class Member(Commands):
     async def balance(self) -> None:
         """Give partitions back to their preferred leaders, where this broker is controller."""
         if self.is_controller:
-            with suppress(NotController):
+            try:
                 await self._do(lambda: (None, self._core.balance_leaders(BALANCED_AT_ONCE)), as_controller=True)
+            except NotController:
+                return
+            except KafkaError as error:  # the next time will do
+                logger.warning("event=leaders-not-balanced detail=%r", str(error))
 
     async def _do(self, command: Command[R], *, as_controller: bool) -> R:
         """Carry out a command to the end, even when who asked for it went away."""

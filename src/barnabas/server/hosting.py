@@ -52,7 +52,7 @@ class Hosting:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._unmade: list[CreateLog] = []  # no room for their logs
-        self._removals: set[asyncio.Task[object]] = set()
+        self._removals: dict[asyncio.Task[object], Sequence[Garbage]] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, of what was not hosted yet
 
     def host_all(self) -> None:
@@ -130,6 +130,7 @@ class Hosting:
             broker.cleaner.forget([(i.topic, i.partition)])
             if partition is not None and not partition.is_offline:
                 gone.append(partition)
+        await broker.cleaner.leave([(each.topic, each.index) for each in gone])
         async for each in in_turns(gone):
             broker.moves.stop(each.topic, each.index)
             await broker.moves.settle(each.topic, each.index)
@@ -139,25 +140,35 @@ class Hosting:
         outcomes += await run_in_parts(broker, [partial(broker.logs.forget, retired)], "barnabas-deleting")
         failures = [each for each in outcomes if each is not None]
         if failures:  # the topic is gone from the metadata; its folders are removed at the next start
+            for log_gone in retired:
+                log_gone.garbage.close()
             broker.faults.report(failures[0])
             return
-        removal: asyncio.Task[object] = broker.loop.create_task(
-            self._remove([each.garbage for each in retired]), name="removal of deleted logs"
-        )
-        self._removals.add(removal)
-        removal.add_done_callback(self._removals.discard)
+        garbage = [each.garbage for each in retired]
+        removal: asyncio.Task[object] = broker.loop.create_task(self._remove(garbage), name="removal of deleted logs")
+        self._removals[removal] = garbage
+        removal.add_done_callback(self._removals.pop)
         report_later(broker, removal)
 
     async def _remove(self, garbage: Sequence[Garbage]) -> None:
         """Remove the files of deleted logs, with one thread at most: others wait for reads."""
         for at in range(0, len(garbage), PART):
-            await self._broker.loop.run_in_executor(self._broker.io_threads, remove_all, garbage[at : at + PART])
+            removing = self._broker.loop.run_in_executor(self._broker.io_threads, remove_all, garbage[at : at + PART])
+            try:
+                await asyncio.shield(removing)
+            finally:
+                if not removing.done():
+                    await asyncio.wait([removing])
 
     async def close(self) -> None:
-        """Leave the files of deleted logs that are still there to the next start."""
-        for removal in self._removals:
+        """Leave the files of deleted logs that are still there to the next start; none of them stays open."""
+        removals = dict(self._removals)
+        for removal in removals:
             removal.cancel()
-        await asyncio.gather(*self._removals, return_exceptions=True)
+        await asyncio.gather(*removals, return_exceptions=True)
+        for garbage in removals.values():
+            for each in garbage:
+                each.close()
 
     async def _create(self, instructions: list[CreateLog]) -> None:
         if len(instructions) >= MANY:

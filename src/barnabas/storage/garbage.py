@@ -40,9 +40,7 @@ class Garbage:
         """
         for garbage in self._inner:
             garbage.remove()
-        for close in self._closers:
-            close()
-        self._closers = []
+        self.close()
         try:
             for path in self._paths:
                 self._files.unlink(path)
@@ -52,6 +50,14 @@ class Garbage:
             folder = self.directory or self._paths[0].parent
             raise storage_error(folder.parent, error) from error
         self._inner, self._paths, self.directory = [], [], None
+
+    def close(self) -> None:
+        """Close the descriptors; the files stay."""
+        for garbage in self._inner:
+            garbage.close()
+        for close in self._closers:
+            close()
+        self._closers = []
 
 
 def remove_all(garbage: Iterable[Garbage]) -> None:

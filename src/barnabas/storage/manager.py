@@ -372,11 +372,14 @@ class LogManager:
         and given to `made` or `not_made`. A log that exists comes at once.
 
         Raises:
-            LogDirFailed: no directory works.
+            LogDirFailed: no directory works, or a log of another topic keeps the name in one that has failed: a log has one folder.
         """
         key = topic, partition
         existing, stray = self._logs.get(key), None
         if existing is not None and existing.topic_id != topic_id:
+            failure = self._homes[key].failure
+            if failure is not None:
+                raise failure
             stray, existing = (existing, self._homes.pop(key)), None
             del self._logs[key]
             self._counts[stray[1].path] -= 1

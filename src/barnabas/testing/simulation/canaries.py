@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from barnabas.replication import in_sync
 from barnabas.server import page_cache
-from barnabas.storage import loader, verify
+from barnabas.storage import loader, log, verify
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.files import FaultyFiles
 
@@ -93,4 +94,22 @@ def reads_without_checksums() -> Iterator[None]:
         return verify.Verified(end, None, files.size(fileno))
 
     with mock.patch.object(page_cache, "verify", believed):
+        yield
+
+
+@contextmanager
+def acknowledging_before_the_others_have_it() -> Iterator[None]:
+    """A leader commits what it alone has written."""
+
+    def high_watermark(_: Any, current: int, leader_end: int, **__: Any) -> int:
+        return max(current, leader_end)
+
+    with mock.patch.object(in_sync.InSyncReplicas, "high_watermark", high_watermark):
+        yield
+
+
+@contextmanager
+def followers_that_do_not_truncate() -> Iterator[None]:
+    """A follower keeps what another leader's epoch has replaced."""
+    with mock.patch.object(log.Log, "truncate_to", return_value=None):
         yield
