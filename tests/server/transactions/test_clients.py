@@ -56,9 +56,9 @@ def read(kafka: Broker, topic: str, count: int, isolation: str = "read_committed
         message = consumer.poll(10)
         assert message is not None, values
         if message.error():
-            ended.add(message.partition())
+            ended.add(message.partition() or 0)
         else:
-            values.append(message.value())
+            values.append(message.value() or b"")
     consumer.close()
     return sorted(values)
 
