@@ -130,8 +130,9 @@ class Replica:
 
     @property
     def last_stable_offset(self) -> int:
-        """The first offset of the oldest open transaction, or the high watermark: no transactions are open so far."""
-        return self.high_watermark
+        """Where the oldest transaction begins whose end is not below the high watermark; else the high watermark."""
+        unstable = self.log.first_unstable_offset(self.high_watermark)
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def check_leader_epoch(self, epoch: int) -> None:
         """Refuse a request made for another epoch (KIP-320); -1 asks for no check.

@@ -25,7 +25,7 @@ from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, joining, maintenance
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
-from barnabas.server.coordinators import OFFSETS_TOPIC, Coordinators
+from barnabas.server.coordinators import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Coordinators
 from barnabas.server.faults import StorageFaults, report_later
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.flushing import FLUSH_THREADS, Flushing
@@ -43,6 +43,7 @@ from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
+from barnabas.server.transactions.joining import Joining
 from barnabas.storage.directory import read_cluster_id
 from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.manager import LogManager
@@ -76,7 +77,7 @@ class Broker:
         self.metrics = Metrics()
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
-        self.internal_topics = frozenset({OFFSETS_TOPIC})
+        self.internal_topics = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
         self.controller: Administration | Member
         self.member: Member | None = None  # where this broker is one of several
@@ -105,7 +106,7 @@ class Broker:
         )
         self._timers = Timers(loop)
         self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
-        self.faults = StorageFaults(self, OFFSETS_TOPIC, self._stop_for)
+        self.faults = StorageFaults(self, self.internal_topics, self._stop_for)
         self.flushing = Flushing(
             loop, self.metrics, self.faults.report, self.surroundings.make_executor(FLUSH_THREADS, "barnabas-flush")
         )
@@ -114,6 +115,7 @@ class Broker:
         self.hosting = Hosting(self)
         self.moves = Moves(self)
         self.cleaner = LogCleaner(self)
+        self.joining = Joining(self)
 
     @property
     def metadata(self) -> MetadataImage:
@@ -169,6 +171,7 @@ class Broker:
         await self.flushing.wait_idle()
         self.coordinators = Coordinators(self)
         self.groups = self.coordinators.groups
+        self.transactions = self.coordinators.transactions
         if member is None:
             await self.coordinators.load_all()
         maintenance.schedule(self, self._timers)
@@ -206,8 +209,9 @@ class Broker:
         await self.cleaner.close()
         if self.http is not None:
             await self.http.close()
-        if hasattr(self, "groups"):
-            self.groups.close()
+        await self.joining.close()
+        if hasattr(self, "coordinators"):
+            await self.coordinators.close()
         if self.forwarder is not None:
             await self.forwarder.close()
         if hasattr(self, "controller"):
@@ -277,15 +281,19 @@ class Broker:
         """Id, host and port of a group's coordinator on the listener that the request came by."""
         return self.coordinators.find(context, group_id)
 
+    def transaction_coordinator(self, context: RequestContext, transactional_id: str) -> tuple[int, str, int] | None:
+        """Id, host and port of a transactional id's coordinator on the listener that the request came by."""
+        return self.coordinators.find(context, transactional_id, TRANSACTIONS_TOPIC)
+
     def high_watermarks_writer(self) -> Callable[[], None]:
         """What writes the high watermarks down as they are now; it blocks."""
         offsets = {(p.topic, p.index): p.high_watermark for p in self.partitions}
         return lambda: self.logs.write_high_watermarks(offsets)
 
-    def unload_groups(self, index: int) -> None:
-        """The groups of a partition cannot be kept any more: whoever asks is sent away."""
+    def unload_coordinator(self, topic: str, index: int) -> None:
+        """What a partition of an internal topic holds cannot be kept any more: whoever asks is sent away."""
         if hasattr(self, "coordinators"):
-            self.coordinators.unload(index)
+            self.coordinators.unload(topic, index)
 
     def _stop_for(self, error: LogDirFailed) -> None:
         if not self.failure.done():

@@ -217,8 +217,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._backlog:
             backlog, self._backlog = self._backlog, b""
             self._take_frames(memoryview(bytearray(backlog)))
-            if self._outbox is not None:
-                self._outbox.flush()
+        if self._outbox is not None:
+            self._outbox.flush()
         if not self._paused_for and not self.closed:
             self._transport.resume_reading()
 

@@ -1,11 +1,11 @@
-"""Where groups are coordinated: the leader of a group's partition of `__consumer_offsets` has the group.
+"""Where groups and transactions are coordinated: the leader of their partition of `__consumer_offsets` or `__transaction_state` has them.
 
-Owns the way between leadership and the group coordinator: partitions are loaded when this broker begins to lead them and unloaded when it
+Owns the way between leadership and the coordinators: partitions are loaded when this broker begins to lead them and unloaded when it
 stops; whoever asks for a coordinator is told the leader.
 
 Rules
   1. A partition is read only when everything in its log is committed: what the last leader had acknowledged is in the log, but how far
-     that goes a new leader learns from its followers. Until then its groups are COORDINATOR_LOAD_IN_PROGRESS.
+     that goes a new leader learns from its followers. Until then what is in it is COORDINATOR_LOAD_IN_PROGRESS.
   2. Each term of leadership loads anew: what was in memory in an earlier one may have been overtaken by another broker.
 """
 
@@ -13,15 +13,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.instructions import ChangeReplica, DeleteLog, ForgetTopics, Instruction, StandDown
 from barnabas.cluster.metadata import PartitionState
 from barnabas.coordination.groups import GroupCoordinator
+from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.faults import report_later
+from barnabas.server.transactions.ids import IdsAtHand
+from barnabas.server.transactions.marking import MarkerSender
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -29,45 +32,82 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
-OFFSETS_TOPIC = "__consumer_offsets"
+OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
+TopicPartition = tuple[str, int]
 log = logging.getLogger(__name__)
 
 
 class Coordinators:
-    """The group coordinator of one broker, and where it stands."""
+    """The coordinators of one broker, and where they stand."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._terms: dict[int, int] = {}  # leader epochs of the partitions that are here, in a cluster
-        partitions = PartitionedLog(broker, OFFSETS_TOPIC, broker.config.offsets_topic_num_partitions)
-        self.groups = GroupCoordinator(partitions, broker.config, broker.clock, self._prepare)
+        self._terms: dict[TopicPartition, int] = {}  # leader epochs of the partitions that are here, in a cluster
+        config, clock = broker.config, broker.clock
+        offsets = PartitionedLog(broker, OFFSETS_TOPIC, config.offsets_topic_num_partitions)
+        self.groups = GroupCoordinator(offsets, config, clock, lambda: self._prepare(OFFSETS_TOPIC))
+        self.markers = MarkerSender(broker)
+        self.transactions = TransactionCoordinator(
+            PartitionedLog(broker, TRANSACTIONS_TOPIC, config.transaction_state_log_num_partitions),
+            config,
+            clock,
+            IdsAtHand(lambda: broker.controller.next_producer_id()),
+            self.markers,
+            self._epoch_of,
+            lambda: self._prepare(TRANSACTIONS_TOPIC),
+        )
+        self._by_topic: dict[str, GroupCoordinator | TransactionCoordinator] = {
+            OFFSETS_TOPIC: self.groups,
+            TRANSACTIONS_TOPIC: self.transactions,
+        }
 
-    def find(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:
-        """Id, host and port of a group's coordinator on the listener that the request came by; None while there is none."""
-        broker = self._broker
-        leader_id = broker.config.broker_id
-        if broker.member is not None:
-            state = broker.metadata.partition(OFFSETS_TOPIC, self.groups.partition_of(group_id))
-            leader_id = -1 if state is None else state.leader
-        leader = broker.metadata.brokers.get(leader_id)
+    async def close(self) -> None:
+        """Send everybody away."""
+        self.groups.close()
+        self.transactions.close()
+        await self.markers.close()
+
+    def find(self, context: RequestContext, name: str, topic: str = OFFSETS_TOPIC) -> tuple[int, str, int] | None:
+        """Id, host and port of a coordinator on the listener that the request came by; None while there is none."""
+        leader_id = self._leader_of(topic, name)
+        leader = None if leader_id is None else self._broker.metadata.brokers.get(leader_id)
         endpoint = None if leader is None else leader.endpoint(context.listener)
-        return None if endpoint is None else (leader_id, endpoint.host, endpoint.port)
+        return None if endpoint is None or leader_id is None else (leader_id, endpoint.host, endpoint.port)
+
+    def leader_of_transaction(self, transactional_id: str) -> int | None:
+        """The broker that coordinates a transactional id; None while there is none."""
+        return self._leader_of(TRANSACTIONS_TOPIC, transactional_id)
+
+    def _leader_of(self, topic: str, name: str) -> int | None:
+        broker = self._broker
+        if broker.member is None:
+            return broker.config.broker_id
+        state = broker.metadata.partition(topic, self._by_topic[topic].partition_of(name))
+        return None if state is None or state.leader < 0 else state.leader
+
+    def _epoch_of(self, index: int) -> int:
+        state = self._broker.metadata.partition(TRANSACTIONS_TOPIC, index)
+        return 0 if state is None else state.leader_epoch
 
     async def load_all(self) -> None:
         """A broker alone leads every partition it has."""
-        for index, partition in sorted(self._broker.partitions.topic(OFFSETS_TOPIC).items()):
-            if not partition.is_offline:
-                await self._load(index)
+        for topic in self._by_topic:
+            await self._load_topic(topic)
 
-    async def _prepare(self) -> None:
+    async def _load_topic(self, topic: str) -> None:
+        for index, partition in sorted(self._broker.partitions.topic(topic).items()):
+            if not partition.is_offline:
+                await self._load(topic, index)
+
+    async def _prepare(self, topic: str) -> None:
         broker = self._broker
         if broker.member is None:
-            await broker.controller.auto_create([OFFSETS_TOPIC])
-            await self.load_all()
-        elif OFFSETS_TOPIC not in broker.metadata.topics:  # in a cluster partitions are loaded when they are led
-            (error,) = (await broker.controller.auto_create([OFFSETS_TOPIC])).values()
+            await broker.controller.auto_create([topic])
+            await self._load_topic(topic)
+        elif topic not in broker.metadata.topics:  # in a cluster partitions are loaded when they are led
+            (error,) = (await broker.controller.auto_create([topic])).values()
             if error is not None:
-                log.warning("event=offsets-topic-not-made error=%r", str(error))
+                log.warning("event=internal-topic-not-made topic=%s error=%r", topic, str(error))
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     # In a cluster
@@ -77,13 +117,13 @@ class Coordinators:
         for instruction in instructions:
             match instruction:
                 case StandDown():
-                    for index in list(self._terms):
-                        self.unload(index)
-                case ChangeReplica(topic, index, _, state) if topic == OFFSETS_TOPIC:
-                    if not self._leads(state) or self._terms.get(index) != state.leader_epoch:
-                        self.unload(index)
-                case DeleteLog(topic, index) if topic == OFFSETS_TOPIC:
-                    self.unload(index)
+                    for topic, index in list(self._terms):
+                        self.unload(topic, index)
+                case ChangeReplica(topic, index, _, state) if topic in self._by_topic:
+                    if not self._leads(state) or self._terms.get((topic, index)) != state.leader_epoch:
+                        self.unload(topic, index)
+                case DeleteLog(topic, index) if topic in self._by_topic:
+                    self.unload(topic, index)
                 case _:
                     pass
 
@@ -91,35 +131,41 @@ class Coordinators:
         """Leaderships have changed, and the replicas know."""
         for instruction in instructions:
             match instruction:
-                case ChangeReplica(topic, index, _, state) if topic == OFFSETS_TOPIC:
-                    if self._leads(state) and index not in self._terms:
-                        self._terms[index] = state.leader_epoch
-                        self._later(self._load(index))
+                case ChangeReplica(topic, index, _, state) if topic in self._by_topic:
+                    if self._leads(state) and (topic, index) not in self._terms:
+                        self._terms[topic, index] = state.leader_epoch
+                        self._later(self._load(topic, index))
                 case ForgetTopics(names):
-                    self._later(self.groups.delete_topics(names))
+                    self._later(self.delete_topics(names))
                 case _:
                     pass
 
     def _leads(self, state: PartitionState) -> bool:
         return state.leader == self._broker.config.broker_id
 
-    def unload(self, index: int) -> None:
-        """The groups of a partition are not here any more: whoever asks is sent away."""
-        self._terms.pop(index, None)
-        self.groups.unload(index)
+    def unload(self, topic: str, index: int) -> None:
+        """What a partition holds is not coordinated here any more: whoever asks is sent away."""
+        self._terms.pop((topic, index), None)
+        self._by_topic[topic].unload(index)
 
-    async def _load(self, index: int) -> None:
+    async def delete_topics(self, names: Iterable[str]) -> None:
+        """Topics are gone: so are their offsets, and the markers that they were to get."""
+        gone = sorted(names)
+        self.transactions.delete_topics(gone)
+        await self.groups.delete_topics(gone)
+
+    async def _load(self, topic: str, index: int) -> None:
         try:
-            await self.groups.load(index, lambda: self._all_committed(index))
+            await self._by_topic[topic].load(index, lambda: self._all_committed(topic, index))
         except OSError as error:
-            partition = self._broker.partitions.require(OFFSETS_TOPIC, index)
+            partition = self._broker.partitions.require(topic, index)
             self._broker.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
         except KafkaError as error:
-            log.info("event=groups-not-loaded partition=%d error=%s", index, error)
-            self._terms.pop(index, None)
+            log.info("event=coordinator-not-loaded topic=%s partition=%d error=%s", topic, index, error)
+            self._terms.pop((topic, index), None)
 
-    async def _all_committed(self, index: int) -> None:
-        partition = self._broker.partitions.require(OFFSETS_TOPIC, index)
+    async def _all_committed(self, topic: str, index: int) -> None:
+        partition = self._broker.partitions.require(topic, index)
         if not partition.is_leader:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         last = partition.log.log_end_offset - 1

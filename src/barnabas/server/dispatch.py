@@ -32,6 +32,7 @@ from barnabas.server.apis import (
     metadata,
     offsets,
     topics,
+    transactions,
 )
 from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
@@ -63,6 +64,7 @@ for _family in (
     metadata,
     offsets,
     topics,
+    transactions,
 ):
     HANDLERS.update(_family.HANDLERS)
 SERVED = frozenset(HOT) | frozenset(HANDLERS)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from barnabas.errors import CorruptLog, LogDirFailed, StorageError, StorageExhausted
@@ -31,13 +31,13 @@ class StorageFaults:
     """The faults of one broker's disks.
 
     Args:
-        groups_topic: its partitions' groups are not served any more once their disk failed.
+        internal_topics: what their partitions hold is not coordinated any more once their disk failed.
         stop: ends the broker.
     """
 
-    def __init__(self, broker: Broker, groups_topic: str, stop: Callable[[LogDirFailed], None]) -> None:
+    def __init__(self, broker: Broker, internal_topics: Collection[str], stop: Callable[[LogDirFailed], None]) -> None:
         self._broker = broker
-        self._groups_topic = groups_topic
+        self._internal_topics = internal_topics
         self._stop = stop
         self._exhausted: dict[str, float] = {}  # log directory -> when it last refused something, monotonic ms
 
@@ -104,8 +104,8 @@ class StorageFaults:
             partition = broker.partitions.get(each.topic, each.partition)
             if partition is not None and partition.log is each:
                 broker.partitions.take_offline(partition)
-            if each.topic == self._groups_topic:
-                broker.unload_groups(each.partition)
+            if each.topic in self._internal_topics:
+                broker.unload_coordinator(each.topic, each.partition)
         reason = self._reason_to_stop()
         if reason is not None:
             log.critical("the broker stops: %s", reason)

@@ -103,7 +103,7 @@ class Hosting:
                     self._update(instruction)
         deleted = {i.topic for i in instructions if isinstance(i, DeleteLog)}
         if deleted and self._broker.member is None:  # in a cluster groups hear of every topic, not only of those with logs here
-            await self._broker.groups.delete_topics(sorted(deleted))
+            await self._broker.coordinators.delete_topics(deleted)
 
     def _update(self, instruction: Instruction) -> None:
         match instruction:

@@ -621,6 +621,10 @@ class Log:
         """Base offset of the oldest segment; `log_start_offset` is at or past it."""
         return self._segments.bases[0]
 
+    def segment_end(self, offset: int) -> int:
+        """The offset that the segment which `offset` falls in ends before."""
+        return self._segments.starting_at(offset)[0].next_offset
+
     # Epochs and transactions
 
     @property
@@ -639,6 +643,15 @@ class Log:
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Where the first transaction begins that readers of committed records may not pass; None without one."""
         return self._producers.first_unstable_offset(high_watermark)
+
+    def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a producer's transaction, of this epoch, is open here."""
+        return self._producers.is_in_transaction(producer_id, epoch)
+
+    @property
+    def transactions_ended(self) -> int:
+        """Grows with each marker."""
+        return self._producers.transactions_ended
 
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[CompletedTransaction]:
         """The aborted transactions with records in [first_offset, end_offset)."""

@@ -113,6 +113,7 @@ class ProducerStates:
             if entry.transaction_first_offset != NO_OFFSET
         }
         self._unreplicated: dict[int, int] = {}  # first -> last offset, of ended ones that the high watermark has not passed
+        self.transactions_ended = 0  # markers that were appended since this was made
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -194,6 +195,7 @@ class ProducerStates:
         if entry.epoch != header.producer_epoch:
             entry.epoch = header.producer_epoch
             entry.batches.clear()
+        self.transactions_ended += 1
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp = marker.timestamp
         first_offset = entry.transaction_first_offset
@@ -205,11 +207,17 @@ class ProducerStates:
         stable = next(iter(self._open), marker.offset + 1)
         return CompletedTransaction(header.producer_id, first_offset, marker.offset, aborted, stable)
 
+    def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a producer's transaction, of this epoch, is open."""
+        entry = self._entries.get(producer_id)
+        return entry is not None and entry.epoch == epoch and entry.transaction_first_offset != NO_OFFSET
+
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Where the first transaction begins that is open or whose end is not below `high_watermark`; None without one."""
-        for first, last in list(self._unreplicated.items()):
-            if last < high_watermark:
-                del self._unreplicated[first]
+        if self._unreplicated:
+            for first, last in list(self._unreplicated.items()):
+                if last < high_watermark:
+                    del self._unreplicated[first]
         first_open = next(iter(self._open), None)
         if not self._unreplicated:
             return first_open

@@ -91,9 +91,9 @@ class TransactionCoordinator:
     def _make(self, partition: int, now: Now) -> TransactionShard:
         return TransactionShard(self._config, now, coordinator_epoch=self._epoch_of(partition), take_id=self._ids.take)
 
-    async def load(self, partition: int) -> None:
-        """This broker leads `partition` now: read it, and serve its transactional ids from then on."""
-        await self.shards.load(partition)
+    async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
+        """This broker leads `partition` now: read it, when `ready` has returned, and serve its transactional ids from then on."""
+        await self.shards.load(partition, ready)
 
     def unload(self, partition: int) -> None:
         """Another broker leads `partition`."""

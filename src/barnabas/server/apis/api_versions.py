@@ -2,7 +2,8 @@
 
 Two ranges are not what the handlers take. Old librdkafka refuses a broker whose Produce begins above version 2, though it never
 sends those, so 0 is announced as Kafka does (KIP-896); such a request closes the connection as any unknown version. InitProducerId 6
-belongs to two-phase commit (KIP-939), which no broker has.
+belongs to two-phase commit (KIP-939), which clients do not speak yet. ListTransactions 2 asks for a regular expression, by which a peer
+could keep the loop busy.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages import APIS
-from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -21,7 +28,8 @@ if TYPE_CHECKING:
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 FIRST_VERSION_WITH_SOFTWARE = 3
 API_VERSIONS = 18
-ANNOUNCED = {0: (0, APIS[0][3]), 22: (APIS[22][2], 5)}  # where that is not the range of the messages
+TRANSACTIONS, TRANSACTIONS_LEVEL = "transaction.version", 2  # the feature by which clients know transactions version 2 (KIP-890)
+ANNOUNCED = {0: (0, APIS[0][3]), 22: (APIS[22][2], 5), 66: (APIS[66][2], 1)}  # where that is not the range of the messages
 
 
 def announced_versions(api_key: int) -> tuple[int, int]:
@@ -45,7 +53,14 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     keys = [_entry(key) for key in sorted(broker.served_apis)]
-    return ApiVersionsResponse(api_keys=keys, finalized_features_epoch=0)
+    return ApiVersionsResponse(
+        api_keys=keys,
+        supported_features=[SupportedFeatureKey(name=TRANSACTIONS, min_version=0, max_version=TRANSACTIONS_LEVEL)],
+        finalized_features=[
+            FinalizedFeatureKey(name=TRANSACTIONS, min_version_level=TRANSACTIONS_LEVEL, max_version_level=TRANSACTIONS_LEVEL)
+        ],
+        finalized_features_epoch=0,
+    )
 
 
 HANDLERS = {API_VERSIONS: handle_api_versions}

@@ -19,7 +19,6 @@ from barnabas.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     ResponseCursor,
 )
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 
 if TYPE_CHECKING:
@@ -133,30 +132,4 @@ def _refused(name: str, code: ErrorCode, operations: int = NOT_ASKED) -> Describ
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_authorized_operations=operations)
 
 
-async def handle_init_producer_id(
-    broker: Broker, context: RequestContext, request: InitProducerIdRequest
-) -> InitProducerIdResponse:
-    """InitProducerId (api 22) for idempotent producers.
-
-    An idempotent producer gets a new id whatever it had before. Transactions are not served: a transactional id is answered
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which clients report at once, where COORDINATOR_NOT_AVAILABLE would have them try
-    for ever.
-    """
-    code = _refusal(request)
-    if code is not ErrorCode.NONE:
-        return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
-    try:
-        producer_id = await broker.controller.next_producer_id()
-    except KafkaError as error:
-        return InitProducerIdResponse(error_code=error.code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-
-
-def _refusal(request: InitProducerIdRequest) -> ErrorCode:
-    has_id, has_epoch = request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_EPOCH
-    if request.transactional_id == "" or has_id != has_epoch:
-        return ErrorCode.INVALID_REQUEST
-    return ErrorCode.NONE if request.transactional_id is None else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
-HANDLERS = {22: handle_init_producer_id, 60: handle_describe_cluster, 75: handle_describe_topic_partitions}
+HANDLERS = {60: handle_describe_cluster, 75: handle_describe_topic_partitions}

@@ -82,6 +82,7 @@ class _Fetch:
         "_correlation_id",
         "_is_answer_due",
         "_is_over",
+        "_min_bytes",
         "_missing_bytes",
         "_partitions",
         "_replica_id",
@@ -125,6 +126,7 @@ class _Fetch:
             self._finish(found)
             return
         self._answer_place = self._connection.expect_answer()
+        self._min_bytes = min_bytes
         self._missing_bytes = min_bytes - size
         if self._context.session is not None:
             self._context.session.waiters.add(self)  # whose partitions tell it what happens to them, also those not looked at now
@@ -166,7 +168,20 @@ class _Fetch:
         """Answer after the events of this turn of the loop, so that one answer carries all their records."""
         if not self._waking:
             self._waking = True
-            self._broker.loop.call_soon(self._wake)
+            woken = self._wake_if_stable if self._request.isolation_level == READ_COMMITTED else self._wake
+            self._broker.loop.call_soon(woken)
+
+    def _wake_if_stable(self) -> None:
+        """Answer, unless what has come belongs to transactions that are open."""
+        if self._is_over:
+            return
+        self._waking = False
+        found, size, must_answer = self._look()
+        if size >= self._min_bytes or must_answer:
+            if self._end_wait():
+                self._finish(found)
+        else:
+            self._missing_bytes = self._min_bytes - size
 
     def _wake(self) -> None:
         if self._is_over:
@@ -249,6 +264,7 @@ class _Fetch:
         except (StorageError, OSError) as error:
             return self._unreadable(wanted, error)
         self._partitions.append(partition)
+        aborted = self._aborted(partition, wanted.fetch_offset, region) if committed else None
         return FetchedData(
             wanted.index,
             0,
@@ -256,9 +272,16 @@ class _Fetch:
             partition.last_stable_offset,
             partition.log.log_start_offset,
             region,
-            () if committed else None,
+            aborted,
             diverging=diverging,
         )
+
+    def _aborted(self, partition: Partition, offset: int, region: FileRegion | None) -> list[tuple[int, int]]:
+        """The aborted transactions that a reader has to leave out of a region: producer id and first offset of each."""
+        if region is None:
+            return []
+        end = min(partition.last_stable_offset, partition.log.segment_end(offset))
+        return [(each.producer_id, each.first_offset) for each in partition.log.aborted_transactions(offset, end)]
 
     def _sent_elsewhere(self, partition: Partition, wanted: FetchedPartition, replica_id: int) -> FetchedData:
         return FetchedData(

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.outcome import Caller
+from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.message import ZERO_UUID, Message
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -71,14 +72,21 @@ class GroupBroker(Protocol):
     @property
     def groups(self) -> GroupCoordinator: ...
     @property
+    def transactions(self) -> TransactionCoordinator: ...
+    @property
     def metadata(self) -> GroupTopics: ...
     def new_id(self) -> UUID: ...
+    def transaction_coordinator(self, context: Any, transactional_id: str) -> tuple[int, str, int] | None:
+        """As `coordinator`, of a transactional id."""
+        ...
+
     def coordinator(self, context: Any, group_id: str) -> tuple[int, str, int] | None:
         """Node id, host and port by which the client of `context` reaches the group's coordinator; None while there is none."""
         ...
 
 
 Handler = Callable[[Any, Any, Any], Message | Awaitable[Message]]
+Find = Callable[[Any, str], tuple[int, str, int] | None]
 
 
 def error_of(error: KafkaError | InvariantViolated) -> ErrorCode:
@@ -97,20 +105,23 @@ NOT_SERVED_MESSAGE = "This broker has no coordinator of that kind."
 
 async def find_coordinator(broker: GroupBroker, context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     error, message = ErrorCode.NONE, "NONE"
-    if request.key_type != GROUP_KEY:
+    find: Find = broker.coordinator
+    if request.key_type not in (GROUP_KEY, TRANSACTION_KEY):
         error, message = ErrorCode.INVALID_REQUEST, NOT_SERVED_MESSAGE
     else:
         try:
-            await broker.groups.prepare()
+            if request.key_type == TRANSACTION_KEY:
+                find = broker.transaction_coordinator
+                await broker.transactions.prepare()
+            else:
+                await broker.groups.prepare()
         except KafkaError:
             error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, UNAVAILABLE_MESSAGE
     if context.api_version >= BATCHED_FROM_VERSION:
-        return FindCoordinatorResponse(
-            coordinators=[_coordinator(broker, context, key, error) for key in request.coordinator_keys]
-        )
+        return FindCoordinatorResponse(coordinators=[_coordinator(find, context, key, error) for key in request.coordinator_keys])
     node_id, host, port = NO_NODE
     if not error:
-        found = broker.coordinator(context, request.key)
+        found = find(context, request.key)
         if found is None:
             error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, UNAVAILABLE_MESSAGE
         else:
@@ -118,8 +129,8 @@ async def find_coordinator(broker: GroupBroker, context: Context, request: FindC
     return FindCoordinatorResponse(error_code=error, error_message=message, node_id=node_id, host=host, port=port)
 
 
-def _coordinator(broker: GroupBroker, context: Context, key: str, error: ErrorCode) -> Coordinator:
-    found = None if error else broker.coordinator(context, key)
+def _coordinator(find: Find, context: Context, key: str, error: ErrorCode) -> Coordinator:
+    found = None if error else find(context, key)
     node_id, host, port = found or NO_NODE
     if found is None and not error:
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -8,6 +8,7 @@ only way to tell (as Kafka does).
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
 from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, must_wait, refusals, refused
 from barnabas.server.apis.repeated_produce import is_transactional, learn
+from barnabas.server.apis.transactional_produce import Joined, check_transaction, hold
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -59,6 +61,39 @@ def handle_produce(
         answers = _refuse_all(head, ErrorCode.INVALID_REQUIRED_ACKS)
         connection.send([write_produce_answer(version, correlation_id, answers)])
         return
+    if head.transactional_id is not None:
+        go_on = partial(_append_held, broker, connection, version, correlation_id)
+        if hold(broker, connection, frame, body, version, head, go_on):
+            return  # until the coordinator has said which partitions are in the transaction
+    _append_all(broker, connection, frame, version, correlation_id, head, {})
+
+
+def _append_held(
+    broker: Broker,
+    connection: Connection,
+    version: int,
+    correlation_id: int,
+    frame: memoryview,
+    head: ProduceHead,
+    joined: Joined,
+) -> None:
+    _append_all(broker, connection, frame, version, correlation_id, head, joined)
+
+
+def _append_all(
+    broker: Broker,
+    connection: Connection,
+    frame: memoryview,
+    version: int,
+    correlation_id: int,
+    head: ProduceHead,
+    joined: Joined,
+) -> None:
+    """Append every batch and answer, now or when they are committed.
+
+    Args:
+        joined: what the coordinator said of partitions that were to join the transaction.
+    """
     now_ms = broker.clock.now_ms()
     by_id = version >= FIRST_TOPIC_ID_VERSION
     find = broker.partitions.by_id_bytes if by_id else broker.partitions.by_name_bytes
@@ -71,7 +106,7 @@ def handle_produce(
         if partitions is None:
             answers.append((key, [_absent(broker, key, p.partition, unknown, by_id=by_id) for p in records]))
         else:
-            answers.append((key, [append(broker, partitions, p, now_ms, head, waiting) for p in records]))
+            answers.append((key, [append(broker, partitions, p, now_ms, head, waiting, joined) for p in records]))
     if head.acks == ACKS_NONE:
         _check_unanswered(answers)
         return
@@ -95,6 +130,7 @@ def _append(
     now_ms: int,
     head: ProduceHead,
     waiting: list[tuple[Partition, int]],
+    joined: Joined,
 ) -> PartitionAnswer:
     partition = partitions.get(request.partition)
     if partition is None:
@@ -105,7 +141,7 @@ def _append(
         if partition.topic in broker.internal_topics:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
         if is_transactional(records):
-            raise _no_transaction(head)
+            check_transaction(partition, records, head, joined)
         result = partition.append_as_leader(records, now_ms, acks_all=head.acks == ACKS_ALL)
     except KafkaError as error:
         return _refuse(partition, request, error)
@@ -125,26 +161,20 @@ def _append_without_zstd(
     now_ms: int,
     head: ProduceHead,
     waiting: list[tuple[Partition, int]],
+    joined: Joined,
 ) -> PartitionAnswer:
     """For versions whose clients cannot know zstd, and so could not read it back."""
     records = request.records
     if records is not None and len(records) >= HEADER_SIZE and read_header(records).compression == Compression.ZSTD:
         reason = "Produce requests below version 7 are not allowed to use ZStandard compression."
         return refused(request.partition, KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, reason))
-    return _append(broker, partitions, request, now_ms, head, waiting)
+    return _append(broker, partitions, request, now_ms, head, waiting, joined)
 
 
 def _absent(broker: Broker, key: bytes, partition: int, unknown: ErrorCode, *, by_id: bool) -> PartitionAnswer:
     """No partition of the topic is here."""
     name = broker.metadata.topic_name(UUID(bytes=key)) if by_id else key.decode(errors="replace")
     return refused(partition, KafkaError(unknown if name is None else broker.partitions.absence(name, partition)))
-
-
-def _no_transaction(head: ProduceHead) -> KafkaError:
-    """Nobody coordinates transactions here, so none was begun."""
-    if head.transactional_id is None:
-        return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch needs a transactional id.")
-    return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{head.transactional_id} has no transaction here.")
 
 
 def _refuse(partition: Partition, request: PartitionRecords, error: KafkaError) -> PartitionAnswer:

@@ -1,0 +1,97 @@
+"""Produce requests of transactions: held until their partitions have joined.
+
+Once a partition has a batch of the transaction, the batches that follow go the way of all others: the log knows that it is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.coordination.transactions.transaction import Owner, TopicPartition
+from barnabas.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, ProduceHead, read_produce
+from barnabas.protocol.records.header import read_header
+from barnabas.server.apis.repeated_produce import is_transactional
+from barnabas.server.faults import report_later
+from barnabas.server.transactions.joining import PAUSE
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+
+Joined = dict[TopicPartition, ErrorCode]
+GoOn = Callable[[memoryview, ProduceHead, Joined], None]
+log = logging.getLogger(__name__)
+FIRST_ADDING_VERSION = 12  # from which clients are of transactions version 2, and leave the adding to the broker (KIP-890)
+
+
+def hold(
+    broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, head: ProduceHead, go_on: GoOn
+) -> bool:
+    """Ask the coordinator first, if a partition is not in the transaction yet; False where none has to join.
+
+    Args:
+        go_on: called, once the coordinator has answered, with the frame, what was read of it, and the answer.
+    """
+    joining, owner = _to_join(broker, version, head)
+    if not joining or owner is None or head.transactional_id is None:
+        return False
+    connection.pause(PAUSE)
+    held = memoryview(bytearray(frame))
+    adds = version >= FIRST_ADDING_VERSION
+    name = head.transactional_id
+
+    async def join() -> None:
+        try:
+            joined = await broker.joining.join(name, owner, joining, adds=adds)
+            if not connection.closed:
+                go_on(held, read_produce(held, body, version), joined)
+        except ProtocolError as error:
+            log.warning("connection closed peer=%s reason=%r", connection.peer, str(error))
+            connection.close()
+        finally:
+            connection.resume(PAUSE)
+
+    report_later(broker, asyncio.ensure_future(join()))
+    return True
+
+
+def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Partition], Owner | None]:
+    find = broker.partitions.by_id_bytes if version >= FIRST_TOPIC_ID_VERSION else broker.partitions.by_name_bytes
+    joining: list[Partition] = []
+    owner = None
+    for key, records in head.topics:
+        partitions = find(key) or {}
+        for each in records:
+            partition = partitions.get(each.partition)
+            if partition is None or partition.is_offline or not partition.is_leader or each.records is None:
+                continue
+            if not is_transactional(each.records):
+                continue
+            header = read_header(each.records)
+            if not partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
+                joining.append(partition)
+                owner = owner or Owner(header.producer_id, header.producer_epoch)
+    return joining, owner
+
+
+def check_transaction(partition: Partition, records: memoryview, head: ProduceHead, joined: Joined) -> None:
+    """Refuse a batch of a transaction that its partition is not in.
+
+    Raises:
+        KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED without a transactional id, or what the coordinator said.
+    """
+    if head.transactional_id is None:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch needs a transactional id.")
+    code = joined.get((partition.topic, partition.index))
+    if code is not None:
+        if code:
+            raise KafkaError(code)
+        return
+    header = read_header(records)
+    if not partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE)

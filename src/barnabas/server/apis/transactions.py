@@ -1,0 +1,313 @@
+"""Producer ids and transactions, as clients and brokers ask for them.
+
+Rules
+  1. A client of transactions version 2 is known by the version of its request: EndTxn 5, Produce 12, TxnOffsetCommit 5 (KIP-890).
+  2. Older clients do not know PRODUCER_FENCED and are told INVALID_PRODUCER_EPOCH.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.coordination.outcome import Producer
+from barnabas.coordination.shards import EndMarker
+from barnabas.coordination.transactions.shard import InitRequest
+from barnabas.coordination.transactions.transaction import NOBODY, Owner, State, TopicPartition, Transaction
+from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from barnabas.protocol.messages.list_transactions import TransactionState as ListedTransaction
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from barnabas.server.apis.groups import error_of
+from barnabas.server.coordinators import OFFSETS_TOPIC
+from barnabas.server.transactions.marking import write_marker
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+NO_PRODUCER_ID, NO_EPOCH = -1, -1
+FENCED_FROM = {22: 4, 24: 2, 25: 2, 26: 2}  # versions that know PRODUCER_FENCED
+BATCHED_FROM_VERSION = 4  # of AddPartitionsToTxn
+SECOND_VERSION_END, SECOND_VERSION_COMMIT = 5, 5  # of EndTxn and TxnOffsetCommit: clients of transactions version 2
+
+
+def _code(context: RequestContext, error: KafkaError | InvariantViolated) -> ErrorCode:
+    code = error_of(error)
+    if code is ErrorCode.PRODUCER_FENCED and context.api_version < FENCED_FROM.get(context.api_key, 0):
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
+# -- InitProducerId ---------------------------------------------------------------------------------------------------------
+
+
+async def init_producer_id(broker: Broker, context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    """An idempotent producer gets a new id whatever it had before; a transactional one what its coordinator says."""
+    try:
+        if (request.producer_id != NO_PRODUCER_ID) != (request.producer_epoch != NO_EPOCH):
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        if request.transactional_id is None:
+            return InitProducerIdResponse(producer_id=await broker.controller.next_producer_id(), producer_epoch=0)
+        if not request.transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        has_id = request.producer_id != NO_PRODUCER_ID
+        asked = InitRequest(
+            request.transactional_id,
+            request.transaction_timeout_ms,
+            Owner(request.producer_id, request.producer_epoch) if has_id else NOBODY,
+            request.enable2_pc,
+            request.keep_prepared_txn,
+        )
+        found = await broker.transactions.init(asked)
+    except (KafkaError, InvariantViolated) as error:
+        code = _code(context, error)
+        return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
+    return InitProducerIdResponse(
+        producer_id=found.owner.producer_id,
+        producer_epoch=found.owner.epoch,
+        ongoing_txn_producer_id=found.ongoing.producer_id,
+        ongoing_txn_producer_epoch=found.ongoing.epoch,
+    )
+
+
+# -- what a transaction is about --------------------------------------------------------------------------------------------
+
+
+async def add_partitions(
+    broker: Broker, context: RequestContext, request: AddPartitionsToTxnRequest
+) -> AddPartitionsToTxnResponse:
+    if context.api_version < BATCHED_FROM_VERSION:
+        asked = AddPartitionsToTxnTransaction(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            topics=request.v3_and_below_topics,
+        )
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _add(broker, context, asked))
+    results = [
+        AddPartitionsToTxnResult(transactional_id=asked.transactional_id, topic_results=await _add(broker, context, asked))
+        for asked in request.transactions
+    ]
+    return AddPartitionsToTxnResponse(results_by_transaction=results)
+
+
+async def _add(
+    broker: Broker, context: RequestContext, asked: AddPartitionsToTxnTransaction
+) -> list[AddPartitionsToTxnTopicResult]:
+    partitions = [(topic.name, index) for topic in asked.topics for index in topic.partitions]
+    owner = Owner(asked.producer_id, asked.producer_epoch)
+    unknown = {each for each in partitions if broker.metadata.partition(*each) is None}
+    codes: dict[TopicPartition, ErrorCode]
+    if unknown:  # all or nothing
+        refused, rest = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+        codes = {each: refused if each in unknown else rest for each in partitions}
+    else:
+        try:
+            if asked.verify_only:
+                codes = await broker.transactions.verify(asked.transactional_id, owner, partitions)
+            else:
+                version = 2 if context.api_version >= BATCHED_FROM_VERSION else 0
+                await broker.transactions.add(asked.transactional_id, owner, partitions, version)
+                codes = dict.fromkeys(partitions, ErrorCode.NONE)
+        except (KafkaError, InvariantViolated) as error:
+            codes = dict.fromkeys(partitions, _code(context, error))
+    return [_added(topic, codes) for topic in asked.topics]
+
+
+def _added(topic: AddPartitionsToTxnTopic, codes: dict[TopicPartition, ErrorCode]) -> AddPartitionsToTxnTopicResult:
+    results = [
+        AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=codes[topic.name, index])
+        for index in topic.partitions
+    ]
+    return AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results)
+
+
+async def add_offsets(broker: Broker, context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    """The partition of a group's offsets joins the transaction."""
+    owner = Owner(request.producer_id, request.producer_epoch)
+    try:
+        await broker.groups.prepare()
+        place = OFFSETS_TOPIC, broker.groups.partition_of(request.group_id)
+        await broker.transactions.add(request.transactional_id, owner, [place], 0)
+    except (KafkaError, InvariantViolated) as error:
+        return AddOffsetsToTxnResponse(error_code=_code(context, error))
+    return AddOffsetsToTxnResponse()
+
+
+async def commit_offsets(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    """Offsets that are committed when the transaction is."""
+    refused: list[TxnOffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        count = broker.metadata.partition_count(topic.name)
+        missing = [p.partition_index for p in topic.partitions if not 0 <= p.partition_index < count]
+        if missing:
+            refused.append(_uncommitted(topic.name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            topic.partitions = [p for p in topic.partitions if 0 <= p.partition_index < count]
+    request.topics = [topic for topic in request.topics if topic.partitions]
+    if not request.topics and refused:
+        return TxnOffsetCommitResponse(topics=refused)
+    try:
+        await _join_offsets(broker, context, request)
+        response = await broker.groups.commit_offsets_in_transaction(request, context.api_version)
+    except (KafkaError, InvariantViolated) as error:
+        code = _code(context, error)
+        topics = [_uncommitted(each.name, [p.partition_index for p in each.partitions], code) for each in request.topics]
+        response = TxnOffsetCommitResponse(topics=topics)
+    response.topics = [*refused, *response.topics]
+    return response
+
+
+async def _join_offsets(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> None:
+    await broker.groups.prepare()
+    partition = broker.partitions.get(OFFSETS_TOPIC, broker.groups.partition_of(request.group_id))
+    if partition is None or partition.is_offline or not partition.is_leader:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
+    owner = Owner(request.producer_id, request.producer_epoch)
+    if partition.log.is_in_transaction(*owner):
+        return
+    adds = context.api_version >= SECOND_VERSION_COMMIT
+    (code,) = (await broker.joining.join(request.transactional_id, owner, [partition], adds=adds)).values()
+    if code is ErrorCode.NOT_ENOUGH_REPLICAS:
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # what clients of groups try again for
+    if code:
+        raise KafkaError(code)
+
+
+def _uncommitted(name: str, partitions: Iterable[int], code: ErrorCode) -> TxnOffsetCommitResponseTopic:
+    answers = [TxnOffsetCommitResponsePartition(partition_index=index, error_code=code) for index in partitions]
+    return TxnOffsetCommitResponseTopic(name=name, partitions=answers)
+
+
+# -- the end ----------------------------------------------------------------------------------------------------------------
+
+
+async def end(broker: Broker, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+    version = 2 if context.api_version >= SECOND_VERSION_END else 0
+    owner = Owner(request.producer_id, request.producer_epoch)
+    try:
+        following = await broker.transactions.end(
+            request.transactional_id, owner, commit=request.committed, client_version=version
+        )
+    except (KafkaError, InvariantViolated) as error:
+        return EndTxnResponse(error_code=_code(context, error), producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)
+    return EndTxnResponse(producer_id=following.producer_id, producer_epoch=following.epoch)
+
+
+async def write_markers(broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    """Ends of transactions that another broker has decided."""
+    return WriteTxnMarkersResponse(markers=[await _write(broker, marker) for marker in request.markers])
+
+
+async def _write(broker: Broker, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
+    producer = Producer(marker.producer_id, marker.producer_epoch)
+    ending = EndMarker(producer, marker.transaction_result, marker.coordinator_epoch)
+    topics = []
+    for topic in marker.topics:
+        codes = [(index, await write_marker(broker, topic.name, index, ending)) for index in topic.partition_indexes]
+        told = [WritableTxnMarkerPartitionResult(partition_index=index, error_code=code) for index, code in codes]
+        topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=told))
+    return WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)
+
+
+# -- looking ----------------------------------------------------------------------------------------------------------------
+
+
+async def describe(broker: Broker, context: RequestContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+    described = []
+    for name in request.transactional_ids:
+        try:
+            found = await broker.transactions.describe(name)
+        except (KafkaError, InvariantViolated) as error:
+            described.append(TransactionState(transactional_id=name, error_code=error_of(error)))
+        else:
+            described.append(_described(found))
+    return DescribeTransactionsResponse(transaction_states=described)
+
+
+def _described(found: Transaction) -> TransactionState:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(found.partitions):
+        topics.setdefault(topic, []).append(index)
+    return TransactionState(
+        transactional_id=found.transactional_id,
+        transaction_state=found.state.title,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.start_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        topics=[TopicData(topic=topic, partitions=partitions) for topic, partitions in topics.items()],
+    )
+
+
+async def list_transactions(
+    broker: Broker, context: RequestContext, request: ListTransactionsRequest
+) -> ListTransactionsResponse:
+    titles = {state.title for state in State}
+    now_ms = broker.clock.now_ms()
+
+    def wanted(found: Transaction) -> bool:
+        return (
+            (not request.state_filters or found.state.title in request.state_filters)
+            and (not request.producer_id_filters or found.producer_id in request.producer_id_filters)
+            and (request.duration_filter < 0 or now_ms - found.start_ms > request.duration_filter)
+        )
+
+    unknown = [each for each in request.state_filters if each not in titles]
+    try:
+        listed = await broker.transactions.list_transactions(wanted)
+    except (KafkaError, InvariantViolated) as error:
+        return ListTransactionsResponse(error_code=error_of(error))
+    return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=_listed(listed))
+
+
+def _listed(found: Sequence[Transaction]) -> list[ListedTransaction]:
+    return [
+        ListedTransaction(
+            transactional_id=each.transactional_id, producer_id=each.producer_id, transaction_state=each.state.title
+        )
+        for each in found
+    ]
+
+
+HANDLERS = {
+    22: init_producer_id,
+    24: add_partitions,
+    25: add_offsets,
+    26: end,
+    27: write_markers,
+    28: commit_offsets,
+    65: describe,
+    66: list_transactions,
+}

@@ -1,0 +1,127 @@
+"""How a partition joins a transaction: before the first batch of a transaction is appended, its coordinator is asked (KIP-890).
+
+A client of transactions version 2 has named the partition by writing to it, so the coordinator adds it; one of version 1 has had it
+added before, and the coordinator is asked whether that is so. Without this a batch that arrives after its transaction has ended would
+open another one that nobody ends.
+
+Rules
+  1. While the coordinator is asked, the connection is not read from: the requests that follow belong behind this one.
+  2. A marker that is written meanwhile may be the end of the transaction that the coordinator has just confirmed: it is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.coordination.transactions.transaction import Owner, TopicPartition
+from barnabas.errors import BarnabasError, ErrorCode, KafkaError
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.server.peers import ClientError, Peers, peers_of
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+
+PAUSE = "transaction"
+MOST_ATTEMPTS = 5
+# What a client is told of a coordinator that cannot answer now: to try again.
+UNDECIDED = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+
+
+class Joining:
+    """Asks the coordinators for one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._peers: Peers | None = None
+
+    async def close(self) -> None:
+        if self._peers is not None:
+            await self._peers.close()
+
+    async def join(
+        self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Why each partition may not be written to in the transaction of `owner`, or NONE.
+
+        Args:
+            adds: the partitions are to be added, where they are not; else they must have been.
+        """
+        here = list(partitions)
+        codes: Mapping[TopicPartition, ErrorCode] = {}
+        for attempt in range(1, MOST_ATTEMPTS + 1):
+            ends = [partition.log.transactions_ended for partition in here]
+            codes = await self._ask(transactional_id, owner, [(p.topic, p.index) for p in here], adds=adds)
+            is_concurrent = adds and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
+            if not is_concurrent and ends == [partition.log.transactions_ended for partition in here]:
+                break
+            if attempt < MOST_ATTEMPTS:
+                await asyncio.sleep(self._broker.config.add_partitions_to_txn_retry_backoff_ms / 1000)
+        else:
+            codes = {(p.topic, p.index): ErrorCode.CONCURRENT_TRANSACTIONS for p in here}
+        return {each: _told(code, adds=adds) for each, code in codes.items()}
+
+    async def _ask(
+        self, transactional_id: str, owner: Owner, partitions: list[TopicPartition], *, adds: bool
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        leader = self._broker.coordinators.leader_of_transaction(transactional_id)
+        try:
+            if leader == self._broker.config.broker_id:
+                if not adds:
+                    return await self._broker.transactions.verify(transactional_id, owner, partitions)
+                await self._broker.transactions.add(transactional_id, owner, partitions, 2)
+                return dict.fromkeys(partitions, ErrorCode.NONE)
+            if leader is None:
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return await self._ask_elsewhere(leader, transactional_id, owner, partitions, adds=adds)
+        except KafkaError as error:
+            return dict.fromkeys(partitions, error.code)
+        except ClientError:
+            return dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+        except BarnabasError:  # a broken invariant of the coordinator, which has logged it
+            return dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    async def _ask_elsewhere(
+        self, leader: int, transactional_id: str, owner: Owner, partitions: list[TopicPartition], *, adds: bool
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        if self._peers is None:
+            self._peers = peers_of(lambda: self._broker.metadata, self._broker.config, "transactions")
+        topics: dict[str, list[int]] = {}
+        for topic, index in partitions:
+            topics.setdefault(topic, []).append(index)
+        asked = AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=owner.producer_id,
+            producer_epoch=owner.epoch,
+            verify_only=not adds,
+            topics=[AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in topics.items()],
+        )
+        response = await self._peers.send(leader, AddPartitionsToTxnRequest(transactions=[asked]))
+        if response.error_code:
+            return dict.fromkeys(partitions, ErrorCode(response.error_code))
+        return {
+            (topic.name, each.partition_index): ErrorCode(each.partition_error_code)
+            for told in response.results_by_transaction
+            for topic in told.topic_results
+            for each in topic.results_by_partition
+        }
+
+
+def _told(code: ErrorCode, *, adds: bool) -> ErrorCode:
+    if code not in UNDECIDED or (adds and code is ErrorCode.CONCURRENT_TRANSACTIONS):
+        return code
+    return ErrorCode.NOT_ENOUGH_REPLICAS

@@ -1,0 +1,131 @@
+"""Markers: written to the partitions that this broker leads, sent to the leaders of the others.
+
+Rules
+  1. A marker is written until it stands: what fails is tried again, after a pause that grows, for as long as the coordinator wants it.
+  2. A partition that exists no more has its marker, and so has one whose producer is at a newer epoch: its transaction was ended.
+  3. A marker for `__consumer_offsets` goes through the group coordinator, which has pending offsets to settle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.coordination.outcome import Producer
+from barnabas.coordination.shards import EndMarker
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from barnabas.server.coordinator_log import PartitionedLog
+from barnabas.server.peers import ClientError, Peers, peers_of
+
+if TYPE_CHECKING:
+    from barnabas.coordination.transactions.coordinator import Delivery
+    from barnabas.coordination.transactions.markers import Marker
+    from barnabas.server.broker import Broker
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
+NOBODY = -1
+OFFSETS_TOPIC = "__consumer_offsets"
+DONE = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
+log = logging.getLogger(__name__)
+TopicPartition = tuple[str, int]
+
+
+async def write_marker(broker: Broker, topic: str, index: int, marker: EndMarker) -> ErrorCode:
+    """Write the end of a transaction to a partition that this broker leads; done when it is committed."""
+    try:
+        if topic == OFFSETS_TOPIC:
+            await broker.groups.end_transaction(index, marker)
+            return ErrorCode.NONE
+        if broker.partitions.get(topic, index) is None:
+            return broker.partitions.absence(topic, index)
+        await PartitionedLog(broker, topic, 0).append_marker(index, marker, broker.clock.now_ms())
+    except KafkaError as error:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code is ErrorCode.NOT_COORDINATOR else error.code
+    return ErrorCode.NONE
+
+
+class MarkerSender:
+    """`MarkerSender` of the coordinator."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._peers: Peers | None = None
+
+    def send(self, marker: Marker, coordinator_epoch: int, partitions: frozenset[TopicPartition], delivery: Delivery) -> None:
+        end = EndMarker(Producer(marker.producer_id, marker.producer_epoch), marker.commit, coordinator_epoch)
+        task = self._broker.loop.create_task(self._deliver(end, set(partitions), delivery))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Markers that are not written are for the next start."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._peers is not None:
+            await self._peers.close()
+
+    async def _deliver(self, end: EndMarker, left: set[TopicPartition], delivery: Delivery) -> None:
+        pause_s = FIRST_PAUSE_S
+        while left and delivery.is_wanted:
+            codes = await self._attempt(end, left)
+            if ErrorCode.TRANSACTION_COORDINATOR_FENCED in codes.values():
+                log.info("event=transaction-marker-fenced producer=%d", end.producer.producer_id)
+                return  # another coordinator has the transaction
+            done = {each for each, code in codes.items() if code in DONE}
+            delivery.written(done)
+            left -= done
+            if left:
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def _attempt(self, end: EndMarker, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+        codes: dict[TopicPartition, ErrorCode] = {}
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for topic, index in partitions:
+            state = self._broker.metadata.partition(topic, index)
+            if state is None:
+                codes[topic, index] = ErrorCode.NONE  # deleted
+            else:
+                by_leader.setdefault(state.leader, []).append((topic, index))
+        attempts = [self._write(leader, theirs, end) for leader, theirs in by_leader.items() if leader != NOBODY]
+        for told in await asyncio.gather(*attempts):
+            codes.update(told)
+        return codes
+
+    async def _write(self, leader: int, partitions: list[TopicPartition], end: EndMarker) -> dict[TopicPartition, ErrorCode]:
+        if leader != self._broker.config.broker_id:
+            return await self._write_elsewhere(leader, partitions, end)
+        codes = await asyncio.gather(*(write_marker(self._broker, topic, index, end) for topic, index in partitions))
+        return dict(zip(partitions, codes, strict=True))
+
+    async def _write_elsewhere(
+        self, leader: int, partitions: list[TopicPartition], end: EndMarker
+    ) -> dict[TopicPartition, ErrorCode]:
+        if self._peers is None:
+            self._peers = peers_of(lambda: self._broker.metadata, self._broker.config, "transactions")
+        topics: dict[str, list[int]] = {}
+        for topic, index in partitions:
+            topics.setdefault(topic, []).append(index)
+        marker = WritableTxnMarker(
+            producer_id=end.producer.producer_id,
+            producer_epoch=end.producer.epoch,
+            transaction_result=end.commit,
+            coordinator_epoch=end.coordinator_epoch,
+            topics=[WritableTxnMarkerTopic(name=name, partition_indexes=indexes) for name, indexes in topics.items()],
+        )
+        try:
+            response = await self._peers.send(leader, WriteTxnMarkersRequest(markers=[marker]))
+        except ClientError as error:
+            log.info("event=transaction-marker-not-sent broker=%d error=%s", leader, error)
+            return {}
+        return {
+            (topic.name, each.partition_index): ErrorCode(each.error_code)
+            for told in response.markers
+            for topic in told.topics
+            for each in topic.partitions
+        }
