@@ -24,8 +24,8 @@ from barnabas.cluster.controller_state import ControllerState
 from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
 from barnabas.cluster.election import Claim, OfficeReadEvent
 from barnabas.cluster.internal_topics import internal_topic
-from barnabas.cluster.leadership import Policy
-from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, MetadataDelta, ResourceType, Topic
+from barnabas.cluster.leadership import Electorate, Policy, counts_on
+from barnabas.cluster.metadata import BrokerRegistration, BrokerState, MetadataDelta, ResourceType, Topic
 from barnabas.cluster.partition_planner import InSyncRequest, MoveRequest, PartitionOutcome, PartitionPlanner
 from barnabas.cluster.plan import Plan, PlanBuilder
 from barnabas.cluster.registration import register, update
@@ -117,13 +117,15 @@ class Controller(ControllerState):
 
         Going on to lead in the same leader epoch, after a stop that may have cost the end of the log, would give offsets that others
         have already read to other records. Once the controller has seen it fenced, it leads nothing and is in sync where it is the
-        last hope only; from there on it is elected in an epoch of its own.
+        last hope only; from there on it is elected in an epoch of its own. Where it may have lost records, it is in sync nowhere.
         """
-        return any(
-            self.broker_id in state.isr and state.leader != NO_LEADER
-            for topic in self.image.topics.values()
-            for state in topic.partitions
-        )
+        mine = self.image.brokers.get(self.broker_id)
+        electorate = Electorate.of(() if mine is None else (mine,))
+        for topic in self.image.topics.values():
+            lossy = bool(electorate.doubtful) and self.broker_id in electorate.lossy(self._policy(topic.name))
+            if any(counts_on(state, self.broker_id, lossy=lossy) for state in topic.partitions):
+                return True
+        return False
 
     def change_own_state(self, state: BrokerState) -> Plan:
         """Say what this broker may do now: it is ready, or it is about to stop."""
@@ -186,7 +188,7 @@ class Controller(ControllerState):
 
     def _policy(self, topic: str) -> Policy:
         config = self.topic_config(topic)
-        return Policy(config.min_insync_replicas, config.unclean_leader_election_enable)
+        return Policy(config.min_insync_replicas, config.unclean_leader_election_enable, config.flush_messages <= 1)
 
     # Topics
 

@@ -7,7 +7,11 @@ Rules
   3. Eligible replicas (KIP-966) left the in-sync set when it was, or became, smaller than min.insync.replicas. From then on nothing
      is acknowledged (the high watermark stands still below min.insync.replicas), so each of them has every acknowledged record
      and may lead when nobody in sync can. They are forgotten as soon as the in-sync set is large enough.
-  4. Each change of a state raises its partition epoch by one, each change of the leader its leader epoch by one. An unclean
+  4. Who registers and cannot say that its logs are whole (`Kept`) leaves the in-sync and eligible replicas before it is active again.
+     Where only eligible ones are left, they become the in-sync ones, by rule 3. Where nobody is left, the partition is lost: the last
+     known in-sync replicas stay written down, and only an unclean election ends it. The exceptions are a partition that nobody else
+     holds, which is led on with what there is, and after a loss of power topics that sync each record before it counts.
+  5. Each change of a state raises its partition epoch by one, each change of the leader its leader epoch by one. An unclean
      election raises both, also when it confirms who led last.
 
 Ugly: rule 3 leans on a promise of the leaders, kept in replication/.
@@ -18,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, PartitionState
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, Kept, PartitionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +31,21 @@ class Electorate:
 
     active: frozenset[int]  # lead, and be in sync
     leaving: frozenset[int] = frozenset()  # shutting down: lead on what nobody else can
+    doubtful: frozenset[int] = frozenset()  # not active yet, with logs that may lack what was not synced, or all (`unknown`)
+    unknown: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, brokers: Iterable[BrokerRegistration]) -> Electorate:
         everyone = tuple(brokers)
         active = frozenset(broker.broker_id for broker in everyone if broker.is_active)
         leaving = frozenset(broker.broker_id for broker in everyone if broker.state is BrokerState.SHUTTING_DOWN)
-        return cls(active, leaving)
+        doubtful = [each for each in everyone if each.state is BrokerState.FENCED and each.kept is not Kept.ALL]
+        unknown = frozenset(broker.broker_id for broker in doubtful if broker.kept is Kept.UNKNOWN)
+        return cls(active, leaving, frozenset(broker.broker_id for broker in doubtful), unknown)
+
+    def lossy(self, policy: Policy) -> frozenset[int]:
+        """Whose logs of a topic with this policy may have lost records that counted."""
+        return self.unknown if policy.is_synced else self.doubtful
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +54,38 @@ class Policy:
 
     min_in_sync: int = 1
     unclean: bool = False
+    is_synced: bool = False  # each record is synced before a replica counts as having it
 
 
 def is_settled(state: PartitionState, electorate: Electorate) -> bool:
     """Whether `settle` would change nothing, told quickly for the many partitions that an event does not touch."""
-    return state.leader in electorate.active and electorate.active.issuperset(state.isr)
+    return (
+        state.leader in electorate.active
+        and electorate.active.issuperset(state.isr)
+        and (not state.eligible or electorate.doubtful.isdisjoint(state.eligible))
+    )
+
+
+def counts_on(state: PartitionState, broker_id: int, *, lossy: bool) -> bool:
+    """Whether a broker that registered may not be active yet, for this partition counts on what it was before.
+
+    Args:
+        lossy: what it had of this topic may be gone.
+    """
+    if broker_id not in state.isr:
+        return lossy and broker_id in state.eligible
+    return state.leader != NO_LEADER or (lossy and not state.is_lost and len(_holders(state)) > 1)
 
 
 def settle(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
     """After brokers came, went or began to leave; `state` itself when nothing is to change."""
+    kept = _without(state, electorate.lossy(policy))
+    after = _settle(kept, electorate, policy)
+    # Where nothing else followed, the epoch of what was taken out is still to be raised.
+    return after if after is not kept or kept is state else replace(kept, partition_epoch=state.partition_epoch + 1)
+
+
+def _settle(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
     in_sync = _alive_in_sync(state, electorate)
     leader = candidate(state, in_sync, electorate)
     if leader is not None:
@@ -66,7 +101,7 @@ def settle(state: PartitionState, electorate: Electorate, policy: Policy) -> Par
 def elect_preferred(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState | None:
     """Led by the first replica; None where that cannot lead."""
     preferred = state.replicas[0]
-    if preferred not in electorate.active or preferred not in state.isr:
+    if preferred not in electorate.active or preferred not in state.isr or state.is_lost:
         return None
     return change(state, policy, leader=preferred, in_sync=state.isr)
 
@@ -76,7 +111,9 @@ def elect_unclean(state: PartitionState, electorate: Electorate, policy: Policy)
     clean = settle(state, electorate, replace(policy, unclean=False))
     if clean.leader != NO_LEADER:
         return clean
-    leader = next((replica for replica in state.replicas if replica in electorate.active), None)
+    # Of a lost partition the last known ones come first: they have the most of it.
+    able = [*(state.isr if state.is_lost else ()), *state.replicas]
+    leader = next((replica for replica in able if replica in electorate.active), None)
     if leader is None:
         return None
     return replace(
@@ -84,6 +121,7 @@ def elect_unclean(state: PartitionState, electorate: Electorate, policy: Policy)
         leader=leader,
         isr=(leader,),
         eligible=(),
+        is_lost=False,
         leader_epoch=state.leader_epoch + 1,
         partition_epoch=state.partition_epoch + 1,
     )
@@ -100,7 +138,7 @@ def change(
         return state
     # Made at once, not by `replace`: a lost broker changes tens of thousands of them.
     return PartitionState(
-        leader, state.leader_epoch + moved, replicas, in_sync, state.partition_epoch + 1, state.adding, state.removing, eligible
+        leader, state.leader_epoch + moved, replicas, in_sync, state.partition_epoch + 1, state.adding, state.removing, eligible, state.is_lost
     )
 
 
@@ -114,6 +152,8 @@ def with_epochs(before: PartitionState, after: PartitionState) -> PartitionState
 
 def _alive_in_sync(state: PartitionState, electorate: Electorate) -> tuple[int, ...]:
     """Who stays in sync; never nobody."""
+    if state.is_lost:
+        return state.isr
     for alive in (electorate.active, electorate.leaving):
         found = tuple(replica for replica in state.isr if replica in alive)
         if found:
@@ -123,6 +163,8 @@ def _alive_in_sync(state: PartitionState, electorate: Electorate) -> tuple[int, 
 
 def candidate(state: PartitionState, in_sync: tuple[int, ...], electorate: Electorate) -> int | None:
     """Who would lead if these were in sync: the leader where it can stay, else the first replica that can."""
+    if state.is_lost:
+        return None
     for alive in (electorate.active, electorate.leaving):
         able = [replica for replica in state.replicas if replica in in_sync and replica in alive]
         if able:
@@ -136,3 +178,23 @@ def _eligible(before: PartitionState, in_sync: tuple[int, ...], replicas: tuple[
     if len(in_sync) >= min(policy.min_in_sync, len(replicas)):
         return ()
     return tuple(r for r in replicas if r not in in_sync and (r in before.isr or r in before.eligible))
+
+
+def _without(state: PartitionState, lossy: frozenset[int]) -> PartitionState:
+    """Rule 4, with the epochs and the leader as they were."""
+    if state.is_lost or (lossy.isdisjoint(state.isr) and lossy.isdisjoint(state.eligible)):
+        return state
+    in_sync = tuple(replica for replica in state.isr if replica not in lossy)
+    eligible = tuple(replica for replica in state.eligible if replica not in lossy)
+    if in_sync:
+        return replace(state, isr=in_sync, eligible=eligible)
+    if eligible:
+        return replace(state, isr=eligible, eligible=())
+    if len(_holders(state)) == 1:
+        return state if eligible == state.eligible else replace(state, eligible=eligible)
+    return replace(state, eligible=(), is_lost=True)
+
+
+def _holders(state: PartitionState) -> tuple[int, ...]:
+    """Who may have something of it: not those that a move adds and that have not caught up."""
+    return tuple(r for r in state.replicas if r not in state.adding or r in state.isr or r in state.eligible)

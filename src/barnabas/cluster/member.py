@@ -38,7 +38,7 @@ from barnabas.cluster.election import WriteRefusedEvent
 from barnabas.cluster.handing_on import HandingOn
 from barnabas.cluster.instructions import ChangeReplica, StandDown, UpdateBrokerConfig
 from barnabas.cluster.internal_topics import internal_topic
-from barnabas.cluster.metadata import BrokerRegistration, BrokerState, MetadataDelta, MetadataImage
+from barnabas.cluster.metadata import BrokerRegistration, BrokerState, Kept, MetadataDelta, MetadataImage
 from barnabas.cluster.observation import Observation, observe
 from barnabas.cluster.plan import Plan
 from barnabas.cluster.registration import BrokerIdInUse
@@ -94,6 +94,7 @@ class Member(Commands):
         self._handing_on = HandingOn(self._wake.set)
         self._changed = asyncio.Event()  # set and replaced whenever the image changes
         self._registration: BrokerRegistration | None = None
+        self._settled: Callable[[], Awaitable[None]] | None = None
         self.is_down = True  # no part of the cluster, or perhaps none any more: roles are not handed on
         self._is_leaving = False
         self._lapse: asyncio.TimerHandle | None = None
@@ -121,14 +122,25 @@ class Member(Commands):
                 else:
                     return self.image.cluster_id
 
-    async def join(self, registration: BrokerRegistration, apply: Apply, *, timeout_ms: int) -> None:
+    async def join(
+        self,
+        registration: BrokerRegistration,
+        apply: Apply,
+        settled: Callable[[], Awaitable[None]] | None = None,
+        *,
+        timeout_ms: int,
+    ) -> None:
         """Register and become active; from now on instructions go to `apply`.
+
+        Args:
+            settled: called once, when nothing counts on what this broker was before and it is about to be active.
 
         Raises:
             BrokerIdInUse: another live broker has the id, and still had it after `timeout_ms`.
             StoreUnavailable: the broker could not become active in that time.
         """
         self._registration = replace(registration, incarnation=self._core.incarnation)
+        self._settled = settled
         self._handing_on.hand([UpdateBrokerConfig(self.config)])
         self._handing_on.start(apply)
         self._looking = asyncio.ensure_future(self._look_for_ever())
@@ -262,6 +274,9 @@ class Member(Commands):
             self._office_changed = False
             await self._in_thread(self._candidate.settle)
         self._notice_office()
+        if self._settled is not None and self._may_be_active:
+            settled, self._settled = self._settled, None
+            await settled()
         plan = self._next_step()
         if plan is None:
             return
@@ -276,6 +291,13 @@ class Member(Commands):
         """Only a registered broker is found by those who look for the controller."""
         return self.broker_epoch >= 0 and (self.is_controller or not self._is_leaving)
 
+    @property
+    def _may_be_active(self) -> bool:
+        mine = self.image.brokers.get(self._core.broker_id)
+        if mine is None or mine.incarnation != self._core.incarnation or mine.state is not BrokerState.FENCED:
+            return False
+        return not self._core.has_old_duties
+
     def _notice_office(self) -> None:
         """As a new controller, look at everything: nobody knows how far the last one came."""
         leads = self._core.election.is_leading
@@ -287,9 +309,12 @@ class Member(Commands):
         core, mine = self._core, self.image.brokers.get(self._core.broker_id)
         if self._registration is not None and not self._is_leaving:
             if mine is None or mine.incarnation != core.incarnation:
+                if self._registration.kept is not Kept.ALL:
+                    # What the store had before it knew of this is read once more: nothing that counts on this broker is overlooked.
+                    self._dirty.add(ROOT)
                 return core.register(self._registration)
             self._refused = None
-            if mine.state is BrokerState.FENCED and not core.has_old_duties:
+            if self._may_be_active:
                 return core.change_own_state(BrokerState.ACTIVE)
             if mine.state is BrokerState.ACTIVE and self.is_down:
                 self._take_roles()
@@ -301,6 +326,8 @@ class Member(Commands):
 
     def _take_roles(self) -> None:
         self.is_down = False
+        if self._registration is not None:  # what follows in this process is not lost when a session is
+            self._registration = replace(self._registration, kept=Kept.ALL)
         logger.info("event=active broker=%d epoch=%d", self._core.broker_id, self.broker_epoch)
         self._handing_on.hand(list(all_replicas(self.image, self._core.broker_id)))
         self._tell_changed()
@@ -366,6 +393,8 @@ class Member(Commands):
         """Somebody else wrote; raises NotController where that was another controller."""
         logger.info("event=metadata-conflict detail=%r", str(conflict))
         self._dirty.add(conflict.path)
+        if conflict.path == records.BROKER_EPOCH:  # somebody began anew
+            self._dirty.update(map(records.broker_path, self.image.brokers))
         if conflict.path == records.CONTROLLER_EPOCH:
             await self._in_thread(self._candidate.tell, WriteRefusedEvent())
             self._notice_office()

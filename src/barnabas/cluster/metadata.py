@@ -46,6 +46,14 @@ class BrokerState(Enum):
     SHUTTING_DOWN = "shutting-down"  # what it leads is to move away; it leaves the in-sync replicas
 
 
+class Kept(Enum):
+    """What a broker can say of its logs as it found them when it started."""
+
+    ALL = "all"  # what it had: it stopped in order, or only its process ended
+    SYNCED = "synced"  # its machine lost power or was restarted: what was not synced may be gone
+    UNKNOWN = "unknown"  # nothing says that these log directories are the ones it had
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
     """One broker that is alive."""
@@ -57,6 +65,7 @@ class BrokerRegistration:
     incarnation: str = ""  # names the process, so that it knows its own registration again
     log_dirs: tuple[str, ...] = ()  # ids of its log directories
     state: BrokerState = BrokerState.ACTIVE
+    kept: Kept = Kept.ALL  # counts while it is FENCED: before it is active, nothing rests on what it may have lost
 
     @property
     def is_active(self) -> bool:
@@ -72,7 +81,7 @@ class PartitionState:
     """Who leads one partition.
 
     Invariant: leader is in isr or NO_LEADER, isr and eligible are within replicas and have nothing in common, the first of replicas is
-    the preferred leader. While replicas are moved, replicas are the new ones in their order and then those that are to go.
+    the preferred leader. What is lost has no leader and nobody eligible. While replicas are moved, replicas are the new ones in their order and then those that are to go.
     """
 
     leader: int
@@ -83,6 +92,7 @@ class PartitionState:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     eligible: tuple[int, ...] = ()  # may lead when nobody in sync can, see leadership.py
+    is_lost: bool = False  # all in sync may have lost records: they are the last known ones, and may not lead, see leadership.py
 
     @property
     def is_moving(self) -> bool:

@@ -19,7 +19,7 @@ from barnabas.cluster.leadership import Electorate, Policy, elect_preferred, ele
 from barnabas.cluster.metadata import NO_LEADER, MetadataImage, PartitionState, Topic
 from barnabas.cluster.placement import check_assignment
 from barnabas.cluster.plan import PlanBuilder
-from barnabas.cluster.records import CHUNK
+from barnabas.cluster.records import BROKER_EPOCH, CHUNK
 from barnabas.errors import ErrorCode, KafkaError
 
 MAX_CHUNKS_PER_PLAN = 8  # that change in one step of what the controller does by itself: some 10 ms, 100 kB of a commit
@@ -155,7 +155,9 @@ class PartitionPlanner:
         before = self._state(topic.name, request.partition)
         policy = self._policy_of(topic.name)
         after = alter(before, request.change, leader=leader, brokers=self.image.brokers, policy=policy)
-        self._put(topic.name, request.partition, after)
+        if self._put(topic.name, request.partition, after) and not set(after.isr) <= set(before.isr):
+            # Who comes into sync must not have begun anew, perhaps with less, while this controller did not look.
+            self.plan.rests_on(BROKER_EPOCH)
         if after.leader != leader:
             raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)
         return after

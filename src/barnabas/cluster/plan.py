@@ -66,6 +66,7 @@ class PlanBuilder:
     def __init__(self, versions: Versions, fence: int | None = None) -> None:
         self._versions = versions
         self._fence = fence
+        self._checks: list[Check] = []
         self._operations: list[Operation] = []
         self._topics: list[Topic] = []
         self._deleted: list[str] = []
@@ -78,7 +79,13 @@ class PlanBuilder:
             return Plan()
         guard = [] if self._fence is None else [Check(records.CONTROLLER_EPOCH, self._fence)]
         delta = MetadataDelta(tuple(self._topics), tuple(self._deleted), self.configs, deletions=self._deletions)
-        return Plan((*guard, *self._operations), delta, tuple(self.instructions))
+        return Plan((*guard, *self._checks, *self._operations), delta, tuple(self.instructions))
+
+    def rests_on(self, path: str) -> None:
+        """What is planned holds only while this entry is as it was read."""
+        check = Check(path, self._versions.expected(path))
+        if check.expected != ABSENT and check not in self._checks:
+            self._checks.append(check)
 
     def put(self, path: str, value: bytes) -> None:
         self._operations.append(Put(path, value, self._versions.expected(path)))

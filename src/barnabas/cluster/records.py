@@ -24,11 +24,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from barnabas.cluster.metadata import BrokerRegistration, BrokerState, PartitionState, Resource, ResourceType, Topic
+from barnabas.cluster.metadata import BrokerRegistration, BrokerState, Kept, PartitionState, Resource, ResourceType, Topic
 from barnabas.cluster.store import Entry
 from barnabas.config.listeners import Endpoint
 
 CHUNK = 256  # partitions in one entry: about 10 kB of JSON, well under ZooKeeper's limit of 1 MB for a node
+
+LEFT_OUT: Sequence[Any] = ((), (), (), False)  # what most partitions have in the fields that may be left out
 
 CLUSTER = "/cluster"
 CONTROLLER = "/controller"
@@ -113,6 +115,7 @@ def encode_broker(broker: BrokerRegistration) -> bytes:
         "incarnation": broker.incarnation,
         "logDirs": broker.log_dirs,
         "state": broker.state.value,
+        "kept": broker.kept.value,
     }
     return encode(fields)
 
@@ -127,6 +130,7 @@ def decode_broker(entry: Entry) -> BrokerRegistration:
         incarnation=fields.get("incarnation", ""),
         log_dirs=tuple(fields.get("logDirs", ())),
         state=BrokerState(fields.get("state", BrokerState.ACTIVE.value)),
+        kept=Kept(fields.get("kept", Kept.ALL.value)),
     )
 
 
@@ -177,12 +181,17 @@ def _encode_states(states: Sequence[PartitionState]) -> bytes:
 def _state_fields(state: PartitionState) -> list[Any]:
     fields: list[Any] = [state.leader, state.leader_epoch, state.replicas, state.isr, state.partition_epoch]
     seldom = [state.adding, state.removing, state.eligible]
+    if state.is_lost:
+        return [*fields, *seldom, True]
     return [*fields, *seldom] if any(seldom) else fields
 
 
 def _state(fields: Sequence[Any]) -> PartitionState:
     leader, leader_epoch, replicas, isr, partition_epoch, *seldom = fields
-    return PartitionState(leader, leader_epoch, tuple(replicas), tuple(isr), partition_epoch, *map(tuple, seldom))
+    adding, removing, eligible, is_lost = (*seldom, *LEFT_OUT[len(seldom) :])
+    return PartitionState(
+        leader, leader_epoch, tuple(replicas), tuple(isr), partition_epoch, tuple(adding), tuple(removing), tuple(eligible), is_lost
+    )
 
 
 def topic_of_path(path: str) -> str:

@@ -149,6 +149,7 @@ class Broker:
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             new_id=new_id,
             open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe),
+            boot_id=None if member is None else self.surroundings.boot_id(),
         )
         self.log_starts = GroupedJob(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
         if member is None:

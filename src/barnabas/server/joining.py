@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.member import Member
-from barnabas.cluster.metadata import BrokerRegistration
+from barnabas.cluster.metadata import BrokerRegistration, Kept
 from barnabas.errors import LogDirFailed
 from barnabas.server.forwarding import Forwarder
 from barnabas.storage.checkpoints import encode_uuid
+from barnabas.storage.directory import LogDirectory
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -58,16 +59,30 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
         tuple(broker.endpoints),
         config.broker_rack,
         log_dirs=tuple(encode_uuid(directory.id) for directory in broker.logs.directories),
+        kept=what_was_kept(broker.logs.directories),
     )
+    if registration.kept is not Kept.ALL:
+        log.warning("event=logs-in-doubt broker=%d kept=%s", config.broker_id, registration.kept.value)
+
+    async def settled() -> None:
+        await broker.faults.guard(broker.logs.remember_boot)
 
     async def apply(instructions: Sequence[Instruction]) -> None:
         broker.coordinators.resign(instructions)
         await broker.hosting.apply(instructions)
         broker.coordinators.follow(instructions)
 
-    await member.join(registration, apply, timeout_ms=config.initial_broker_registration_timeout_ms)
+    await member.join(registration, apply, settled, timeout_ms=config.initial_broker_registration_timeout_ms)
     if config.auto_leader_rebalance_enable:
         timers.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
+
+
+def what_was_kept(directories: Sequence[LogDirectory]) -> Kept:
+    """What the log directories can say of their logs: the least of what one of them can."""
+    doubtful = [directory for directory in directories if not directory.has_all]
+    if any(directory.last_boot is None for directory in doubtful):
+        return Kept.UNKNOWN
+    return Kept.SYNCED if doubtful else Kept.ALL
 
 
 async def leave(broker: Broker) -> None:

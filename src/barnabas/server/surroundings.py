@@ -23,8 +23,17 @@ from barnabas.server.cleaning.process import Cleaner, CleanerProcess
 from barnabas.storage.files import Files, OsFiles
 
 MAX_INT32 = 2**31 - 1
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 Run = Callable[[Callable[[], None]], object]
 OpenClusterStore = Callable[[BrokerConfig, Run], MetadataStore]
+
+
+def read_boot_id() -> str:
+    """Names this boot of the machine; "" where the system does not say, and then none is taken for the same."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
 
 
 def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
@@ -55,6 +64,7 @@ class Surroundings:
         make_executor: `count` threads whose names begin with `name`.
         new_id: an id that nobody else has.
         new_session_id: a fetch session's, positive and hard to guess.
+        boot_id: names this boot of the machine, as long as what was written and not synced is surely kept.
         make_cleaner: where cleanings are carried out; with the broker's loop and its I/O threads.
     """
 
@@ -65,4 +75,5 @@ class Surroundings:
     make_executor: Callable[[int, str], Executor] = ThreadPoolExecutor
     new_id: Callable[[], UUID] = uuid4
     new_session_id: Callable[[], int] = lambda: random.randint(1, MAX_INT32)
+    boot_id: Callable[[], str] = read_boot_id
     make_cleaner: Callable[[asyncio.AbstractEventLoop, Executor], Cleaner] = CleanerProcess

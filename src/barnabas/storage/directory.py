@@ -1,13 +1,16 @@
 """One log directory: who owns it, how it was left, and the checkpoints in it.
 
 Owns `.lock` (held while a broker runs), `meta.properties` (which cluster, which broker), `.kafka_cleanshutdown` (present only
-between a clean stop and the next start) and the three offset checkpoints.
+between a clean stop and the next start), `.last-boot` (in a cluster: of the machine, when the broker last counted on what is here) and
+the three offset checkpoints.
 
 Rules
   1. The marker of a clean shutdown is removed before any log is opened: a crash right after the start must not find it.
   2. A folder of another cluster or broker is refused, as is one that another process has locked.
   3. A directory whose disk failed (`failure`) is never written to again and never marked clean: what it holds is looked at anew, from
      the disk, by the next start.
+  4. `.last-boot` names this boot of the machine only where nobody counts on anything that an earlier one may have lost: it is written when
+     the marker of a clean shutdown goes, or by `remember_boot`. It goes where a disk failed, for a failed sync loses what it was to keep.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -28,7 +32,8 @@ log = logging.getLogger(__name__)
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
-OWN_FILES = (CLEAN_SHUTDOWN_FILE, checkpoints.META_PROPERTIES, *checkpoints.OFFSET_CHECKPOINTS)
+LAST_BOOT_FILE = ".last-boot"
+OWN_FILES = (CLEAN_SHUTDOWN_FILE, LAST_BOOT_FILE, checkpoints.META_PROPERTIES, *checkpoints.OFFSET_CHECKPOINTS)
 PROPERTIES_VERSION = "1"
 NO_BROKER_EPOCH = -1
 
@@ -39,16 +44,29 @@ class LogDirectory:
     Args:
         new_id: the `directory.id` it gets if it has none yet.
         required: whether an error of its disk is raised; else it is kept in `failure`.
+        boot_id: names this boot of the machine, "" where that is not known; None where nobody asks whether the logs are whole.
 
     Raises:
         LogDirFailed: it is in use, belongs to another broker, or cannot be written.
         StorageExhausted: it is full.
     """
 
-    def __init__(self, path: Path, *, files: Files, broker_id: int, cluster_id: str, new_id: UUID, required: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        files: Files,
+        broker_id: int,
+        cluster_id: str,
+        new_id: UUID,
+        required: bool = True,
+        boot_id: str | None = None,
+    ) -> None:
         self.path = path
         self.id = new_id
         self.was_clean = False
+        self.last_boot: str | None = None  # as the last process left it
+        self.boot_id = boot_id
         self._files = files
         self.failure: LogDirFailed | None = None
         self._lock: int | None = None
@@ -60,6 +78,7 @@ class LogDirectory:
                 raise LogDirFailed(str(path), "another broker is using it")
             self._load_properties(broker_id, cluster_id)
             self.was_clean = files.exists(path / CLEAN_SHUTDOWN_FILE)
+            self._load_boot()
             files.unlink(path / CLEAN_SHUTDOWN_FILE)
             for name in OWN_FILES:
                 files.unlink(path / (name + TEMPORARY_SUFFIX))  # of a write that a crash interrupted
@@ -92,6 +111,35 @@ class LogDirectory:
         }
         if not properties.items() <= found.items():
             checkpoints.write_properties(self._files, path, properties)
+
+    def _load_boot(self) -> None:
+        path = self.path / LAST_BOOT_FILE
+        if self.boot_id is not None and self._files.exists(path):
+            self.last_boot = self._files.read_file(path).decode(errors="replace").strip()
+        if self.was_clean:
+            self._write_boot()
+
+    def _write_boot(self) -> None:
+        if self.boot_id is not None and self.boot_id != self.last_boot:
+            self._files.replace_file(self.path / LAST_BOOT_FILE, f"{self.boot_id}\n".encode())
+
+    @property
+    def has_all(self) -> bool:
+        """Whether it surely holds all that was written to it: it was closed, or the machine has been up since."""
+        return self.was_clean or (bool(self.boot_id) and self.last_boot == self.boot_id)
+
+    def remember_boot(self) -> None:
+        """Nobody counts on what an earlier boot may have lost: from now on only this one's end loses something."""
+        try:
+            self._write_boot()
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+    def forget_boot(self) -> None:
+        """What is here is not sure any more; the disk may refuse even that."""
+        if self.boot_id is not None:
+            with suppress(OSError):
+                self._files.unlink(self.path / LAST_BOOT_FILE)
 
     def read(self, name: str) -> dict[TopicPartition, int]:
         """The offsets of the checkpoint file `name`.

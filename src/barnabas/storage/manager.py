@@ -52,7 +52,7 @@ DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
 FUTURE_FOLDER = re.compile(r".*\.[0-9a-f]{32}-future")
 STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-stray")
 OWN_NAME = re.compile(
-    r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-checkpoint|bootstrap\.checkpoint|metadata\.db.*|lost\+found|.*\.tmp"
+    r"\.lock|\.kafka_cleanshutdown|\.last-boot|meta\.properties|[a-z-]+-checkpoint|bootstrap\.checkpoint|metadata\.db.*|lost\+found|.*\.tmp"
 )
 KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: of a folder that was adopted, and no partition that is served
 MAX_NAME_LENGTH = 255
@@ -90,6 +90,7 @@ class LogManager:
         producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         new_id: Callable[[], UUID] = uuid4,
         open_files: OpenFiles | None = None,
+        boot_id: str | None = None,
     ) -> None:
         self._files = OsFiles() if files is None else files
         self._clock = clock
@@ -119,6 +120,7 @@ class LogManager:
                     cluster_id=cluster_id,
                     new_id=new_id(),
                     required=not self.directories,  # the first has the metadata
+                    boot_id=boot_id,
                 )
                 self.directories.append(directory)
                 if directory.failure is not None:
@@ -689,6 +691,8 @@ class LogManager:
             except StorageError as error:
                 log.error("log directory not marked clean path=%s error=%s", directory.path, error)
                 failed.setdefault(directory, error)
+        for directory in failed:
+            directory.forget_boot()
         self._unlock()
         for failure in failed.values():
             raise failure
@@ -700,8 +704,15 @@ class LogManager:
             entry.abandon()
         self._unlock()
 
+    def remember_boot(self) -> None:
+        """See `LogDirectory`; blocks."""
+        for directory in self.directories:
+            directory.remember_boot()
+
     def _unlock(self) -> None:
         for directory in self.directories:
+            if directory.failure is not None:
+                directory.forget_boot()
             directory.unlock()
 
 

@@ -72,6 +72,7 @@ class Node:
         self.faults = Faults()
         self.process: Process | None = None
         self.starts = 0
+        self._boots = 1
         self._tree = MemoryTree()
         self._ensemble = ensemble
         self._report = report
@@ -110,6 +111,7 @@ class Node:
             make_executor=VirtualExecutor,
             new_id=lambda: UUID(int=world.random.getrandbits(UUID_BITS)),
             new_session_id=lambda: world.random.randint(1, 2**31 - 1),
+            boot_id=lambda: f"boot-{self._boots}",
             make_cleaner=lambda *_: cleaner,
         )
         world.note(f"start {loop.name}")
@@ -138,6 +140,7 @@ class Node:
             self._bury(process, silently=power)
         if power:
             self.disk.lose_power()
+            self._boots += 1
 
     @property
     def has_died(self) -> bool:
