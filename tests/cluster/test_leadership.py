@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from barnabas.cluster import reassignment
 from barnabas.cluster.alter_partition import ANY_EPOCH, InSyncChange, alter, check_broker_epoch
-from barnabas.cluster.leadership import Electorate, Policy, elect_preferred, elect_unclean, is_settled, settle
-from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, PartitionState
+from barnabas.cluster.leadership import Electorate, Policy, counts_on, elect_preferred, elect_unclean, is_settled, settle
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, Kept, PartitionState
 from barnabas.cluster.placement import place_replicas
 from barnabas.errors import ErrorCode, KafkaError
 
@@ -90,6 +90,90 @@ def test_an_unclean_election_is_clean_where_it_can_be() -> None:
     assert elected is not None
     assert (elected.leader, elected.isr) == (2, (2,))
     assert elect_unclean(state, electorate(), Policy()) is None
+
+
+# Brokers that cannot say that their logs are whole
+
+
+def doubtful(*active: int, synced: tuple[int, ...] = (), unknown: tuple[int, ...] = ()) -> Electorate:
+    back = [BrokerRegistration(n, (), state=BrokerState.FENCED, kept=Kept.SYNCED) for n in synced]
+    back += [BrokerRegistration(n, (), state=BrokerState.FENCED, kept=Kept.UNKNOWN) for n in unknown]
+    return Electorate.of([*brokers(*active).values(), *back])
+
+
+def test_who_may_have_lost_records_leaves_the_set_though_nobody_else_is_there() -> None:
+    dead = settle(STABLE, electorate(), Policy(min_in_sync=2))
+    first = settle(dead, doubtful(synced=(1,)), Policy(min_in_sync=2))
+    assert first == PartitionState(NO_LEADER, 6, (1, 2, 3), (2, 3), 10)
+    assert settle(first, electorate(1), Policy(min_in_sync=2)) is first
+    second = settle(first, electorate(1, 3), Policy(min_in_sync=2))
+    assert (second.leader, second.isr, second.eligible) == (3, (3,), (2,))
+
+
+def test_who_only_lost_its_process_leads_again() -> None:
+    dead = settle(STABLE, electorate(), Policy())
+    everyone = brokers(2)
+    fenced = Electorate.of([replace(everyone[2], state=BrokerState.FENCED)])
+    assert settle(dead, fenced, Policy()) is dead
+    assert settle(dead, electorate(2), Policy()).leader == 2
+
+
+def test_who_may_have_lost_records_is_not_eligible() -> None:
+    state = PartitionState(1, 5, (1, 2, 3), (1,), 8, eligible=(2, 3))
+    voters = doubtful(1, synced=(2,))
+    assert not is_settled(state, voters)
+    assert settle(state, voters, Policy(min_in_sync=3)) == replace(state, partition_epoch=9, eligible=(3,))
+
+
+def test_eligible_replicas_take_the_place_of_who_lost_records() -> None:
+    state = PartitionState(NO_LEADER, 5, (1, 2, 3), (1,), 8, eligible=(3,))
+    after = settle(state, doubtful(2, synced=(1,)), Policy(min_in_sync=2))
+    assert after == PartitionState(NO_LEADER, 5, (1, 2, 3), (3,), 9)
+
+
+def test_the_last_known_leader_waits_for_an_unclean_election() -> None:
+    state = PartitionState(1, 5, (1, 2, 3), (1,), 8)
+    lost = settle(state, doubtful(3, synced=(1,)), Policy())
+    assert lost == PartitionState(NO_LEADER, 6, (1, 2, 3), (1,), 9, is_lost=True)
+    assert settle(lost, electorate(1, 2, 3), Policy()) is lost
+    assert elect_preferred(lost, electorate(1, 2, 3), Policy()) is None
+    for elected in (elect_unclean(lost, electorate(1, 2, 3), Policy()), settle(lost, electorate(1, 2, 3), Policy(unclean=True))):
+        assert elected == PartitionState(1, 7, (1, 2, 3), (1,), 10)
+
+
+def test_the_last_known_leader_has_the_most_of_what_is_left() -> None:
+    lost = PartitionState(NO_LEADER, 6, (1, 2, 3), (3,), 9, is_lost=True)
+    elected = elect_unclean(lost, electorate(1, 2, 3), Policy())
+    assert elected is not None
+    assert (elected.leader, elected.isr) == (3, (3,))
+
+
+def test_who_holds_a_partition_alone_leads_on_with_what_it_has() -> None:
+    alone = PartitionState(1, 5, (1,), (1,), 8)
+    moving = PartitionState(1, 5, (2, 1), (1,), 8, adding=(2,), removing=(1,))
+    for state in (alone, moving):
+        gone = settle(state, doubtful(2, unknown=(1,)), Policy())
+        assert gone == replace(state, leader=NO_LEADER, leader_epoch=6, partition_epoch=9)
+        assert not counts_on(gone, 1, lossy=True)
+        assert settle(gone, electorate(1, 2), Policy()).leader == 1
+
+
+def test_what_is_synced_before_it_counts_is_lost_with_the_disk_only() -> None:
+    dead = settle(STABLE, electorate(), Policy())
+    policy = Policy(is_synced=True)
+    assert settle(dead, doubtful(synced=(1,)), policy) is dead
+    assert settle(dead, doubtful(unknown=(1,)), policy).isr == (2, 3)
+
+
+def test_a_broker_waits_until_nothing_counts_on_what_it_lost() -> None:
+    dead = settle(STABLE, electorate(), Policy())
+    assert counts_on(STABLE, 1, lossy=False)
+    assert not counts_on(dead, 1, lossy=False)
+    assert counts_on(dead, 1, lossy=True)
+    assert counts_on(replace(dead, isr=(2,), eligible=(1,)), 1, lossy=True)
+    assert not counts_on(replace(dead, isr=(2,), eligible=(1,)), 1, lossy=False)
+    assert not counts_on(replace(dead, isr=(1,), is_lost=True), 1, lossy=True)
+    assert not counts_on(replace(dead, isr=(2, 3)), 1, lossy=True)
 
 
 # AlterPartition
@@ -196,12 +280,14 @@ class PartitionHistory(RuleBasedStateMachine):
         self.records = dict.fromkeys(EVERYONE, 0)
         self.acknowledged = 0
         self.lossy = False
+        self.doubtful: set[int] = set()  # lost power, and were not active since
         self.leaders = {0: 1}
         self.target: tuple[int, ...] = (1, 2, 3)
 
     @property
     def brokers(self) -> dict[int, BrokerRegistration]:
-        return {n: BrokerRegistration(n, (), epoch=100 + n, state=state) for n, state in self.live.items()}
+        kept = {n: Kept.SYNCED if n in self.doubtful else Kept.ALL for n in self.live}
+        return {n: BrokerRegistration(n, (), epoch=100 + n, state=state, kept=kept[n]) for n, state in self.live.items()}
 
     @property
     def electorate(self) -> Electorate:
@@ -217,10 +303,10 @@ class PartitionHistory(RuleBasedStateMachine):
             assert state.leader_epoch == before.leader_epoch + 1
         if state.leader != NO_LEADER:
             assert self.leaders.setdefault(state.leader_epoch, state.leader) == state.leader
-            if state.leader not in {*before.isr, *before.eligible, *caught_up}:
+            if before.is_lost or state.leader not in {*before.isr, *before.eligible, *caught_up}:
                 assert unclean
                 self.lossy = True
-        if not self.lossy:
+        if not self.lossy and not state.is_lost:
             assert set(state.isr) & {*before.isr, *before.eligible, *caught_up}, "whoever had everything was forgotten"
 
     def settle(self) -> None:
@@ -236,8 +322,36 @@ class PartitionHistory(RuleBasedStateMachine):
 
     @rule(n=BROKER, state=st.sampled_from(BrokerState))
     def comes(self, n: int, state: BrokerState) -> None:
+        if n in self.doubtful:
+            state = BrokerState.FENCED
         self.live[n] = state
         self.settle()
+        self.becomes_active(n)
+
+    def becomes_active(self, n: int) -> None:
+        """As a broker does that had to wait until nothing counts on what it was."""
+        if n in self.doubtful and not counts_on(self.state, n, lossy=True):
+            if n in self.state.isr and not self.state.is_lost:
+                assert {*self.state.replicas} - {n} <= {*self.state.adding} - {*self.state.isr}, "others may have more"
+                self.lossy = True
+            self.doubtful.discard(n)
+            self.live[n] = BrokerState.ACTIVE
+            self.settle()
+
+    @rule(n=BROKER, keeps=st.integers(0, 1), comes_back=st.booleans())
+    def loses_power(self, n: int, keeps: int, comes_back: bool) -> None:
+        """Its end is gone, and perhaps it is back before it was missed."""
+        self.live.pop(n, None)
+        if not comes_back:
+            self.settle()
+        self.records[n] = min(self.records[n], keeps)
+        self.doubtful.add(n)
+        self.live[n] = BrokerState.FENCED
+        self.settle()
+        if comes_back:
+            self.becomes_active(n)
+        else:
+            self.live.pop(n)
 
     @rule(lost=st.sets(BROKER))
     def many_die(self, lost: set[int]) -> None:
@@ -302,6 +416,7 @@ class PartitionHistory(RuleBasedStateMachine):
         assert set(state.isr) <= set(state.replicas)
         assert set(state.eligible) <= set(state.replicas) - set(state.isr)
         assert state.leader == NO_LEADER or state.leader in state.isr
+        assert not state.is_lost or (state.leader == NO_LEADER and not state.eligible)
         assert set(state.adding) <= set(state.replicas)
         assert set(state.removing) <= set(state.replicas)
         assert not set(state.adding) & set(state.removing)
@@ -315,8 +430,11 @@ class PartitionHistory(RuleBasedStateMachine):
         """Everyone comes back, followers catch up: the partition is led, and where it was asked to be."""
         if not hasattr(self, "state"):
             return
-        self.live = dict.fromkeys(EVERYONE, BrokerState.ACTIVE)
-        self.settle()
+        for n in EVERYONE:
+            self.comes(n, BrokerState.ACTIVE)
+        assert not self.doubtful
+        if self.state.is_lost:
+            self.elect_unclean()
         for _ in range(2):
             self.alter(set(EVERYONE))
         self.state_is_sound()
