@@ -13,7 +13,7 @@ from uuid import UUID
 from barnabas.cluster.instructions import ChangeReplica, CreateLog, DeleteLog, Instruction, StandDown
 from barnabas.cluster.member import Member
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
-from barnabas.cluster.metadata import BrokerRegistration, MetadataImage, PartitionState
+from barnabas.cluster.metadata import BrokerRegistration, Kept, MetadataImage, PartitionState
 from barnabas.cluster.store import Operation, StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
@@ -78,6 +78,8 @@ class Node:
         self.logs: set[tuple[UUID, int]] = set()
         self.heard: list[Instruction] = []
         self.is_dead = False
+        self.kept = Kept.ALL
+        self.settled: list[PartitionState] = []  # of all partitions, when this broker was about to be active
 
     @property
     def image(self) -> MetadataImage:
@@ -87,8 +89,12 @@ class Node:
         await self.member.open("cluster")
         self.logs = set(_expected_roles(self))  # a broker that starts makes the logs that it lacks
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 9000 + self.broker_id, "PLAINTEXT")
-        registration = BrokerRegistration(self.broker_id, (endpoint,), log_dirs=(f"folder-{self.broker_id}",))
-        await self.member.join(registration, self.apply, timeout_ms=WITHIN_S * 1000)
+        registration = BrokerRegistration(self.broker_id, (endpoint,), log_dirs=(f"folder-{self.broker_id}",), kept=self.kept)
+
+        async def settled() -> None:
+            self.settled = [state for topic in self.image.topics.values() for state in topic.partitions]
+
+        await self.member.join(registration, self.apply, settled, timeout_ms=WITHIN_S * 1000)
 
     async def apply(self, instructions: Sequence[Instruction]) -> None:
         self.heard += instructions
@@ -148,8 +154,9 @@ class Members:
         for node in self._all:
             await node.close()
 
-    async def start(self, broker_id: int) -> Node:
+    async def start(self, broker_id: int, kept: Kept = Kept.ALL) -> Node:
         node = self.add(broker_id)
+        node.kept = kept
         await node.join()
         return node
 

@@ -18,8 +18,9 @@ from barnabas.cluster.alter_partition import InSyncChange
 from barnabas.cluster.candidate import Candidate
 from barnabas.cluster.controller import Controller
 from barnabas.cluster.election import WriteRefusedEvent
+from barnabas.cluster.leadership import counts_on
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
-from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, PartitionState, Topic
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, Kept, MetadataImage, PartitionState, Topic
 from barnabas.cluster.observation import observe_all
 from barnabas.cluster.partition_planner import ElectionType, InSyncRequest, MoveRequest
 from barnabas.cluster.plan import Plan
@@ -37,7 +38,8 @@ SETTINGS = [("min.insync.replicas", "2")]
 class Process:
     """A broker's process: it does what `server/` will do, in single steps."""
 
-    def __init__(self, tree: MemoryTree, broker_id: int, name: str, new_id: Callable[[], UUID]) -> None:
+    def __init__(self, tree: MemoryTree, broker_id: int, name: str, new_id: Callable[[], UUID], kept: Kept = Kept.ALL) -> None:
+        self.kept = kept
         self.broker_id, self.name = broker_id, name
         self.store = MemoryStore(tree)
         config, _ = BrokerConfig.from_properties({"node.id": str(broker_id)})
@@ -78,11 +80,16 @@ class Process:
         core.observe(observe_all(core.image, self.store.list("/")))
         mine = core.image.brokers.get(self.broker_id)
         if mine is None or mine.incarnation != self.name:
-            self.commit(core.register(BrokerRegistration(self.broker_id, (), incarnation=self.name)))
+            self.commit(core.register(BrokerRegistration(self.broker_id, (), incarnation=self.name, kept=self.kept)))
         elif mine.state is BrokerState.FENCED:
             self.reload()
             if not core.has_old_duties:
                 self.commit(core.change_own_state(BrokerState.ACTIVE))
+                if self.kept is not Kept.ALL:
+                    stored = observe_all(MetadataImage(""), self.store.list("/")).delta.topics
+                    states = [state for topic in stored for state in topic.partitions]
+                    assert not any(counts_on(state, self.broker_id, lossy=True) for state in states)
+                self.kept = Kept.ALL
         if core.election.is_leading:
             while core.is_unsettled:
                 self.commit(core.settle())
@@ -95,6 +102,7 @@ class History(RuleBasedStateMachine):
         self.ids = iter(range(1, 1_000_000))
         self.names = 0
         self.processes: dict[int, Process] = {}
+        self.doubtful: set[int] = set()  # ended before nobody counted any more on what they had lost
         self.led: dict[tuple[UUID, int, int], int] = {}  # who leads a partition in a leader epoch
         self.led_in: dict[tuple[UUID, int, int], int] = {}  # and in which broker epoch
         self.last: dict[tuple[UUID, int], PartitionState] = {}
@@ -107,9 +115,11 @@ class History(RuleBasedStateMachine):
         self.create(1, 2, "a")
         assert len(self.stored()) == 1
 
-    def begin(self, broker_id: int) -> None:
+    def begin(self, broker_id: int, *, lost_power: bool = False) -> None:
         self.names += 1
-        process = Process(self.tree, broker_id, f"process-{self.names}", lambda: UUID(int=next(self.ids)))
+        kept = Kept.SYNCED if lost_power or broker_id in self.doubtful else Kept.ALL
+        self.doubtful.discard(broker_id)
+        process = Process(self.tree, broker_id, f"process-{self.names}", lambda: UUID(int=next(self.ids)), kept)
         self.processes[broker_id] = process
 
     def on(self, broker_id: int, step: Callable[[Process], None]) -> None:
@@ -141,12 +151,15 @@ class History(RuleBasedStateMachine):
     def die(self, n: int) -> None:
         """The session outlives the process until it expires."""
         if n in self.processes:
-            self.processes.pop(n).store.suspend()
+            process = self.processes.pop(n)
+            process.store.suspend()
+            if process.kept is not Kept.ALL:
+                self.doubtful.add(n)
 
-    @rule(n=st.sampled_from(BROKERS))
-    def begin_again(self, n: int) -> None:
+    @rule(n=st.sampled_from(BROKERS), lost_power=st.booleans())
+    def begin_again(self, n: int, lost_power: bool = False) -> None:
         if n not in self.processes:
-            self.begin(n)
+            self.begin(n, lost_power=lost_power)
 
     @rule()
     def sessions_of_the_dead_expire(self) -> None:
@@ -231,6 +244,7 @@ class History(RuleBasedStateMachine):
         assert set(state.eligible) <= set(state.replicas) - set(state.isr)
         if state.leader != NO_LEADER:
             assert state.leader in state.isr
+            assert not state.is_lost
             assert self.led.setdefault((topic_id, number, state.leader_epoch), state.leader) == state.leader
         before = self.last.get((topic_id, number), state)
         if state != before:

@@ -14,7 +14,7 @@ from barnabas.cluster.candidate import Candidate
 from barnabas.cluster.configs import AlterOperation, ResourceChange
 from barnabas.cluster.controller import Controller
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
-from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, PartitionState, ResourceType
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, Kept, PartitionState, ResourceType
 from barnabas.cluster.observation import observe_all
 from barnabas.cluster.partition_planner import ElectionType, InSyncRequest, MoveRequest, PartitionOutcome, moves
 from barnabas.cluster.plan import Plan
@@ -30,14 +30,14 @@ RACKS = {1: "a", 2: "b", 3: "c"}
 class Node:
     """A broker with a session and a controller core, driven by hand."""
 
-    def __init__(self, tree: MemoryTree, broker_id: int, new_id: Callable[[], UUID]) -> None:
+    def __init__(self, tree: MemoryTree, broker_id: int, new_id: Callable[[], UUID], kept: Kept = Kept.ALL) -> None:
         config, _ = BrokerConfig.from_properties({"node.id": str(broker_id)})
         self.store = MemoryStore(tree)
         self.broker_id = broker_id
         incarnation = f"process-{self.store.session.session_id}"
         self.core = Controller(config, self.store.list("/"), new_id=new_id, alone=False, incarnation=incarnation)
         self.candidate = Candidate(self.store, self.core.election, lambda _: self.reload(), lambda _: None)
-        broker = BrokerRegistration(broker_id, (), RACKS.get(broker_id), incarnation=incarnation)
+        broker = BrokerRegistration(broker_id, (), RACKS.get(broker_id), incarnation=incarnation, kept=kept)
         self.commit(self.core.register(broker))
 
     def reload(self) -> None:
@@ -74,9 +74,9 @@ class Cluster:
         for broker_id in (1, 2, 3):
             self.restart(broker_id)
 
-    def start(self, broker_id: int) -> Node:
+    def start(self, broker_id: int, kept: Kept = Kept.ALL) -> Node:
         """Registered and fenced."""
-        self.nodes[broker_id] = Node(self.tree, broker_id, lambda: UUID(int=next(self.ids)))
+        self.nodes[broker_id] = Node(self.tree, broker_id, lambda: UUID(int=next(self.ids)), kept)
         return self.nodes[broker_id]
 
     @property
@@ -95,8 +95,8 @@ class Cluster:
             node.candidate.settle()
         self.controller.settle()
 
-    def restart(self, broker_id: int) -> None:
-        node = self.start(broker_id)
+    def restart(self, broker_id: int, kept: Kept = Kept.ALL) -> None:
+        node = self.start(broker_id, kept)
         self.controller.settle()
         node.reload()
         assert not node.core.has_old_duties
@@ -396,6 +396,67 @@ def test_no_step_is_larger_than_a_commit(cluster: Cluster) -> None:
     topics = cluster.controller.core.image.topics.values()
     assert all(state.leader in {1, 2} and 3 not in state.isr for topic in topics for state in topic.partitions)
     cluster.check()
+
+
+def test_a_broker_that_may_have_lost_records_is_in_sync_nowhere_when_it_is_active(cluster: Cluster) -> None:
+    synced = [("flush.messages", "1")]
+    cluster.create(
+        NewTopic("t", assignments=[(0, (3, 2, 1)), (1, (3,))]), NewTopic("s", assignments=[(0, (3, 2))], configs=synced)
+    )
+    cluster.kill(3)
+    cluster.kill(2)  # nobody leads s, whose in-sync set has broker 2
+    cluster.restart(3, Kept.SYNCED)
+    state = cluster.controller.state("t", 0)
+    assert (state.leader, state.isr) == (1, (1,))
+    state = cluster.controller.state("t", 1)
+    assert (state.leader, state.isr, state.is_lost) == (3, (3,), False)  # nobody else ever had it
+    cluster.restart(2, Kept.SYNCED)
+    assert cluster.controller.state("s").leader == 2  # what was not synced did not count
+    cluster.check()
+
+
+def test_a_partition_whose_last_replica_in_sync_lost_records_waits_for_an_unclean_election(cluster: Cluster) -> None:
+    cluster.create(NewTopic("t", assignments=[(0, (3, 2))]))
+    cluster.kill(2)
+    cluster.kill(3)
+    cluster.restart(2)
+    node = cluster.start(3, Kept.UNKNOWN)
+    assert node.core.has_old_duties
+    cluster.controller.settle()
+    node.reload()
+    assert not node.core.has_old_duties
+    node.commit(node.core.change_own_state(BrokerState.ACTIVE))
+    cluster.controller.settle()
+    state = cluster.controller.state("t")
+    assert (state.leader, state.isr, state.is_lost) == (NO_LEADER, (3,), True)
+    cluster.check()
+    cluster.kill(3)
+    cluster.restart(3)  # it has all of what was left of it: that makes it no better
+    assert cluster.controller.state("t").leader == NO_LEADER
+    core = cluster.controller.core
+    (outcome,), plan = core.elect_leaders(ElectionType.UNCLEAN, [("t", 0)])
+    assert outcome.error is None
+    cluster.controller.commit(plan)
+    state = cluster.controller.state("t")
+    assert (state.leader, state.isr, state.is_lost) == (3, (3,), False)
+    cluster.check()
+
+
+def test_nobody_comes_into_sync_that_has_begun_anew_unnoticed(cluster: Cluster) -> None:
+    cluster.create(NewTopic("t", assignments=[(0, (1, 2))]))
+    cluster.kill(2)
+    cluster.restart(2)
+    controller = cluster.controller
+    state, young = controller.state("t"), controller.core.image.brokers
+    assert state.isr == (1,)
+    change = InSyncChange(state.leader_epoch, state.partition_epoch, ((1, young[1].epoch), (2, young[2].epoch)))
+    request = InSyncRequest(controller.core.image.topics["t"].topic_id, 0, change)
+    _, plan = controller.core.alter_partitions(1, young[1].epoch, [request])
+    cluster.nodes.pop(2).store.close()
+    cluster.start(2, Kept.UNKNOWN)
+    with pytest.raises(StoreConflict) as caught:
+        controller.commit(plan)
+    assert caught.value.path == records.BROKER_EPOCH
 
 
 def test_a_broker_that_comes_back_unnoticed_leads_in_an_epoch_of_its_own(cluster: Cluster) -> None:

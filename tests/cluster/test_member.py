@@ -12,7 +12,7 @@ from barnabas.cluster.commands import NotController
 from barnabas.cluster.configs import AlterOperation, ResourceChange
 from barnabas.cluster.instructions import ForgetTopics, StandDown, UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.cluster.memory_store import MemoryStore
-from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, ResourceType
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, Kept, ResourceType
 from barnabas.cluster.partition_planner import ElectionType, MoveRequest
 from barnabas.cluster.records import ControllerOffice
 from barnabas.cluster.registration import BrokerIdInUse
@@ -98,6 +98,52 @@ async def test_a_broker_that_comes_back_before_it_was_missed_leads_in_new_epochs
         after = cluster.state("t", number)
         if state.leader == victim.broker_id:
             assert after.leader_epoch > state.leader_epoch
+
+
+@pytest.mark.parametrize("kept", [Kept.SYNCED, Kept.UNKNOWN])
+async def test_who_lost_its_power_does_not_lead_though_it_is_back_first(cluster: Members, kept: Kept) -> None:
+    """All crash, and only the others have everything: they lead, and it follows."""
+    await created(cluster)
+    for node in cluster.live:
+        node.crash()
+    first = await cluster.start(1, kept)
+    assert all(1 not in state.isr for state in first.settled), "it waited until nobody counts on it, and then was told so"
+    await cluster.until(cluster.is_settled)
+    assert all(state.leader == NO_LEADER and set(state.isr) == {2, 3} for state in first.settled)
+    await cluster.start(3)
+    await cluster.until(cluster.is_settled)
+    assert all(state.leader == 3 for state in cluster.controller.image.topics["t"].partitions)
+
+
+async def test_who_lost_its_power_leads_nothing_that_it_led_though_it_was_not_missed(cluster: Members) -> None:
+    await created(cluster)
+    victim = next(node for node in cluster.live if not node.member.is_controller)
+    victim.crash()
+    await cluster.start(victim.broker_id, Kept.SYNCED)
+    await cluster.until(cluster.is_settled)
+    for state in cluster.controller.image.topics["t"].partitions:
+        assert victim.broker_id not in state.isr
+        assert state.leader in state.isr
+
+
+async def test_what_a_machine_lost_is_said_once(cluster: Members) -> None:
+    """A session that expires later loses no records."""
+    await created(cluster)
+    for node in cluster.live:
+        node.crash()
+    first = await cluster.start(1, Kept.SYNCED)
+    first.store.expire()
+    await cluster.until(lambda: first.image.brokers[1].epoch > 4 and first.image.brokers[1].is_active)
+    assert first.image.brokers[1].kept is Kept.ALL
+
+
+async def test_when_all_crash_and_keep_what_they_had_the_first_to_be_back_leads(cluster: Members) -> None:
+    await created(cluster)
+    for node in cluster.live:
+        node.crash()
+    await cluster.start(2)
+    await cluster.until(cluster.is_settled)
+    assert all(state.leader == 2 for state in cluster.controller.image.topics["t"].partitions)
 
 
 async def test_an_id_in_use_is_refused(cluster: Members) -> None:

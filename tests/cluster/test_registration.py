@@ -10,10 +10,10 @@ import pytest
 from barnabas.cluster import records
 from barnabas.cluster.controller import Controller
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
-from barnabas.cluster.metadata import BrokerRegistration, BrokerState
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, Kept, PartitionState, Topic
 from barnabas.cluster.plan import Versions
 from barnabas.cluster.registration import BrokerIdInUse, update
-from barnabas.cluster.store import StoreConflict, StoreUnavailable
+from barnabas.cluster.store import Entry, StoreConflict, StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 
@@ -51,6 +51,22 @@ def register(store: MemoryStore, broker_id: int, incarnation: str = "first") -> 
 def test_a_registration_says_who_and_where() -> None:
     with MemoryStore() as store:
         assert register(store, 1) == replace(registration(1, "first"), epoch=1, state=BrokerState.FENCED)
+
+
+def test_a_registration_says_what_was_kept() -> None:
+    for kept in Kept:
+        found = replace(registration(1, "first"), kept=kept)
+        assert records.decode_broker(Entry(records.broker_path(1), records.encode_broker(found), 0)) == found
+    before_it_was_said = records.encode({"endpoints": [], "rack": None, "epoch": 1})
+    assert records.decode_broker(Entry(records.broker_path(1), before_it_was_said, 0)).kept is Kept.ALL
+
+
+def test_a_partition_is_read_as_it_was_written() -> None:
+    usual = PartitionState(1, 5, (1, 2, 3), (1, 2), 8)
+    states = (usual, replace(usual, eligible=(3,)), replace(usual, adding=(3,), removing=(1,)))
+    states += (replace(usual, leader=NO_LEADER, is_lost=True), replace(usual, leader=NO_LEADER, is_lost=True, adding=(3,)))
+    ((_, value),) = records.chunks_of(Topic("t", UUID(int=1), states))
+    assert records.decode_chunk(value) == states
 
 
 def test_every_registration_has_an_epoch_of_its_own() -> None:

@@ -1,0 +1,86 @@
+"""What a log directory can say of the stop before: whether all that was written to it is surely there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from barnabas.cluster.metadata import Kept
+from barnabas.server.joining import what_was_kept
+from barnabas.storage.directory import LAST_BOOT_FILE, LogDirectory
+from barnabas.storage.files import OsFiles
+
+
+def directory(path: Path, boot_id: str | None) -> LogDirectory:
+    return LogDirectory(path, files=OsFiles(), broker_id=1, cluster_id="c", new_id=UUID(int=1), boot_id=boot_id)
+
+
+def run(path: Path, boot_id: str | None, *, clean: bool, settles: bool = True) -> Kept:
+    """One life of a broker; what it could say when it started."""
+    found = directory(path, boot_id)
+    kept = what_was_kept([found])
+    if settles:
+        found.remember_boot()
+    if clean:
+        found.mark_clean()
+    found.unlock()
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("clean", "boot_id", "kept"),
+    [
+        (True, "one", Kept.ALL),
+        (True, "two", Kept.ALL),
+        (False, "one", Kept.ALL),
+        (False, "two", Kept.SYNCED),
+        (True, "", Kept.ALL),
+        (False, "", Kept.SYNCED),
+    ],
+)
+def test_a_stop_in_order_or_the_same_boot_keeps_all(tmp_path: Path, clean: bool, boot_id: str, kept: Kept) -> None:
+    assert run(tmp_path, "one", clean=clean) is (Kept.UNKNOWN)
+    assert run(tmp_path, boot_id, clean=False) is kept
+
+
+def test_a_system_that_names_no_boot_has_none_that_is_the_same(tmp_path: Path) -> None:
+    run(tmp_path, "", clean=False)
+    assert run(tmp_path, "", clean=False) is Kept.SYNCED
+
+
+def test_a_start_that_came_to_nothing_does_not_pass_for_one(tmp_path: Path) -> None:
+    """It ended before the others had stopped to count on what was lost: the next one has to say so again."""
+    run(tmp_path, "one", clean=False)
+    assert run(tmp_path, "two", clean=False, settles=False) is Kept.SYNCED
+    assert run(tmp_path, "two", clean=False) is Kept.SYNCED
+    assert run(tmp_path, "two", clean=False) is Kept.ALL
+
+
+def test_after_a_stop_in_order_a_start_that_came_to_nothing_loses_nothing(tmp_path: Path) -> None:
+    run(tmp_path, "one", clean=True)
+    assert run(tmp_path, "two", clean=False, settles=False) is Kept.ALL
+    assert run(tmp_path, "two", clean=False) is Kept.ALL
+
+
+def test_one_directory_that_cannot_say_is_enough(tmp_path: Path) -> None:
+    run(tmp_path / "a", "one", clean=True)
+    directories = [directory(tmp_path / "a", "one"), directory(tmp_path / "b", "one")]
+    assert what_was_kept(directories) is Kept.UNKNOWN
+    for each in directories:
+        each.unlock()
+
+
+def test_what_a_disk_refused_is_not_taken_for_kept(tmp_path: Path) -> None:
+    run(tmp_path, "one", clean=False)
+    failed = directory(tmp_path, "one")
+    failed.forget_boot()
+    failed.unlock()
+    assert run(tmp_path, "one", clean=False) is Kept.UNKNOWN
+
+
+def test_a_single_broker_writes_nothing(tmp_path: Path) -> None:
+    run(tmp_path, None, clean=True)
+    run(tmp_path, None, clean=False)
+    assert not (tmp_path / LAST_BOOT_FILE).exists()
