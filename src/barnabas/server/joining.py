@@ -61,7 +61,7 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
         log_dirs=tuple(encode_uuid(directory.id) for directory in broker.logs.directories),
         kept=what_was_kept(broker.logs.directories),
     )
-    if registration.kept is not Kept.ALL:
+    if registration.kept is not Kept.ALL and len(broker.logs):
         log.warning("event=logs-in-doubt broker=%d kept=%s", config.broker_id, registration.kept.value)
 
     async def settled() -> None:

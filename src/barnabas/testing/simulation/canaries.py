@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from barnabas.cluster.metadata import Kept
 from barnabas.replication import in_sync
-from barnabas.server import page_cache
+from barnabas.server import joining, page_cache
 from barnabas.storage import loader, log, verify
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.files import FaultyFiles
@@ -112,4 +113,11 @@ def acknowledging_before_the_others_have_it() -> Iterator[None]:
 def followers_that_do_not_truncate() -> Iterator[None]:
     """A follower keeps what another leader's epoch has replaced."""
     with mock.patch.object(log.Log, "truncate_to", return_value=None):
+        yield
+
+
+@contextmanager
+def losing_the_end_in_silence() -> Iterator[None]:
+    """A broker whose machine lost power says that its logs are whole."""
+    with mock.patch.object(joining, "what_was_kept", return_value=Kept.ALL):
         yield
