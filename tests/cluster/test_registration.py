@@ -63,8 +63,9 @@ def test_a_registration_says_what_was_kept() -> None:
 
 def test_a_partition_is_read_as_it_was_written() -> None:
     usual = PartitionState(1, 5, (1, 2, 3), (1, 2), 8)
-    states = (usual, replace(usual, eligible=(3,)), replace(usual, adding=(3,), removing=(1,)))
-    states += (replace(usual, leader=NO_LEADER, is_lost=True), replace(usual, leader=NO_LEADER, is_lost=True, adding=(3,)))
+    lost = replace(usual, leader=NO_LEADER, is_lost=True)
+    moving = replace(usual, adding=(3,), removing=(1,))
+    states = (usual, replace(usual, eligible=(3,)), moving, lost, replace(lost, adding=(3,)))
     ((_, value),) = records.chunks_of(Topic("t", UUID(int=1), states))
     assert records.decode_chunk(value) == states
 

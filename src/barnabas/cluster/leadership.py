@@ -138,7 +138,15 @@ def change(
         return state
     # Made at once, not by `replace`: a lost broker changes tens of thousands of them.
     return PartitionState(
-        leader, state.leader_epoch + moved, replicas, in_sync, state.partition_epoch + 1, state.adding, state.removing, eligible, state.is_lost
+        leader,
+        state.leader_epoch + moved,
+        replicas,
+        in_sync,
+        state.partition_epoch + 1,
+        state.adding,
+        state.removing,
+        eligible,
+        state.is_lost,
     )
 
 

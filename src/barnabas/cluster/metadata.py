@@ -81,7 +81,8 @@ class PartitionState:
     """Who leads one partition.
 
     Invariant: leader is in isr or NO_LEADER, isr and eligible are within replicas and have nothing in common, the first of replicas is
-    the preferred leader. What is lost has no leader and nobody eligible. While replicas are moved, replicas are the new ones in their order and then those that are to go.
+    the preferred leader. What is lost has no leader and nobody eligible. While replicas are moved, replicas are the new ones in their
+    order and then those that are to go.
     """
 
     leader: int

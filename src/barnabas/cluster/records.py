@@ -190,7 +190,15 @@ def _state(fields: Sequence[Any]) -> PartitionState:
     leader, leader_epoch, replicas, isr, partition_epoch, *seldom = fields
     adding, removing, eligible, is_lost = (*seldom, *LEFT_OUT[len(seldom) :])
     return PartitionState(
-        leader, leader_epoch, tuple(replicas), tuple(isr), partition_epoch, tuple(adding), tuple(removing), tuple(eligible), is_lost
+        leader,
+        leader_epoch,
+        tuple(replicas),
+        tuple(isr),
+        partition_epoch,
+        tuple(adding),
+        tuple(removing),
+        tuple(eligible),
+        is_lost,
     )
 
 
