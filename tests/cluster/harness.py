@@ -20,9 +20,16 @@ from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
 from barnabas.replication.partitions import Partitions
-from barnabas.server.apis import cluster, configs, log_dirs, metadata, topics
+from barnabas.server.apis import cluster, configs, log_dirs, metadata, topics, transactions
 
-HANDLERS = {**topics.HANDLERS, **configs.HANDLERS, **cluster.HANDLERS, **log_dirs.HANDLERS, **metadata.HANDLERS}
+HANDLERS = {
+    **topics.HANDLERS,
+    **configs.HANDLERS,
+    **cluster.HANDLERS,
+    **log_dirs.HANDLERS,
+    **metadata.HANDLERS,
+    **transactions.HANDLERS,
+}
 
 
 class Context(NamedTuple):

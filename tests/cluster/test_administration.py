@@ -130,7 +130,6 @@ async def test_producer_ids_are_dense_and_never_given_twice(tmp_path: Path) -> N
         ({"producer_id": 5}, 42),
         ({"producer_epoch": 5}, 42),
         ({"transactional_id": ""}, 42),
-        ({"transactional_id": "t"}, 53),
     ],
 )
 async def test_init_producer_id(fields: dict[str, object], code: int) -> None:

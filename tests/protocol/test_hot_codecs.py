@@ -22,6 +22,7 @@ from barnabas.protocol.messages.fetch import (
 )
 from barnabas.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -33,6 +34,7 @@ from barnabas.protocol.messages.produce import (
 PRODUCE_VERSIONS = range(3, 14)
 FETCH_VERSIONS = range(4, 19)
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=140)
+int32 = st.integers(-(2**31), 2**31 - 1)
 int64 = st.integers(-1, 2**63 - 1)
 
 partitions = st.builds(PartitionProduceData, index=st.integers(-1, 2**31 - 1), records=st.none() | st.binary(max_size=300))
@@ -87,7 +89,8 @@ answers = st.builds(
     log_start_offset=int64,
     message=st.none() | names,
     record_errors=st.lists(st.tuples(st.integers(0, 1000), names), max_size=2).map(tuple),
-)
+    current_leader=st.none() | st.tuples(int32, int32),
+).map(lambda a: a if a.error_code else a._replace(message=None, record_errors=(), current_leader=None))
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
@@ -130,6 +133,9 @@ def _produced(version: int, answer: produce.PartitionAnswer) -> PartitionProduce
         found.record_errors = [
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text) for index, text in answer.record_errors
         ]
+    if version >= produce.FIRST_LEADER_VERSION and answer.current_leader is not None:
+        leader_id, leader_epoch = answer.current_leader
+        found.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
     return found
 
 

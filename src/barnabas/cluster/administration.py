@@ -24,7 +24,7 @@ from barnabas.cluster.metadata import BrokerRegistration
 from barnabas.cluster.plan import Plan
 from barnabas.cluster.store import CommitTooLarge, MetadataStore, StoreConflict, StoreUnavailable
 from barnabas.config.broker import BrokerConfig
-from barnabas.errors import Closed, ErrorCode, KafkaError
+from barnabas.errors import BarnabasError, Closed, ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 
@@ -93,8 +93,15 @@ class Administration(Commands):
             raise Closed("the metadata store is closed")
         task = asyncio.ensure_future(self._in_turn(command))
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._done)
         return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Task[object]) -> None:
+        """Whoever asked may have gone meanwhile: a refusal is then nobody's business, a fault of ours is."""
+        self._running.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, BarnabasError):
+            logger.error("event=command-failed", exc_info=error)
 
     async def _in_turn(self, command: Command[R]) -> R:
         async with self._turn:
