@@ -706,7 +706,7 @@ class LogManager:
 
     def remember_boot(self) -> None:
         """See `LogDirectory`; blocks."""
-        for directory in self.directories:
+        for directory in self._usable():
             directory.remember_boot()
 
     def _unlock(self) -> None:
