@@ -5,6 +5,7 @@ SECONDS_OF_FUZZING ?= 60
 SEEDS ?= 2000
 ROUNDS ?= 30
 SEED ?= 1
+KINDS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz torture docs check requirements clean
@@ -54,8 +55,8 @@ sim: setup ## SEEDS=n runs of the simulator: kills, power cuts and disk faults i
 	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS)
 	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS) --profile cluster
 
-torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1, and check that nothing acknowledged is lost
-	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED)
+torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1 (KINDS=move,stop: only so), and check that nothing is lost
+	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)"
 
 docs: setup ## write the reference pages from the code
 	@$(PYTHON) tools/docs.py

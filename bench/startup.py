@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tools.kafka import KafkaNode
+from tools.kafka import KafkaNode, KafkaUnavailable
 
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.testing import Broker
@@ -49,9 +49,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(tempfile.mkdtemp(prefix="barnabas-startup-", dir=options.scratch))
         try:
             _measure(name, serve, folder / "data", shape, topics, options.repeat)
+        except KafkaUnavailable as error:  # it keeps three files of every segment open or mapped
+            print(f"{name}: cannot open the folder: {_first_error(str(error))}")
         finally:
             shutil.rmtree(folder)
     return 0
+
+
+def _first_error(log: str) -> str:
+    return next((line for line in log.splitlines() if "Exception" in line), log[:200])
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

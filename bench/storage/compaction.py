@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -13,6 +14,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from barnabas.protocol.records.batch import Compression
 from bench import wire
 from bench.consume import consume
 from bench.load import Pattern, produce
@@ -23,44 +25,67 @@ from bench.storage.servers import OURS, THEIRS, AnyServer, Ours, Theirs, partiti
 from bench.wire import BadAnswer, record_batch
 
 TOPIC = 2  # resource type
-RECORDS, VALUE_BYTES, KEYS, DIFFERENT_BATCHES = 500, 100, 50_000, 200
+VALUE_BYTES, KEYS, DIFFERENT_RECORDS = 100, 50_000, 100_000
 CLEANER = {"log.cleaner.backoff.ms": "100", "log.segment.delete.delay.ms": "1000"}
 NOT_YET = {"cleanup.policy": "compact", "segment.bytes": str(2**24), "min.compaction.lag.ms": str(2**62)}
 PATIENCE_S = 300.0
+LEAST_CPU_S = 0.01  # what the kernel counts in
 MOST_LOST = 0.2
 BESIDE_PARTITIONS = 4
 _numbers = count()
 
 
+class Shape(NamedTuple):
+    """What the log is made of; `share` of the bytes that others have."""
+
+    title: str
+    records: int
+    compression: int
+    share: float
+
+    def batches(self) -> list[bytes]:
+        count = DIFFERENT_RECORDS // self.records
+        return keyed_batches(count, self.records, keys=KEYS, value_bytes=VALUE_BYTES, compression=self.compression)
+
+
+LARGE = Shape("batches of 500", 500, Compression.NONE, 1)
+SHAPES = (LARGE, Shape("batches of 10", 10, Compression.NONE, 0.3), Shape("batches of 500, zstd", 500, Compression.ZSTD, 0.3))
+
+
 def measure(repeat: int, *, quick: bool) -> list[Result]:
     wanted_bytes = 100_000_000 if quick else 500_000_000
-    batches = keyed_batches(DIFFERENT_BATCHES, RECORDS, keys=KEYS, value_bytes=VALUE_BYTES)
+    results = []
     with Ours(CLEANER) as ours, Theirs(CLEANER) as theirs:
-        rates = _rates((ours, theirs), batches, wanted_bytes, repeat)
+        for shape in SHAPES:
+            results += _rates((ours, theirs), shape, int(wanted_bytes * shape.share), repeat)
     with Ours(CLEANER) as ours:
-        beside = _beside(ours, batches, wanted_bytes, repeat, seconds=1.0 if quick else 3.0)
-    return [*rates, *beside]
+        results += _beside(ours, LARGE.batches(), wanted_bytes, repeat, seconds=1.0 if quick else 3.0)
+    return results
 
 
 # How fast
 
 
-def _rates(servers: tuple[AnyServer, ...], batches: list[bytes], wanted_bytes: int, repeat: int) -> list[Result]:
+def _rates(servers: tuple[AnyServer, ...], shape: Shape, wanted_bytes: int, repeat: int) -> list[Result]:
+    batches = shape.batches()
     megabytes: dict[str, list[float]] = {OURS: [], THEIRS: []}
     records: dict[str, list[float]] = {OURS: [], THEIRS: []}
+    per_cpu: dict[str, list[float]] = {OURS: [], THEIRS: []}
     for _ in range(repeat):
         for server in servers:
             topic = f"dirty-{next(_numbers)}"
             create_topic(server, topic, 1, NOT_YET)
             written = fill(server, topic, 0, batches, wanted_bytes)
             sealed = _sealed_bytes(server, topic)
+            cpu_before = server.cleaner_cpu_s()
             seconds = _time(server, topic)
+            per_cpu[server.name].append(sealed / 1e6 / max(server.cleaner_cpu_s() - cpu_before, LEAST_CPU_S))
             megabytes[server.name].append(sealed / 1e6 / seconds)
-            records[server.name].append(written * RECORDS * sealed / _log_bytes(written, batches) / seconds)
+            records[server.name].append(written * shape.records * sealed / _log_bytes(written, batches) / seconds)
             delete_topic(server, topic)
     results = []
-    for unit, figures in (("MB/s", megabytes), ("records/s", records)):
-        result = Result("compaction", f"compacting {wanted_bytes / 1e6:.0f} MB with {KEYS:,} keys", unit, figures)
+    for unit, figures in (("MB/s", megabytes), ("records/s", records), ("MB per CPU second", per_cpu)):
+        result = Result("compaction", f"compacting {wanted_bytes / 1e6:.0f} MB in {shape.title}, {KEYS:,} keys", unit, figures)
         result.ratio = ratio(result, OURS, THEIRS)
         result.target, result.met = "faster than Kafka's", result.ratio >= 1
         results.append(result)

@@ -6,7 +6,7 @@ import random
 import socket
 from collections.abc import Sequence
 
-from barnabas.protocol.records.batch import Record, build_batch
+from barnabas.protocol.records.batch import Compression, Record, build_batch
 from bench.storage.servers import AnyServer
 from bench.wire import AnswerShape, BadAnswer, produce_frame
 
@@ -14,13 +14,15 @@ IN_FLIGHT = 4
 NOW_MS = 1_790_000_000_000
 
 
-def keyed_batches(count: int, records: int, *, keys: int, value_bytes: int, seed: int = 1) -> list[bytes]:
-    """Batches of records whose keys are drawn from `keys` different ones; the values do not shrink to nothing when compressed."""
+def keyed_batches(
+    count: int, records: int, *, keys: int, value_bytes: int, compression: int = Compression.NONE, seed: int = 1
+) -> list[bytes]:
+    """Batches of records whose keys are drawn from `keys` different ones; the values shrink to half when compressed."""
     rng = random.Random(seed)
     batches = []
     for _ in range(count):
-        pairs = [(b"key-%010d" % rng.randrange(keys), rng.randbytes(value_bytes)) for _ in range(records)]
-        batches.append(build_batch([Record(0, NOW_MS, key, value) for key, value in pairs]))
+        pairs = [(b"key-%010d" % rng.randrange(keys), rng.randbytes(value_bytes // 2).hex().encode()) for _ in range(records)]
+        batches.append(build_batch([Record(0, NOW_MS, key, value) for key, value in pairs], compression=compression))
     return batches
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -33,11 +34,22 @@ class Ours(Broker):
         assert found is not None, "it runs"
         return found
 
+    def cleaner_cpu_s(self) -> float:
+        """CPU time that its cleaner processes took so far, their start included."""
+        children = Path(f"/proc/{self.pid}/task").glob("*/children")
+        pids = [pid for path in children for pid in path.read_text().split()]
+        return sum(_cpu_s(Path("/proc", pid)) for pid in pids if b"cleaning" in Path("/proc", pid, "cmdline").read_bytes())
+
 
 class Theirs(KafkaNode):
     """One KRaft node."""
 
     name = THEIRS
+
+    def cleaner_cpu_s(self) -> float:
+        """CPU time that its cleaner threads took so far; that of the collector and the compiler is not counted."""
+        threads = Path(f"/proc/{self.pid}/task").iterdir()
+        return sum(_cpu_s(path) for path in threads if (path / "comm").read_text().startswith("kafka-log-clean"))
 
     def __init__(self, config: Mapping[str, str] | None = None) -> None:
         super().__init__(heap="1g", config=dict(config or {}))
@@ -56,6 +68,13 @@ class Theirs(KafkaNode):
 
 
 AnyServer = Ours | Theirs
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_s(path: Path) -> float:
+    """Of a process or thread, by its folder under /proc."""
+    fields = (path / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
 
 def partition_folder(server: AnyServer, topic: str, partition: int) -> Path:

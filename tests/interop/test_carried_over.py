@@ -72,7 +72,7 @@ def read(servers: str) -> Seen:
         records = []
         while (message := consumer.poll(WAIT_S)) is not None and not message.error():
             records.append((message.offset() or 0, message.timestamp()[1], message.key(), message.value()))
-        seen[topic] = bounds[0], records  # type: ignore[assignment]
+        seen[topic] = bounds[0], records
     consumer.close()
     return seen
 

@@ -42,7 +42,7 @@ class Left(NamedTuple):
 def test_the_same_records_are_left(tmp_path: Path) -> None:
     kafka = tmp_path / "kafka"
     with KafkaNode(config=CONFIG, heap="512m", data_dir=kafka) as node:
-        admin = AdminClient({"bootstrap.servers": node.bootstrap})
+        admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
         admin.create_topics([NewTopic(TOPIC, 1, 1, config=TOPIC_CONFIG)])[TOPIC].result()
         _produce(node.bootstrap)
     ours = {name: tmp_path / name for name in engines()}
@@ -72,7 +72,8 @@ def test_the_same_records_are_left(tmp_path: Path) -> None:
     shutil.rmtree(kafka / f"{TOPIC}-0")
     shutil.copytree(next(iter(ours.values())) / f"{TOPIC}-0", kafka / f"{TOPIC}-0")
     with KafkaNode(config=CONFIG, heap="512m", data_dir=kafka) as node:  # Kafka opens and serves what ours cleaned
-        arguments = ["--topic", TOPIC, "--from-beginning", "--isolation-level", "read_committed", "--timeout-ms", "8000"]
+        arguments = ["--topic", TOPIC, "--from-beginning", "--isolation-level", "read_committed", "--timeout-ms", "60000"]
+        arguments += ["--max-messages", str(len(visible))]
         seen = run_tool("kafka-console-consumer", "--bootstrap-server", node.bootstrap, *arguments, check=False).stdout
     assert seen.splitlines() == visible
 

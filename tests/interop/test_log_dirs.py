@@ -69,7 +69,7 @@ def create(server: Broker, settings: dict[str, str]) -> None:
 
 
 def test_the_sizes_that_kafkas_tool_shows_are_those_on_the_disks(tmp_path: Path) -> None:
-    with broker(tmp_path, replica_alter_log_dirs_io_max_bytes_per_second="100000") as server:
+    with broker(tmp_path, replica_alter_log_dirs_io_max_bytes_per_second="5000") as server:
         create(server, SMALL_SEGMENTS)
         producer = Producer({"bootstrap.servers": server.bootstrap_servers})
         for number in range(2_000):
@@ -89,6 +89,29 @@ def test_the_sizes_that_kafkas_tool_shows_are_those_on_the_disks(tmp_path: Path)
         assert copy["partition"] == f"{TOPIC}-0"
         assert copy["offsetLag"] > 0
         admin.close()
+
+
+def test_kafkas_tool_for_reassignments_moves_partitions_and_sees_that_they_are_there(tmp_path: Path) -> None:
+    with broker(tmp_path) as server:
+        create(server, SMALL_SEGMENTS)
+        wanted = {index: tmp_path / ("two" if home.name == "one" else "one") for index, home in homes(tmp_path).items()}
+        partitions = [
+            {"topic": TOPIC, "partition": index, "replicas": [BROKER_ID], "log_dirs": [str(disk)]}
+            for index, disk in wanted.items()
+        ]
+        plan = tmp_path / "plan.json"
+        plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
+        told = []
+        for action in ("--execute", "--verify"):
+            arguments = ("--bootstrap-server", server.bootstrap_servers, "--reassignment-json-file", str(plan), action)
+            told.append(run_tool("kafka-reassign-partitions", *arguments).stdout)
+            wait_until(lambda: homes(tmp_path) == wanted, "the moves do not end")
+        for index, disk in wanted.items():
+            assert (
+                f"Successfully started moving log directory to {disk} for replica {TOPIC}-{index} with broker {BROKER_ID}"
+                in told[0]
+            )
+            assert f"Reassignment of replica {TOPIC}-{index}-{BROKER_ID} completed successfully." in told[1]
 
 
 class Traffic:

@@ -12,6 +12,7 @@ from barnabas.errors import ErrorCode, KafkaError, LogDirFailed
 from barnabas.protocol.records.batch import build_batch
 from barnabas.replication.partition import Partition
 from barnabas.replication.partitions import Partitions
+from barnabas.replication.replica import Replica
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.log import Log
 from tests.replication.test_partition import NOW_MS, Waiter, batch
@@ -21,17 +22,17 @@ class Scheduler:
     """Notes what is asked for; `run` does it."""
 
     def __init__(self) -> None:
-        self.wanted: list[Partition] = []
+        self.wanted: list[Replica] = []
         self.delays: list[int] = []
 
-    def flush_soon(self, partition: Partition) -> None:
+    def flush_soon(self, partition: Replica) -> None:
         if partition not in self.wanted:
             self.wanted.append(partition)
 
-    def flush_later(self, partition: Partition, delay_ms: int) -> None:
+    def flush_later(self, partition: Replica, delay_ms: int) -> None:
         self.delays.append(delay_ms)
 
-    def run(self, partition: Partition) -> None:
+    def run(self, partition: Replica) -> None:
         self.wanted.clear()
         plan = partition.plan_flush()
         assert plan is not None

@@ -113,7 +113,8 @@ def test_a_new_replica_is_not_in_sync_until_it_joins() -> None:
     replicas.set_replicas((1, 2), 0)
     assert mark(replicas, 10, now_ms=0) == 10
     assert replicas.propose_shrinking(10, 10_000) is None
-    assert replicas.lowest_start_offset() == -1
+    assert replicas.lowest_start_offset() == 2**63 - 1, "nobody else has a say"
+    assert make().lowest_start_offset() == -1, "nobody was heard of"
 
 
 class Leader(RuleBasedStateMachine):

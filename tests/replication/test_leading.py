@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ import pytest
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.records.scan import Run
 from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.in_sync import IsrChange
 from barnabas.replication.partition import Partition
@@ -41,6 +43,9 @@ class FakeCluster:
 
     def may_join(self, replica_id: int, broker_epoch: int) -> bool:
         return replica_id not in self.fenced
+
+    def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
+        """Counted by brokers."""
 
     def propose(self, partition: Partition, change: IsrChange) -> None:
         self.proposed.append(change)
@@ -80,6 +85,38 @@ def test_acks_of_all_wait_for_the_followers_and_acks_of_one_do_not(leader: Parti
     fetch(leader, 3, 1)
     assert told == [None]
     assert leader.high_watermark == 1
+
+
+def run_of(*values: bytes) -> tuple[Run, memoryview]:
+    """Batches of one record each as they lie among requests that arrived together."""
+    buffer, batches = bytearray(), []
+    for number, value in enumerate(values):
+        data = batch(value)
+        buffer += b"request" + data
+        batches.append((number, len(buffer) - len(data), len(buffer), 1, NOW_MS))
+    size = sum(end - start for _, start, end, *_ in batches)
+    return Run(batches, len(batches), size, len(buffer), has_producer=False), memoryview(buffer)
+
+
+def test_a_run_waits_for_the_followers_like_its_batches_one_by_one(leader: Partition) -> None:
+    first = batch(b"first")
+    leader.append_as_leader(first, NOW_MS)
+    consumer, follower = Waiter(), Waiter()
+    leader.add_fetch_waiter(consumer)
+    leader.add_fetch_waiter(follower, as_follower=True)
+    run, buffer = run_of(b"a", b"b", b"c")
+    assert leader.append_run(run, buffer, acks_all=True) == 1
+    assert (leader.log.log_end_offset, leader.high_watermark, leader.is_kept(3)) == (4, 0, True)
+    told: list[KafkaError | None] = []
+    leader.wait_acknowledged(1, told.append, acks_all=True)
+    leader.wait_acknowledged(3, told.append, acks_all=True)
+    fetch(leader, 2, 4)
+    fetch(leader, 3, 2)
+    assert (leader.high_watermark, told) == (2, [None])
+    fetch(leader, 3, 4)
+    assert (leader.high_watermark, told) == (4, [None, None])
+    assert sum(size for size in consumer.heard if isinstance(size, int)) == len(first) + run.size
+    assert follower.heard[0] == run.size
 
 
 def test_followers_read_to_the_end_and_consumers_to_the_high_watermark(leader: Partition) -> None:
@@ -222,13 +259,14 @@ def test_a_new_leader_does_not_know_the_end_until_the_others_were_heard(tmp_path
 def test_who_follows_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
     partition = open_partition(tmp_path)
     followed = FollowedPartition(partition.log, State(leader=2), flushes=None, high_watermark=0)
-    for forbidden in (
+    forbidden: tuple[Callable[[], object], ...] = (
         lambda: followed.append_as_leader(batch(b"a"), NOW_MS),
         lambda: followed.end_offset_for_epoch(1),
         lambda: fetch(followed, 3, 0),
-    ):
+    )
+    for act in forbidden:
         with pytest.raises(KafkaError) as refused:
-            forbidden()
+            act()
         assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert not followed.follow(State(leader=3, leader_epoch=EPOCH - 1))
     assert followed.follow(State(leader=3, leader_epoch=EPOCH + 1))

@@ -1,7 +1,7 @@
 """Three brokers, a controller and everything that may come late: what was acknowledged is with everybody who may lead next.
 
-No sockets: fetches, answers, proposals and the controller's words are steps of their own, in any order, and some get lost. Brokers go on with
-old news until they are told.
+No sockets: fetches, answers, proposals and the controller's words are steps of their own, in any order, and some get lost. Brokers go on
+with old news until they are told.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import hypothesis.strategies as st
+from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from barnabas.config.topic import TopicConfig
@@ -22,7 +23,8 @@ from barnabas.replication.in_sync import IsrChange
 from barnabas.replication.partition import Partition
 from barnabas.storage.log import Log
 from tests.replication.test_following import failed
-from tests.replication.test_leading import NOW_MS, FakeCluster, State, batch
+from tests.replication.test_leading import FakeCluster, State
+from tests.replication.test_partition import NOW_MS, batch
 from tests.storage.support import bytes_of, open_log
 
 NODES = (1, 2, 3)
@@ -149,6 +151,21 @@ class Replication(RuleBasedStateMachine):
                     follower.reset(leader.log.log_start_offset, leader.log.log_end_offset)
 
     @rule(at=node)
+    def follow(self, at: int) -> None:
+        self.fetch(at)
+        self.deliver(at)
+
+    @rule(count=st.integers(1, 3))
+    def produce_well(self, count: int) -> None:
+        """A while in which nothing is late."""
+        for at in NODES:
+            self.tell(at)
+        for _ in range(count):
+            self.produce(self.state.leader)
+        for at in NODES * 2:
+            self.follow(at)
+
+    @rule(at=node)
     def lose_answer(self, at: int) -> None:
         self.nodes[at].flight = None
 
@@ -189,14 +206,16 @@ class Replication(RuleBasedStateMachine):
     def tell(self, at: int) -> None:
         self.nodes[at].assume(self.state, self.now_ms)
 
-    @rule(choice=st.integers(0, 2), drops=st.booleans())
-    def elect(self, choice: int, drops: bool) -> None:
+    @rule(choice=st.integers(0, 2), drops=st.booleans(), told=st.sets(node))
+    def elect(self, choice: int, drops: bool, told: set[int]) -> None:
         state = self.state
         leader = state.isr[choice % len(state.isr)]
         isr = tuple(i for i in state.isr if i != state.leader) if drops and leader != state.leader else state.isr
         self.state = state._replace(
             leader=leader, isr=isr, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1
         )
+        for at in sorted(told):
+            self.tell(at)
 
     @rule(at=node)
     def crash(self, at: int) -> None:
@@ -253,3 +272,4 @@ class Replication(RuleBasedStateMachine):
 
 
 TestReplication = Replication.TestCase
+TestReplication.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)

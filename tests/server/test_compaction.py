@@ -3,108 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.testing import Broker
-
-DEADLINE_S = 30
-CONFIG: dict[str, str | int | bool] = {"log.cleaner.backoff.ms": 50, "log.segment.delete.delay.ms": 0}
-COMPACTED = {"cleanup.policy": "compact", "internal.segment.bytes": "20000", "min.cleanable.dirty.ratio": "0.01"}
-VALUE = "x" * 200
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"never: {what}"
-
-
-class Client:
-    """A topic of one partition and what was written to it."""
-
-    def __init__(self, broker: Broker, topic: str, config: dict[str, str]) -> None:
-        self.broker, self.topic = broker, topic
-        self.servers: dict[str, Any] = {"bootstrap.servers": broker.bootstrap_servers}
-        self.admin = AdminClient(self.servers)
-        self.admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(10)
-        self.last: dict[bytes, bytes] = {}
-
-    def write(self, count: int, keys: int = 20) -> None:
-        producer = Producer({**self.servers, "enable.idempotence": True, "batch.num.messages": 10})
-        for number in range(count):
-            key, value = f"{number % keys}", f"{number}{VALUE}"
-            producer.produce(self.topic, key=key, value=value)
-            self.last[key.encode()] = value.encode()
-        assert producer.flush(20) == 0
-
-    def read(self) -> list[tuple[int, bytes, bytes]]:
-        consumer = Consumer({**self.servers, "group.id": "reader", "enable.partition.eof": True, "auto.offset.reset": "earliest"})
-        consumer.assign([TopicPartition(self.topic, 0, 0)])
-        found: list[tuple[int, bytes, bytes]] = []
-        try:
-            while True:
-                message = consumer.poll(10)
-                assert message is not None
-                if message.error():
-                    return found
-                found.append((message.offset() or 0, message.key(), message.value()))  # type: ignore[arg-type]
-        finally:
-            consumer.close()
-
-    def set(self, **settings: str) -> None:
-        entries = [
-            ConfigEntry(name.replace("_", "."), value, incremental_operation=AlterConfigOpType.SET)
-            for name, value in settings.items()
-        ]
-        resource = ConfigResource(ConfigResource.Type.TOPIC, self.topic, incremental_configs=entries)
-        self.admin.incremental_alter_configs([resource])[resource].result(10)
-
-    @property
-    def folder(self) -> Path:
-        return self.broker.data_dir / f"{self.topic}-0"
-
-    def is_clean(self) -> bool:
-        """Whether all but the active segment is clean, says the checkpoint."""
-        checkpoint = self.broker.data_dir / "cleaner-offset-checkpoint"
-        active = max(int(path.stem) for path in self.folder.glob("*.log"))
-        return checkpoint.exists() and f"{self.topic} 0 {active}" in checkpoint.read_text().splitlines()
-
-    def check(self) -> None:
-        """The last value of every key is there, and of the clean part nothing else."""
-        active = max(int(path.stem) for path in self.folder.glob("*.log"))
-        left = self.read()
-        assert {key: value for _, key, value in left} == self.last
-        clean = [key for offset, key, _ in left if offset < active]
-        assert len(clean) == len(set(clean))
-        assert not [path for path in self.folder.iterdir() if path.suffix in (".cleaned", ".swap")]
-
-
-def cleaner_pids(broker: Broker) -> list[int]:
-    return [int(pid) for pid in re.findall(r"cleaner process started pid=(\d+)", broker.log)]
-
-
-def is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
+from tests.server.compacting import COMPACTED, CONFIG, Client, cleaner_pids, is_running, wait_until
 
 
 @pytest.fixture(name="broker")
 def _broker() -> Iterator[Broker]:
     with Broker(config=CONFIG) as broker:
         yield broker
-    assert not any(map(is_running, cleaner_pids(broker)))
+    wait_until(lambda: not any(map(is_running, cleaner_pids(broker))), "the process ended")
 
 
 def test_of_each_key_the_last_record_stays(broker: Broker) -> None:
@@ -119,7 +32,7 @@ def test_of_each_key_the_last_record_stays(broker: Broker) -> None:
     client.check()
     assert cleaner_pids(broker) == [pid]
     broker.restart()
-    client.servers = {"bootstrap.servers": broker.bootstrap_servers}
+    client.reconnect()
     client.check()
     assert not is_running(pid)
 
@@ -164,12 +77,11 @@ def test_deleting_a_topic_ends_its_cleaning() -> None:
         wait_until(lambda: not client.folder.exists(), "deleted")
         other = Client(broker, "short-lived", COMPACTED)
         other.write(300)
-        wait_until(
-            lambda: "cleaning topic=short-lived partition=0 first_dirty_offset=0" in broker.log.split("given up")[-1], "again"
-        )
-        assert "given up" in broker.log
+        wait_until(lambda: "given up" in broker.log, "given up")
+        wait_until(lambda: "cleaning topic=short-lived" in broker.log.split("given up")[-1], "again")
+        assert "first_dirty_offset=0" in broker.log.split("given up")[-1]
         pids = cleaner_pids(broker)
-    assert not any(map(is_running, pids))
+    wait_until(lambda: not any(map(is_running, pids)), "the process ended")
 
 
 def test_a_corrupt_log_is_left_alone_and_others_are_not(broker: Broker) -> None:

@@ -16,7 +16,7 @@ from barnabas.protocol.records import walk
 from barnabas.protocol.records.batch import HEADER_SIZE, Record, build_batch, read_header
 from barnabas.protocol.records.record import assemble
 from barnabas.server.apis import repeated_produce
-from barnabas.testing.failing_files import FailingFiles
+from barnabas.testing.failing_files import SYNCS, FailingFiles
 from tests.server.in_process import STORAGE_ERROR, TOPIC, Client, running
 from tests.server.wire import NOW_MS, SIZE, framed
 
@@ -178,6 +178,8 @@ async def test_a_consumer_that_waits_gets_the_whole_run(tmp_path: Path, runs: li
 
             def log_start_moved(self) -> None: ...
 
+            def high_watermark_moved(self) -> None: ...
+
             def partition_closed(self) -> None: ...
 
         partition = client.broker.partitions.require(TOPIC, 0)
@@ -202,6 +204,22 @@ async def test_a_run_that_the_disk_refuses_is_refused_request_by_request(tmp_pat
         assert [(code, offset) for _, code, offset, _ in taken] == [(0, 20 + number) for number in range(20)]
         error, values = await client.fetch()
         assert (error, values) == (0, [sent for _ in range(2) for sent in (b"%d" % number for number in range(20))])
+        assert max(runs) >= 19
+
+
+async def test_a_run_that_does_not_get_to_the_disk_is_refused_request_by_request(tmp_path: Path, runs: list[int]) -> None:
+    files = FailingFiles()
+    async with running([tmp_path / "one", tmp_path / "two"], files) as client:
+        home, *others = client.broker.logs.directories
+        client.broker.logs.prefer(TOPIC, 0, others[0])  # a broker without its first directory stops
+        assert home is not others[0]
+        await client.create(flush_messages="1")
+        requests = [Sent(batch_of(b"%d" % number)) for number in range(20)]
+        taken = await pipelined(client, requests, topic=TOPIC, at_once=True)
+        assert [(code, offset) for _, code, offset, _ in taken] == [(0, number) for number in range(20)]
+        files.fail(SYNCS, others[0].path)
+        refused = await pipelined(client, requests, topic=TOPIC, at_once=True)
+        assert [(number, code) for number, code, _, _ in refused] == [(number, STORAGE_ERROR) for number in range(20)]
         assert max(runs) >= 19
 
 

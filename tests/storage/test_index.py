@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.config.topic import TopicConfig
+from barnabas.protocol.records.batch import read_header
+from barnabas.storage.files import OsFiles
 from barnabas.storage.index import KEPT_ENTRIES, OFFSET_ENTRY, SparseIndex
 from tests.storage.support import FILES, append, open_log, read_all
 
@@ -64,6 +68,37 @@ def test_entries_that_lie_unevenly_are_found_in_the_file(
     for bound in [*bounds, *(entry[0] for entry in entries[::7]), *(entry[1] for entry in entries[::7])]:
         assert index.floor(bound) == floor(entries, bound, 0)
         assert index.floor_by_value(bound) == floor(entries, bound, 1)
+
+
+class ColdFiles(OsFiles):
+    """Nothing is in memory; which files are read all the same is noted."""
+
+    def __init__(self) -> None:
+        self.read: list[int] = []
+
+    def preadv_nowait(self, fileno: int, buffers: Sequence[bytearray], position: int, /) -> int:
+        raise BlockingIOError
+
+    def pread(self, fileno: int, size: int, position: int, /) -> bytes:
+        self.read.append(fileno)
+        return os.pread(fileno, size, position)
+
+
+def test_what_a_read_ends_with_is_not_fetched_from_the_disk(tmp_path: Path) -> None:
+    files = ColdFiles()
+    log = open_log(tmp_path, TopicConfig(index_interval_bytes=200), files=files)
+    for number in range(900):
+        append(log, b"%d" % number * 5)
+    log.maybe_roll(2**50)
+    at, segment = 0, log.segments[0]
+    while at + 5_000 < segment.size:
+        end = segment.whole_batches_end(at, at + 5_000)
+        assert at < end <= at + 5_000
+        assert end > at + 4_500, "at most an interval of the index and a batch less"
+        assert segment.fileno not in files.read
+        assert read_header(os.pread(segment.fileno, 100, end)).base_offset > 0, "a batch begins there"
+        at = end
+    log.close()
 
 
 def test_a_reader_goes_on_where_it_stopped_without_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

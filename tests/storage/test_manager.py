@@ -15,8 +15,9 @@ from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage import checkpoints
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, read_cluster_id
-from barnabas.storage.files import OsFiles
+from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.manager import LogManager
+from barnabas.testing.failing_files import FailingFiles
 from barnabas.testing.simulation.disk import Disk
 from barnabas.testing.simulation.files import FaultyFiles
 from tests.storage.support import NOW, TOPIC_ID, append, read_all
@@ -33,8 +34,8 @@ class FixedClock:
         return 0.0
 
 
-def manager(*folders: Path, broker_id: int = 1, cluster_id: str = CLUSTER) -> LogManager:
-    return LogManager(folders, clock=FixedClock(), broker_id=broker_id, cluster_id=cluster_id)
+def manager(*folders: Path, broker_id: int = 1, cluster_id: str = CLUSTER, files: Files | None = None) -> LogManager:
+    return LogManager(folders, files=files, clock=FixedClock(), broker_id=broker_id, cluster_id=cluster_id)
 
 
 def opened(*folders: Path) -> LogManager:
@@ -389,3 +390,23 @@ def test_what_is_none_of_the_brokers_is_left_alone_with_one_line(tmp_path: Path,
     left_alone = [Path(line.rpartition("=")[2]).name for line in caplog.messages if "left alone" in line]
     assert sorted(left_alone) == ["notes-2024"] * 2 + ["photos"] * 2
     assert (tmp_path / "notes-2024").read_text() == "mine"
+
+
+def test_a_checkpoint_that_says_the_same_as_before_is_not_written_again(tmp_path: Path) -> None:
+    files = FailingFiles()
+    logs = manager(tmp_path / "a", files=files)
+    logs.create("t", 0, TOPIC_ID, TopicConfig())
+    logs.write_high_watermarks({("t", 0): 1})
+    before = files.counts["replace_file"]
+    logs.write_high_watermarks({("t", 0): 1})
+    assert files.counts["replace_file"] == before
+    logs.write_high_watermarks({("t", 0): 2})
+    assert files.counts["replace_file"] == before + 1
+    files.fill(tmp_path / "a")
+    with pytest.raises(StorageExhausted):
+        logs.write_high_watermarks({("t", 0): 3})
+    files.heal()
+    logs.write_high_watermarks({("t", 0): 2})  # what the file holds after a failure is not taken for known
+    assert files.counts["replace_file"] == before + 3
+    assert logs.read_high_watermarks() == {("t", 0): 2}
+    logs.close()

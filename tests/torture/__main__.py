@@ -15,8 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.torture.check import Broken
+from tests.torture.moments import Moment
 from tests.torture.rounds import Plan, Round, torture
 
+KINDS = {moment.name.lower().replace("_", "-"): moment for moment in Moment}
 HEADINGS = ("round", "moment", "seen", "starts", "acked", "read", "start ms")
 
 
@@ -25,8 +27,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=30, help="kills (default 30)")
     parser.add_argument("--seed", type=int, default=1, help="decides moments, pauses and sizes (default 1)")
     parser.add_argument("--seconds", type=float, default=2.0, help="of load before each kill, at most (default 2)")
+    parser.add_argument("--kinds", default="", metavar="KIND,...", help=f"of rounds; all of them, or some of: {', '.join(KINDS)}")
     options = parser.parse_args(arguments)
-    plan = Plan(options.rounds, options.seed, options.seconds)
+    wanted = [kind for kind in options.kinds.split(",") if kind]
+    unknown = [kind for kind in wanted if kind not in KINDS]
+    if unknown:
+        parser.error(f"there is no kind of round {unknown[0]!r}; there are {', '.join(KINDS)}")
+    plan = Plan(options.rounds, options.seed, options.seconds, moments=tuple(KINDS[kind] for kind in wanted or KINDS))
     console = Console()
     began = time.monotonic()
     done: list[Round] = []
@@ -38,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(table_of(done))
         console.print(f"broken in round {len(done) + 1}: {broken}", style="red", highlight=False, markup=False)
         again = f"python -m tests.torture --rounds {len(done) + 1} --seed {plan.seed} --seconds {plan.seconds:g}"
+        again += f" --kinds {','.join(wanted)}" if wanted else ""
         console.print(f"again: {again}", highlight=False)
         return 1
     console.print(table_of(done))

@@ -48,6 +48,7 @@ class Plan:
     seed: int = 1
     seconds: float = 2.0  # of load in a round, before the kill
     patience_s: float = 3.0  # to wait for a moment; then the kill comes without it
+    moments: tuple[Moment, ...] = tuple(Moment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def _moments(plan: Plan, rng: random.Random) -> Iterator[Moment]:
     kinds: list[Moment] = []
     for _ in range(plan.rounds):
         if not kinds:
-            kinds = list(Moment)
+            kinds = list(plan.moments)
             rng.shuffle(kinds)
         yield kinds.pop()
 

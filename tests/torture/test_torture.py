@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from barnabas.testing import Broker
+from tests.torture.__main__ import main
 from tests.torture.check import Broken, Checker
-from tests.torture.ledger import Fleeting, Ledger, TopicState
+from tests.torture.compacted import Expectation
+from tests.torture.doctor import beyond_a_start, left_by_a_stop
+from tests.torture.ledger import Fleeting, Lane, Ledger, TopicState
 from tests.torture.load import GROUP, Load
+from tests.torture.moments import Moment
 from tests.torture.rounds import DISKS, Plan, create_topics, torture
 from tests.torture.topics import BROKER_SETTINGS, TOPICS, TRIMMED
-from tests.torture.values import Origin, origin_of, value_of
+from tests.torture.values import Origin, is_tombstone, key_of, origin_of, value_of
 
 
 @pytest.mark.timeout(300)  # kills and starts, on a machine that may be busy
 def test_kills_lose_nothing() -> None:
-    rounds = list(torture(Plan(rounds=2, seed=7, seconds=0.3, patience_s=0.3)))
+    plan = Plan(rounds=2, seed=7, seconds=0.3, patience_s=0.3, moments=(Moment.ANY, Moment.STOPPED))
+    rounds = list(torture(plan))
     assert [each.number for each in rounds] == [1, 2]
-    assert len({each.moment for each in rounds}) == 2
+    assert {each.moment for each in rounds} == set(plan.moments)
     assert all(each.acknowledged and each.read for each in rounds)
 
 
@@ -31,6 +37,46 @@ def test_a_value_with_a_wrong_byte_is_nobodys() -> None:
     for at in range(len(value)):
         assert origin_of(value[:at] + bytes([value[at] ^ 1]) + value[at + 1 :]) is None
     assert origin_of(value[:-1]) is None
+
+
+def test_a_compacted_partition_is_held_to_the_oracle() -> None:
+    lanes = {"p/0": Lane(sent=300, acknowledged={number: 2 * number for number in range(300)})}
+    expectation = Expectation()
+    expectation.take(lanes)
+    sent = set(lanes["p/0"].acknowledged.values())
+    last = {key_of(Origin("p/0", 0, number)): number for number in range(200)}
+    tombstones = {2 * number for number in last.values() if is_tombstone(Origin("p/0", 0, number))}
+    right = {2 * number for number in last.values()} | {offset for offset in sent if offset >= 400}
+    assert tombstones
+    assert expectation.fault(sent, 0) == ""
+    assert "are there" in expectation.fault(sent, 400)
+    assert "are gone" in expectation.fault(right - {max(right - tombstones)}, 400)
+    assert "are gone" in expectation.fault(right - {min(right - tombstones)}, 400)
+    assert expectation.fault(right - tombstones, 400) == ""
+    assert "before" in expectation.fault(right, 300)
+    assert "are there" in expectation.fault(right, 400), "a tombstone that was gone is back"
+
+
+def test_damage_is_beyond_what_a_start_mends(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path / "data", log_dirs=2) as broker:
+        create_topics(broker, TOPICS)
+    assert left_by_a_stop(broker.data_dirs) == []
+    (folder,) = (path for disk in broker.data_dirs for path in disk.glob("synced-0"))
+    (folder / "00000000000000000000.index").write_bytes(b"12345678")
+    assert [finding.path.parent for finding in left_by_a_stop(broker.data_dirs)] == [folder]
+    for disk in broker.data_dirs:
+        (disk / ".kafka_cleanshutdown").unlink()
+    assert beyond_a_start(broker.data_dirs) == []
+    (folder / "00000000000000000000.log").rename(folder / "00000000000000000007.log")
+    (folder / "00000000000000000003.log").write_bytes(b"what nobody wrote")
+    assert beyond_a_start(broker.data_dirs) != []
+
+
+def test_a_kind_of_round_that_there_is_not_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--kinds", "roll,never"])
+    assert ended.value.code == 2
+    assert "there is no kind of round 'never'; there are any, roll, " in capsys.readouterr().err
 
 
 @contextmanager
@@ -51,11 +97,14 @@ def loaded() -> Iterator[tuple[Checker, Ledger]]:
 
 
 def _lose_a_record(ledger: Ledger, topic: str) -> None:
-    """As if one more had been acknowledged than there is."""
+    """As if more had been acknowledged than there is, and not tombstones alone, which may be gone."""
     (producer, partition), lane = next(iter(ledger.of_topic(topic).items()))
     assert ledger.lanes[topic, producer, partition] is lane
-    lane.acknowledged[lane.sent] = -1
-    lane.sent += 1
+    is_enough = False
+    while not is_enough:
+        is_enough = not is_tombstone(Origin(producer, partition, lane.sent))
+        lane.acknowledged[lane.sent] = -1
+        lane.sent += 1
 
 
 def _move_a_record(ledger: Ledger, topic: str) -> None:

@@ -37,7 +37,7 @@ class BrokerAttributes:
     process_roles: tuple[str, ...]
     zookeeper_connect: str | None
     zookeeper_connection_timeout_ms: int | None
-    zookeeper_session_timeout_ms: int
+    zookeeper_session_timeout_ms: int | None
     advertised_listeners: tuple[str, ...]
     background_threads: int
     connection_failed_authentication_delay_ms: int

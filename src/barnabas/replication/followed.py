@@ -117,6 +117,9 @@ class FollowedPartition(Partition):
     def append_as_leader(self, *_: object, **__: object) -> NoReturn:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
+    def append_run(self, *_: object, **__: object) -> NoReturn:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
     def diverging_epoch(self, last_fetched_epoch: int, fetch_offset: int) -> None:
         """Nothing is said of it: who leads knows where histories part."""
 

@@ -154,9 +154,14 @@ class InSyncReplicas:
             if follower.end_offset == leader_end:
                 follower.last_caught_up_ms = max(follower.last_caught_up_ms, self._heard.get(replica_id, NEVER_MS))
 
+    @property
+    def is_complete(self) -> bool:
+        """All replicas are in sync by the controller's word."""
+        return len(self.isr) > len(self._followers)
+
     def caught_up_outside(self, leader_end: int, now_ms: int) -> list[int]:
         """Followers that are caught up and not in sync by the controller's word."""
-        if len(self.isr) > len(self._followers):
+        if self.is_complete:
             return []
         return [
             replica_id
@@ -210,8 +215,11 @@ class InSyncReplicas:
         return max(current, mark)
 
     def lowest_start_offset(self) -> int:
-        """The lowest log start of all followers, UNKNOWN_OFFSET while one was not heard of; DeleteRecords waits for it."""
-        return min((follower.start_offset for follower in self._followers.values()), default=2**63 - 1)
+        """The lowest log start of the followers that may be in sync, UNKNOWN_OFFSET while one was not heard of: what DeleteRecords waits
+        for."""
+        in_sync = self.maximal
+        starts = (follower.start_offset for replica_id, follower in self._followers.items() if replica_id in in_sync)
+        return min(starts, default=2**63 - 1)
 
     def propose_expansion(self, replica_id: int, high_watermark: int, may_join: Callable[[int, int], bool]) -> IsrChange | None:
         """The ISR with `replica_id`, if it has what it takes.

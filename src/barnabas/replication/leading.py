@@ -57,6 +57,10 @@ class Cluster(Protocol):
         """Whether a broker may be in sync: registered in this epoch, not fenced, not shutting down."""
         ...
 
+    def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
+        """By the controller's word; for counting."""
+        ...
+
     def propose(self, partition: Partition, change: IsrChange) -> None:
         """Ask the controller; the answer comes by `Partition.settle_isr` or `Partition.isr_refused`, or as a newer `Leadership`."""
         ...
@@ -161,9 +165,12 @@ class Leading:
 
     def settle(self, isr: Iterable[int], partition_epoch: int) -> bool:
         """The controller's answer; False where something newer is known."""
+        before = self.replicas.isr
         if not self.replicas.settle(isr, partition_epoch):
             return False
         self.change = None
+        if self.replicas.isr != before:
+            self._cluster.in_sync_changed(before, self.replicas.isr)
         return True
 
     def withdraw(self, change: IsrChange) -> bool:

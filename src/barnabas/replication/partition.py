@@ -37,7 +37,7 @@ Done = Callable[[KafkaError | None], None]
 class Partition(Replica):
     """The leader of one partition; the arguments are those of `Replica`."""
 
-    __slots__ = ("_commit_waiters", "_detour_at", "_kept_waiters", "followers", "is_under_min_isr")
+    __slots__ = ("_commit_waiters", "_deletion_waiters", "_detour_at", "_kept_waiters", "followers", "is_under_min_isr")
 
     is_leader = True
 
@@ -55,6 +55,7 @@ class Partition(Replica):
         self.is_under_min_isr = False
         self._commit_waiters: list[tuple[int, Done, bool]] = []  # the last: is refused when too few replicas are in sync
         self._kept_waiters: list[tuple[int, Done]] = []
+        self._deletion_waiters: list[tuple[int, Done]] = []
         super().__init__(log, leader_id=leader_id, leader_epoch=leader_epoch, flushes=flushes, high_watermark=high_watermark)
 
     # Appending
@@ -130,9 +131,20 @@ class Partition(Replica):
         else:
             self._kept_waiters.append((last_offset, done))
 
+    @property
+    def low_watermark(self) -> int:
+        """Where the log begins on this and all in-sync replicas: nothing below it can come back."""
+        start = self.log.log_start_offset
+        return start if self.followers is None else min(start, self.followers.replicas.lowest_start_offset())
+
+    def wait_deleted(self, offset: int, done: Done) -> None:
+        """Call `done(None)` once the low watermark is at `offset`, or with the error that prevents it."""
+        self._deletion_waiters.append((offset, done))
+
     def close(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        told = [waiter[1] for waiter in self._commit_waiters] + [waiter[1] for waiter in self._kept_waiters]
-        self._commit_waiters, self._kept_waiters = [], []
+        waiters = (self._commit_waiters, self._kept_waiters, self._deletion_waiters)
+        told = [waiter[1] for some in waiters for waiter in some]
+        self._commit_waiters, self._kept_waiters, self._deletion_waiters = [], [], []
         self.closed = True
         for done in told:
             done(KafkaError(reason))
@@ -224,6 +236,8 @@ class Partition(Replica):
     def _in_sync_changed(self) -> None:
         minimum = self.log.config.min_insync_replicas
         self.is_under_min_isr = self.followers is not None and self.followers.replicas.lacks_replicas(minimum)
+        if self._deletion_waiters:
+            self._tell_deleted()
         if self.is_under_min_isr and self._commit_waiters:
             refused = [done for _, done, wants_replicas in self._commit_waiters if wants_replicas]
             self._commit_waiters = [waiter for waiter in self._commit_waiters if not waiter[2]]
@@ -256,6 +270,15 @@ class Partition(Replica):
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         followers.maybe_expand(self, replica_id)
         self._commit()
+        if self._deletion_waiters:
+            self._tell_deleted()
+
+    def _tell_deleted(self) -> None:
+        mark = self.low_watermark
+        ready = [done for offset, done in self._deletion_waiters if offset <= mark]
+        self._deletion_waiters = [waiter for waiter in self._deletion_waiters if waiter[0] > mark]
+        for done in ready:
+            done(None)
 
     def read_as_follower(self, offset: int, max_bytes: int, *, minimum_one: bool) -> FileRegion | None:
         """Whole batches from the one that holds `offset` on.
@@ -263,15 +286,19 @@ class Partition(Replica):
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE outside of the log.
         """
-        return self.log.read(offset, max_bytes, limit_offset=self.log.log_end_offset, minimum_one=minimum_one)
+        return self.log.read(offset, max_bytes, limit_offset=self.log.log_end_offset, minimum_one=minimum_one, as_stored=True)
 
     def check_in_sync(self, now_ms: int) -> None:
         """Ask the controller to take out of the in-sync set who has fallen behind, or to let in who came; to be called again and again."""
-        if self.followers is not None:
-            self.followers.now_ms = now_ms
-            self.followers.maybe_shrink(self)
-            self.followers.maybe_expand_all(self)
-            self._commit()
+        followers = self.followers
+        if followers is None:
+            return
+        followers.now_ms = now_ms
+        if self.high_watermark == self.log.log_end_offset and followers.replicas.is_complete:
+            return  # everybody is in sync and has everything
+        followers.maybe_shrink(self)
+        followers.maybe_expand_all(self)
+        self._commit()
 
     def add_fetch_waiter(self, waiter: FetchWaiter, *, as_follower: bool = False) -> None:
         if as_follower and self.followers is not None:

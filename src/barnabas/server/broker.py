@@ -92,6 +92,7 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
         self.ready = False
+        self._stopping = False
         self._registered = False
         self._dispatcher = dispatch.RequestDispatcher(self)
         self._limits = ConnectionLimits(config)
@@ -193,6 +194,7 @@ class Broker:
         """Stop as far as the start had come; the data folder is marked clean."""
         await joining.leave(self)
         self.ready = False
+        self._stopping = True
         self._listeners.close()
         for connection in list(self.connections):
             connection.close()
@@ -245,6 +247,8 @@ class Broker:
         self.connections[connection] = None
         self.metrics.connections_opened += 1
         refused = self._limits.open(connection.peer_host, len(self.connections))
+        if self._stopping:  # accepted when the listeners were about to close
+            refused = "the broker stops"
         self.metrics.connections_refused += refused is not None
         return refused
 

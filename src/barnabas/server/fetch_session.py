@@ -117,8 +117,11 @@ class FetchedPartition:
                 waiter.high_watermark_moved()
 
     def log_start_moved(self) -> None:
-        if self.session is not None:
-            self.session.pending[self] = None
+        session = self.session
+        if session is not None:
+            session.pending[self] = None
+            for waiter in session.waiters:
+                waiter.log_start_moved()
 
     def partition_closed(self) -> None:
         self.partition = None

@@ -130,6 +130,7 @@ class Hosting:
             broker.cleaner.forget([(i.topic, i.partition)])
             if partition is not None and not partition.is_offline:
                 gone.append(partition)
+        await broker.cleaner.leave([(each.topic, each.index) for each in gone])
         async for each in in_turns(gone):
             broker.moves.stop(each.topic, each.index)
             await broker.moves.settle(each.topic, each.index)

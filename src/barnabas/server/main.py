@@ -23,6 +23,7 @@ except ImportError:  # platforms without it run on plain asyncio
     uvloop = None  # type: ignore[assignment]
 
 log = logging.getLogger(__name__)
+SWITCH_INTERVAL_S = 0.0005  # after a system call the loop may wait so long for a thread to let go of Python; 0.005 if nobody says
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
@@ -50,6 +51,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
         log.warning("%s", warning)
     keep_large_buffers()
     allow_open_files()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop is not None else None)
     try:
         with runner:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 IDLE_CHECK_MS = 1_000
 GARBAGE_CHECK_MS = 5_000
 IN_SYNC_CHECK_MS = 1_000
-PARTITIONS_PER_TURN = 500  # of which a number or two is looked at
+PARTITIONS_PER_TURN = 200  # of which a number or two is looked at, for up to 2 us each
 LOGS_PER_TURN = 50  # looked at for retention before others get their turn
 
 

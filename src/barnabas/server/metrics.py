@@ -92,7 +92,17 @@ NAMES = {
     "barnabas_request_seconds": "Time from a request's frame to its answer, by API; waiting of long polls is not counted.",
     "barnabas_loop_lag_seconds": "How late the event loop ran its last timer.",
     "barnabas_loop_lag_max_seconds": "How late the event loop ran a timer at worst.",
-    "barnabas_partitions": "Partitions this broker leads.",
+    "barnabas_partitions": "Partitions that this broker has a replica of.",
+    "barnabas_replicated_bytes_in_total": "Bytes of record batches taken from leaders.",
+    "barnabas_isr_shrinks_total": "Changes by which replicas left the in-sync set of a partition led here.",
+    "barnabas_isr_expands_total": "Changes by which replicas joined the in-sync set of a partition led here.",
+    "barnabas_isr_failed_updates_total": "Changes of in-sync sets that the controller refused.",
+    "barnabas_leaders": "Partitions that this broker leads.",
+    "barnabas_under_replicated_partitions": "Partitions led here of which not all replicas are in sync.",
+    "barnabas_under_min_isr_partitions": "Partitions led here with fewer replicas in sync than min.insync.replicas.",
+    "barnabas_at_min_isr_partitions": "Partitions led here with just as many replicas in sync as min.insync.replicas asks for.",
+    "barnabas_replica_max_lag": "Records that the follower furthest behind lacks, of all partitions led here.",
+    "barnabas_replica_fetchers": "Connections on which this broker follows others.",
     "barnabas_fetch_sessions": "Incremental fetch sessions.",
     "barnabas_queued_request_bytes": "Memory of request frames that are not complete.",
     "barnabas_flush_round_seconds": "Time of a round of group commit, in which all partitions that wait for the disk are flushed.",
@@ -120,6 +130,11 @@ NAMES = {
     "barnabas_cleaner_max_dirty_ratio": "Dirty share of the dirtiest compacted log, when they were last looked at.",
     "barnabas_cleaner_uncleanable_partitions": "Compacted logs that are left alone because they cannot be read.",
     "barnabas_cleaner_uncleanable_bytes": "Bytes of these logs.",
+    "barnabas_controller": "1 where this broker is the controller of its cluster.",
+    "barnabas_brokers": "Live brokers of the cluster, as this one sees it.",
+    "barnabas_stood_down": "1 while this broker leads nothing, because its session with the cluster's metadata is in doubt.",
+    "barnabas_leaderless_partitions": "Partitions with a replica here that nobody leads.",
+    "barnabas_moving_partitions": "Partitions led here that are being moved to other brokers.",
     "barnabas_cleaner_since_last_run_seconds": "Time since compacted logs were last looked at.",
 }
 
@@ -146,6 +161,10 @@ class BrokerCollector:
             ("barnabas_flushed_partitions_total", metrics.flushed_partitions),
             ("barnabas_storage_refusals_total", metrics.storage_refusals),
             ("barnabas_read_errors_total", metrics.read_errors),
+            ("barnabas_replicated_bytes_in_total", metrics.replicated_bytes_in),
+            ("barnabas_isr_shrinks_total", broker.isr.shrinks),
+            ("barnabas_isr_expands_total", broker.isr.expands),
+            ("barnabas_isr_failed_updates_total", broker.isr.failed_updates),
         ):
             yield CounterMetricFamily(name, NAMES[name], value=count)
         for name, value in (
@@ -162,7 +181,9 @@ class BrokerCollector:
             ("barnabas_partitions_offline", float(broker.partitions.offline_count)),
         ):
             yield GaugeMetricFamily(name, NAMES[name], value=value)
+        yield from self._replication(GaugeMetricFamily)
         yield from self._cleaner(CounterMetricFamily, GaugeMetricFamily)
+        yield from self._cluster(GaugeMetricFamily)
         latency = HistogramMetricFamily("barnabas_request_seconds", NAMES["barnabas_request_seconds"], labels=["api"])
         for api_key, histogram in sorted(metrics.requests.items()):
             latency.add_metric([APIS[api_key][1]], histogram.cumulative(), histogram.sum_ns / 1e9)
@@ -172,6 +193,30 @@ class BrokerCollector:
         yield rounds
         yield from self._partitions(GaugeMetricFamily)
         yield self._group_lag(GaugeMetricFamily)
+
+    def _replication(self, gauge: Any) -> Iterator[Metric]:
+        leaders = under_replicated = under_minimum = at_minimum = max_lag = 0
+        for partition in self._broker.partitions:
+            leaders += partition.is_leader
+            followers = partition.followers
+            if followers is None:
+                continue
+            all_followers, in_sync = followers.replicas.followers(), len(followers.replicas.isr)
+            minimum = min(partition.log.config.min_insync_replicas, len(all_followers) + 1)
+            under_replicated += in_sync <= len(all_followers)
+            under_minimum += in_sync < minimum
+            at_minimum += in_sync == minimum
+            behind = min((max(follower.end_offset, 0) for follower in all_followers.values()), default=0)
+            max_lag = max(max_lag, partition.log.log_end_offset - behind)
+        for name, value in (
+            ("barnabas_leaders", leaders),
+            ("barnabas_under_replicated_partitions", under_replicated),
+            ("barnabas_under_min_isr_partitions", under_minimum),
+            ("barnabas_at_min_isr_partitions", at_minimum),
+            ("barnabas_replica_max_lag", max_lag),
+            ("barnabas_replica_fetchers", len(self._broker.fetchers)),
+        ):
+            yield gauge(name, NAMES[name], value=value)
 
     def _cleaner(self, counter: Any, gauge: Any) -> Iterator[Metric]:
         cleaner, counts = self._broker.cleaner, self._broker.cleaner.statistics
@@ -189,6 +234,23 @@ class BrokerCollector:
             ("barnabas_cleaner_uncleanable_partitions", len(cleaner.uncleanable)),
             ("barnabas_cleaner_uncleanable_bytes", cleaner.uncleanable_bytes),
             ("barnabas_cleaner_since_last_run_seconds", (self._broker.clock.monotonic_ms() - counts.last_run_ms) / 1000),
+        ):
+            yield gauge(name, NAMES[name], value=value)
+
+    def _cluster(self, gauge: Any) -> Iterator[Metric]:
+        broker, image = self._broker, self._broker.metadata
+        leaderless = moving = 0
+        for partition in broker.partitions:
+            state = image.partition(partition.topic, partition.index)
+            if state is not None:
+                leaderless += state.leader < 0
+                moving += state.is_moving and state.leader == broker.config.broker_id
+        for name, value in (
+            ("barnabas_controller", broker.controller.is_controller),
+            ("barnabas_brokers", len(image.brokers)),
+            ("barnabas_stood_down", broker.member is not None and broker.member.is_down),
+            ("barnabas_leaderless_partitions", leaderless),
+            ("barnabas_moving_partitions", moving),
         ):
             yield gauge(name, NAMES[name], value=value)
 

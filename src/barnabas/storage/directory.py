@@ -52,6 +52,7 @@ class LogDirectory:
         self._files = files
         self.failure: LogDirFailed | None = None
         self._lock: int | None = None
+        self._written: dict[str, bytes] = {}  # the checkpoint files, as this process wrote them last
         try:
             files.make_directory(path)
             self._lock = files.lock(path / LOCK_FILE)
@@ -108,10 +109,14 @@ class LogDirectory:
             return {}
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        try:
-            checkpoints.write_offsets(self._files, self.path / name, offsets)
-        except OSError as error:
-            raise storage_error(self.path, error) from error
+        """Have the checkpoint file `name` hold these offsets; a broker that is idle does not touch the disk for it."""
+        data = checkpoints.encode_offsets(offsets)
+        if self._written.pop(name, None) != data:
+            try:
+                self._files.replace_file(self.path / name, data)
+            except OSError as error:
+                raise storage_error(self.path, error) from error
+        self._written[name] = data
 
     def partitions_named(self) -> set[TopicPartition]:
         """The partitions that any checkpoint has an entry of."""

@@ -110,10 +110,11 @@ def load_log(
     segments = [Segment.existing(files, directory, base, now_ms) for base in bases[len(doomed) :]]
     for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
+    with_markers: set[Segment] = set()
     if segments:
         without_index = [s for s in segments if not {s.index_name, s.time_index_name} <= known]
         trusted = None if clean_shutdown else recovery_point
-        segments = _recover(segments, without_index, epochs, config, trusted, recovery_point, cleaned_offset)
+        segments = _recover(segments, without_index, epochs, config, trusted, recovery_point, cleaned_offset, with_markers)
         if segments[-1].next_offset < log_start_offset:
             log.warning(
                 "log emptied directory=%s reason=%r",
@@ -133,23 +134,27 @@ def load_log(
     # With segments that were removed their snapshots went.
     snapshots = snapshots_in(names) if clean_shutdown and not doomed else snapshot_offsets(files, directory)
     if not clean_shutdown:
-        snapshots = _forget_transactions(files, directory, segments, snapshots, recovery_point)
+        _forget_transactions(segments, recovery_point)
+        if not with_markers.isdisjoint(segments):
+            snapshots = _forget_snapshots(files, directory, snapshots, max(recovery_point, segments[0].base_offset))
     producers = load_producers(files, directory, segments, snapshots)
     for segment in segments:
         segment.close()  # most logs of a broker wait for long for their next record
     return LoadedLog(segments, epochs, producers, log_start_offset)
 
 
-def _forget_transactions(
-    files: Files, directory: Path, segments: list[Segment], snapshots: Sequence[int], recovery_point: int
-) -> list[int]:
-    """Drop what is known of transactions past the recovery point, which may be torn, or of markers that are gone. The producers are
-    replayed from there, and find them again. Answers the snapshots that are left.
-    """
+def _forget_transactions(segments: list[Segment], recovery_point: int) -> None:
+    """Drop what is known of transactions that were aborted past the recovery point: it may be torn, or of markers that are gone."""
     for segment in segments:
         if segment.next_offset > recovery_point or segment is segments[-1]:
             aborted_of(segment).truncate(recovery_point)
-    kept = [offset for offset in snapshots if offset <= max(recovery_point, segments[0].base_offset)]
+
+
+def _forget_snapshots(files: Files, directory: Path, snapshots: Sequence[int], end_offset: int) -> list[int]:
+    """Drop the snapshots from behind `end_offset`, so that the producers are replayed from there, which finds aborted transactions
+    again. Answers those that are left.
+    """
+    kept = [offset for offset in snapshots if offset <= end_offset]
     for offset in snapshots[len(kept) :]:
         files.unlink(directory / file_name(offset, SNAPSHOT_SUFFIX))
     return kept
@@ -178,6 +183,7 @@ def _recover(
     recovery_point: int | None,
     synced_offset: int,
     cleaned_offset: int,
+    with_markers: set[Segment],
 ) -> list[Segment]:
     """The segments that hold good batches end to end, of which the last is ready to grow.
 
@@ -186,6 +192,7 @@ def _recover(
         recovery_point: records below it are known to be whole, as are index entries for them; None: all are.
         synced_offset: records below it were on the disk, so damage there is no torn tail.
         cleaned_offset: there may be gaps below it.
+        with_markers: gets those in which control batches were read.
     """
     last = segments[-1]
     for number, segment in enumerate(segments):
@@ -196,7 +203,10 @@ def _recover(
             continue
         following = segment.next_offset
         synced = following if recovery_point is None and segment is not last else synced_offset
-        dropped = recover_segment(segment, epochs, config, segment.base_offset if trusted is None else trusted, synced)
+        start = segment.base_offset if trusted is None else trusted
+        dropped, has_markers = recover_segment(segment, epochs, config, start, synced)
+        if has_markers:
+            with_markers.add(segment)
         if dropped or (segment is not last and _ends_early(segment, following, cleaned_offset, recovery_point)):
             later = segments[number + 1 :]
             _report(segment, dropped, later)
@@ -235,15 +245,15 @@ def _activate(segment: Segment, end_offset: int) -> bool:
 
 def recover_segment(
     segment: Segment, epochs: LeaderEpochs, config: TopicConfig, trusted_offset: int, synced_offset: int = 0
-) -> int:
+) -> tuple[int, bool]:
     """Check the batches from `trusted_offset` on, cut the file behind the last good one, make the indexes anew.
 
     Damage below `synced_offset` is not what a crash leaves: it is stepped over, and what follows stays.
 
     Returns:
-        How many bytes were dropped.
+        How many bytes were dropped, and whether there are control batches among those that were read.
     """
-    size = segment.size
+    size, has_markers = segment.size, False
     segment.files.forget_cached(segment.fileno)  # what a failed sync left in memory only must not pass for stored
     segment.doubt_all()
     segment.recount_from(_trusted_position(segment, trusted_offset))
@@ -252,16 +262,17 @@ def recover_segment(
             segment.appended(header.last_offset, header.size, header.max_timestamp, config.index_interval_bytes)
             if header.partition_leader_epoch > epochs.latest:
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
+            has_markers = has_markers or header.is_control
             assert segment.size == position + header.size
         if segment.size == size or max(segment.next_offset, segment.base_offset) >= synced_offset:
             break
         _step_over(segment, size, synced_offset)
+    segment.give_back()  # also space that was set aside behind the end
     if segment.size < size:
-        segment.give_back()
         segment.files.sync(segment.fileno)
     segment.index.write(exact=True)
     segment.time_index.write(exact=True)
-    return size - segment.size
+    return size - segment.size, has_markers
 
 
 def _step_over(segment: Segment, size: int, synced_offset: int) -> None:

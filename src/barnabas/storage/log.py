@@ -87,8 +87,9 @@ __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "Prod
 log = logging.getLogger(__name__)
 
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
-MAX_SEGMENTS = 2**31
 MAX_OFFSET = 2**63 - 1
+MAX_SEGMENTS = 2**31
+MOST_SKIPPED = 500  # emptied batches that one read steps over: half a millisecond
 NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
@@ -144,7 +145,8 @@ class Log:
         self._garbage: list[Garbage] = []
         self._as_on_disk: tuple[int, int, int, int] | None = None  # `_extent` of which the files tell everything
         self._closed = False
-        self._swapping = False
+        self._swapping: Segment | None = None  # the cleaned one
+        self.lowest_truncation = MAX_OFFSET  # since whoever counts how far the log is clean has set it back
 
     @classmethod
     def open(
@@ -526,12 +528,15 @@ class Log:
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int, *, limit_offset: int, minimum_one: bool) -> FileRegion | None:
+    def read(
+        self, offset: int, max_bytes: int, *, limit_offset: int, minimum_one: bool, as_stored: bool = False
+    ) -> FileRegion | None:
         """Whole batches from the one that holds `offset` on, ending before `limit_offset`; None if there are none.
 
         Args:
             max_bytes: bound on the size.
             minimum_one: the first batch comes even if it alone is larger.
+            as_stored: batches that compaction emptied are not stepped over, for who copies the log.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE outside [log start offset, log end offset].
@@ -567,23 +572,29 @@ class Log:
         if end <= start:
             return None
         region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.trust))
-        if slot == -1 or region.size % HEADER_SIZE:
+        if slot == -1 or region.size % HEADER_SIZE or as_stored:
             return region
         behind = self._skip_emptied(slot, start, limit_offset)  # perhaps nothing but headers, left by compaction
-        return region if behind is None else self.read(behind, max_bytes, limit_offset=limit_offset, minimum_one=minimum_one)
+        if behind is None:
+            return region
+        return self.read(behind, max_bytes, limit_offset=limit_offset, minimum_one=minimum_one, as_stored=True)
 
     def _skip_emptied(self, slot: int, position: int, limit_offset: int) -> int | None:
         """Where the first batch with records begins, if there are only emptied ones before it; None otherwise.
 
         A reader who gets nothing but emptied batches takes its buffer for too small: librdkafka doubles it each time, and fails at 1 GB.
+        Of more than `MOST_SKIPPED` in a row it gets some, for looking at them takes the loop's time. What is damaged is not stepped over.
         """
-        skipped = False
-        for segment in self._segments.behind(slot):
-            for _, header in segment.walk(position):
-                if header.records_count:
-                    return header.base_offset if skipped and header.base_offset < limit_offset else None
-                skipped = True
-            position = 0
+        skipped = 0
+        try:
+            for segment in self._segments.behind(slot):
+                for _, header in segment.walk(position):
+                    if header.size > HEADER_SIZE or skipped == MOST_SKIPPED:
+                        return header.base_offset if skipped and header.base_offset < limit_offset else None
+                    skipped += 1
+                position = 0
+        except CorruptLog:
+            return None
         return None
 
     def bounded(self, damage: Damage) -> Damage:
@@ -680,7 +691,7 @@ class Log:
             the system may keep the removal of one segment and forget that of an older one, and only the start tells then that
             nothing is missing between them.
         """
-        if self._swapping:
+        if self.is_swapping:
             return 0
         count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms, committed_end)
         if count == len(self._segments):
@@ -697,7 +708,7 @@ class Log:
         """Give up the segments that lie wholly below the log's start, the oldest `most` of them: their files are renamed now and removed
         later. A swap under way is not disturbed: they go the next time then."""
         count = min(most, self._segments.count_below(self.log_start_offset))
-        if not count or self._swapping:
+        if not count or self.is_swapping:
             return
         gone = self._segments.detach_first(count)
         try:
@@ -721,6 +732,14 @@ class Log:
     def files(self) -> Files:
         return self._files
 
+    @property
+    def is_swapping(self) -> bool:
+        """Whether files are being renamed in a thread: which segment a name is of is uncertain until that is done.
+
+        It takes a few syncs; retention, truncations and moves wait until it is over.
+        """
+        return self._swapping is not None
+
     def begin_swap(self, replaced: Sequence[int], cleaned: Segment) -> list[Segment]:
         """Put `cleaned` in the place of the sealed neighbours that begin at `replaced`; they are answered, their files untouched.
 
@@ -733,20 +752,16 @@ class Log:
         start = bisect_left(segments.bases, replaced[0])
         old = segments.sealed[start : start + len(replaced)]
         is_here = cleaned.directory == self.directory  # not so if the log has moved to another log directory meanwhile
-        if self._closed or self._swapping or not is_here or [segment.base_offset for segment in old] != list(replaced):
+        if self._closed or self.is_swapping or not is_here or [segment.base_offset for segment in old] != list(replaced):
             raise SegmentsGone(self.directory.name)
         segments.replace(old, [cleaned])
-        self._swapping = True
+        cleaned.created_ms = old[-1].created_ms
+        self._swapping = cleaned
         return old
-
-    @property
-    def is_swapping(self) -> bool:
-        """Whether files of the log are being renamed: which segment a name is of is uncertain until that is done."""
-        return self._swapping
 
     def end_swap(self, garbage: Garbage) -> None:
         """The swap is done; `garbage` is what was replaced."""
-        self._swapping = False
+        self._swapping = None
         self._garbage.append(garbage)
 
     def take_garbage(self) -> list[Garbage]:
@@ -755,11 +770,11 @@ class Log:
         return garbage
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the records at and past `offset`; a batch that holds it goes as a whole. Not while segments are swapped.
+        """Drop the records at and past `offset`; a batch that holds it goes as a whole. Not while it reaches segments that are swapped.
 
         An epoch that began at the end, and got no records before another leader was chosen, is forgotten as well.
         """
-        assert not self._swapping, "whoever truncates stops the cleaner first"
+        assert self._swapping is None or offset >= self._swapping.next_offset, "who truncates waits for the swap"
         if offset >= self.log_end_offset:
             self._epochs.epochs.truncate_from_end(offset)
             return
@@ -779,7 +794,7 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`. Not while segments are swapped."""
-        assert not self._swapping, "whoever truncates stops the cleaner first"
+        assert not self.is_swapping, "who truncates waits for the swap"
         self._flusher.truncating()
         created_ms = self._segments.active.created_ms
         for segment in self._segments:
@@ -796,6 +811,7 @@ class Log:
         """Bring everything else back to the log's new end."""
         self._torn = False
         end = self.log_end_offset = self._segments.active.next_offset
+        self.lowest_truncation = min(self.lowest_truncation, end)
         self._plan_roll()
         self._flusher.truncated(end)
         self.log_start_offset = min(self.log_start_offset, end)

@@ -336,7 +336,10 @@ class Segment:
         return None if found is None else Position._make(found)
 
     def whole_batches_end(self, start: int, limit: int) -> int:
-        """The end of the last batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none."""
+        """The end of a batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none.
+
+        It is that of the last such batch, or a little before it: the loop does not wait for what the disk alone has.
+        """
         if limit >= self.size:
             return self.size
         recent = self._recent_positions
@@ -344,6 +347,8 @@ class Segment:
             return max(start, recent[bisect_right(recent, limit) - 1])
         entry = self.index.floor_by_value(limit)
         end = max(start, entry[1] if entry else 0)
+        if end > start and not self._is_in_memory(end):
+            return end
         try:
             for position, header in self.walk(end):
                 if position + header.batch_length + LENGTH_OVERHEAD > limit:
@@ -352,6 +357,16 @@ class Segment:
         except CorruptLog as error:
             return error.position
         return end
+
+    def _is_in_memory(self, position: int) -> bool:
+        """Whether a header there can be read without waiting; True where the platform cannot tell."""
+        try:
+            self.files.preadv_nowait(self.fileno, [bytearray(HEADER_SIZE)], position)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
 
     def _remember_end(self, offset: int, position: int) -> None:
         """A read ended at the batch with this base offset, and its reader will ask for what follows. Bytes that nobody has verified say

@@ -45,10 +45,15 @@ def newest(segments: Collection[Segment], log_start_offset: int) -> TimestampedO
         best = _newest_in(segment, found.position, log_start_offset, only_first=True)
         if best is not None and best.timestamp == segment.max_timestamp:
             return best
-    # The indexes name a record that is deleted: look at all that are left.
-    every = (_newest_in(s, 0, log_start_offset) for s in segments if s.next_offset > log_start_offset)
-    left = [candidate for candidate in every if candidate is not None]
-    return max(left, key=lambda candidate: (candidate.timestamp, -candidate.offset), default=None)
+    # The indexes name a record that is deleted, or was compacted: look at what is left, from the newest segment on.
+    newest_found: TimestampedOffset | None = None
+    for segment in sorted(segments, key=lambda candidate: candidate.max_timestamp, reverse=True):
+        if newest_found is not None and segment.max_timestamp < newest_found.timestamp:
+            break
+        found_here = _newest_in(segment, 0, log_start_offset) if segment.next_offset > log_start_offset else None
+        if found_here is not None:
+            newest_found = max(newest_found or found_here, found_here, key=lambda found: (found.timestamp, -found.offset))
+    return newest_found
 
 
 def _newest_in(segment: Segment, start: int, log_start_offset: int, *, only_first: bool = False) -> TimestampedOffset | None:

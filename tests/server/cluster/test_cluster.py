@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.server.broker import Broker
+from barnabas.server.metrics import render
 from tests.server.cluster.in_process import Cluster, running
 from tests.server.in_process import Client
 
@@ -251,3 +254,55 @@ async def test_a_broker_whose_disk_fails_stops_and_others_lead(tmp_path: Path) -
         await cluster.until(partial(is_gone, cluster, 2))
         partitions = cluster.controller.metadata.topics["t"].partitions
         assert all(state.leader in {1, 3} for state in partitions)
+
+
+async def test_requests_go_on_while_the_controller_changes(tmp_path: Path) -> None:
+    async with running(tmp_path, count=4) as cluster:
+        client = cluster.clients[cluster.others[0]]
+        made: list[int] = []
+        ends = asyncio.Event()
+
+        async def keep_asking() -> None:
+            while not ends.is_set():
+                made.append(await create(client, f"t{len(made)}", 1, 2))
+
+        async def more(count: int) -> None:
+            wanted = len(made) + count
+            await cluster.until(lambda: len(made) >= wanted)
+
+        asking = asyncio.ensure_future(keep_asking())
+        for _ in range(2):
+            await more(3)
+            before = cluster.controller
+            stopped = next(i for i, broker in cluster.brokers.items() if broker is before)
+            if cluster.clients[stopped] is client:
+                break
+            await cluster.stop(stopped)
+            await cluster.until(partial(is_gone, cluster, stopped))
+        await more(3)
+        ends.set()
+        await asking
+        # One whose answer was lost with the controller was asked for twice, and was there the second time.
+        assert set(made) <= {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}
+        topics = {f"t{n}" for n in range(len(made))}
+        await cluster.until(lambda: all(topics <= broker.metadata.topics.keys() for broker in cluster.brokers.values()))
+
+
+def gauges(broker: Broker) -> dict[str, float]:
+    lines = [line.split() for line in render(broker).decode().splitlines() if not line.startswith("#")]
+    return {name.removeprefix("barnabas_"): float(value) for name, value in lines if "{" not in name}
+
+
+async def test_what_a_cluster_lacks_is_measured(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        assert await create(cluster.clients[1], "t", 3) == ErrorCode.NONE
+        assert sum(gauges(broker)["controller"] for broker in cluster.brokers.values()) == 1
+        await cluster.until(lambda: all(gauges(broker)["leaders"] == 1 for broker in cluster.brokers.values()))
+        stopped = cluster.others[0]
+        await cluster.stop(stopped)
+        await cluster.until(partial(is_gone, cluster, stopped))
+        live = cluster.brokers.values()
+        await cluster.until(lambda: sum(gauges(broker)["under_replicated_partitions"] for broker in live) == 3)
+        found = [gauges(broker) for broker in live]
+        assert [each["brokers"] for each in found] == [2, 2]
+        assert all(each["stood_down"] == each["leaderless_partitions"] == each["moving_partitions"] == 0 for each in found)

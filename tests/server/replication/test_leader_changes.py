@@ -31,6 +31,10 @@ class Producing(threading.Thread):
         if self._producer.flush(60):
             self.failures.append("not all was delivered in time")
 
+    async def reach(self, count: int) -> None:
+        """Wait until so many are acknowledged."""
+        await until(lambda: len(self.acknowledged) >= count)
+
     def _delivered(self, error: Any, message: Message) -> None:
         if error is not None:
             self.failures.append(str(error))
@@ -66,7 +70,7 @@ async def test_an_idempotent_producer_goes_on_at_each_new_leader(tmp_path: Path)
         await cluster.create((1, 2, 3), min_insync_replicas="2")
         producing = Producing(cluster.addresses)
         for step in range(1, 6):
-            await until(lambda step=step: len(producing.acknowledged) > step * RECORDS // 8)
+            await producing.reach(step * RECORDS // 8)
             await cluster.elect(step % 3 + 1)
         await check(cluster, producing)
 
@@ -76,7 +80,7 @@ async def test_a_leader_that_stops_is_followed_by_another(tmp_path: Path) -> Non
         await cluster.create((1, 2, 3), min_insync_replicas="2")
         producing = Producing(cluster.addresses)
         for step, leader in enumerate((1, 2, 3)):
-            await until(lambda step=step: len(producing.acknowledged) > (step + 1) * RECORDS // 5)
+            await producing.reach((step + 1) * RECORDS // 5)
             await cluster.stop(leader)
             await cluster.gone(leader)
             await cluster.elect(leader % 3 + 1, isr=[i for i in cluster.state().isr if i != leader])

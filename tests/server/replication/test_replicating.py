@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +15,13 @@ from barnabas.client.plans import Call
 from barnabas.client.results import Produced
 from barnabas.cluster.metadata import PartitionState
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
+from barnabas.server.metrics import render
 from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_of, until
 
-NOW_MS = 1_700_000_000_000
+NOW_MS = int(time.time() * 1000)  # what is older than retention.ms would not stay
 
 
 async def produce(cluster: Cluster, *values: bytes, acks: int = -1) -> Produced:
@@ -136,12 +138,12 @@ async def test_an_empty_replica_gets_everything(tmp_path: Path) -> None:
             await produce(cluster, b"%d" % number * 100_000)
         async with AsyncClient.to(cluster.addresses) as client:
             await client.delete_records({(TOPIC, 0): 7})
+        assert cluster.replica(2).log.log_start_offset == 7, "who is in sync has no less deleted"
         state = cluster.state()
         await cluster.change(TOPIC, 0, _with_replicas(state, (1, 2, 3)))
         await until(lambda: set(cluster.state().isr) == {1, 2, 3})
         assert cluster.ends() == {1: 30, 2: 30, 3: 30}
         assert cluster.replica(3).log.log_start_offset == 7
-        await until(lambda: cluster.replica(2).log.log_start_offset == 7)
 
 
 async def test_who_asks_the_wrong_broker_is_told_the_right_one(tmp_path: Path) -> None:
@@ -173,3 +175,51 @@ async def test_who_asks_the_wrong_broker_is_told_the_right_one(tmp_path: Path) -
 
 def _with_replicas(state: PartitionState, replicas: tuple[int, ...]) -> PartitionState:
     return replace(state, replicas=replicas, partition_epoch=state.partition_epoch + 1)
+
+
+async def test_a_consumer_is_sent_to_the_replica_in_its_rack_and_reads_there(tmp_path: Path) -> None:
+    selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    async with cluster_of(tmp_path, 3, replica_selector_class=selector) as cluster:
+        await cluster.create((1, 2, 3))
+        await produce(cluster, b"a")
+        await until(lambda: cluster.marks() == {1: 1, 2: 1, 3: 1})
+
+        async def ask(broker_id: int, rack: str) -> PartitionData:
+            connection = await AsyncConnection.open(("127.0.0.1", cluster.brokers[broker_id].endpoints[0].port), ClientConfig(()))
+            wanted = FetchTopic(topic_id=TOPIC_ID, partitions=[FetchPartition(partition=0, partition_max_bytes=1000)])
+            request = FetchRequest(max_wait_ms=5_000, min_bytes=1, session_epoch=-1, topics=[wanted], rack_id=rack)
+            answer = await connection.request(Call(request))
+            connection.close()
+            await asyncio.sleep(0)
+            found: PartitionData = answer.responses[0].partitions[0]
+            return found
+
+        sent = await ask(1, "rack-3")
+        assert (sent.error_code, sent.preferred_read_replica, bytes(sent.records or b"")) == (0, 3, b"")
+        for broker_id, rack in ((3, "rack-3"), (1, "rack-1"), (1, "rack-9"), (1, "")):
+            found = await ask(broker_id, rack)
+            assert (found.error_code, found.preferred_read_replica, found.high_watermark) == (0, -1, 1)
+            assert found.records
+
+
+async def test_metrics_tell_of_replication(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 2, replica_lag_time_max_ms="500") as cluster:
+        await cluster.create((1, 2), (2, 1), min_insync_replicas="2")
+        await produce(cluster, b"a")
+
+        def metric(broker_id: int, name: str) -> float:
+            lines = render(cluster.brokers[broker_id]).decode().splitlines()
+            return next(float(line.split()[1]) for line in lines if line.startswith(f"barnabas_{name} "))
+
+        assert [metric(1, name) for name in ("leaders", "partitions", "replica_fetchers", "under_replicated_partitions")] == [
+            1,
+            2,
+            1,
+            0,
+        ]
+        await until(lambda: metric(2, "replicated_bytes_in_total") > 0)
+        await cluster.stop(2)
+        await cluster.gone(2)
+        await produce(cluster, b"b", acks=1)
+        await until(lambda: metric(1, "under_min_isr_partitions") == 1)
+        assert [metric(1, name) for name in ("isr_shrinks_total", "replica_max_lag", "under_replicated_partitions")] == [1, 1, 1]

@@ -27,8 +27,8 @@ KEYS = (
     ConfigKey("broker.rack", STRING, None, None, MEDIUM, READ_ONLY, HONOURED,
               "Where the broker stands; replicas of a partition are spread over racks, consumers read from "
               "theirs."),
-    ConfigKey("broker.session.timeout.ms", INT, 9_000, None, MEDIUM, READ_ONLY, NO_EFFECT,
-              "How long without heartbeat until a broker counts as gone."),
+    ConfigKey("broker.session.timeout.ms", INT, 9_000, None, MEDIUM, READ_ONLY, HONOURED,
+              "How long a broker of a cluster may be out of sight of ZooKeeper until it counts as gone."),
     ConfigKey("config.providers", LIST, (), None, LOW, CLUSTER_WIDE, NO_EFFECT,
               "Names of classes that fill placeholders in values."),
     ConfigKey("controller.listener.names", LIST, (), None, HIGH, READ_ONLY, HONOURED,
@@ -85,7 +85,7 @@ KEYS = (
     ConfigKey("zookeeper.connection.timeout.ms", INT, None, at_least(1), HIGH, READ_ONLY, HONOURED,
               "Longest wait for a connection to ZooKeeper or for an answer of it; as long as the session's "
               "timeout where it is not set.", hidden=True),
-    ConfigKey("zookeeper.session.timeout.ms", INT, 18_000, at_least(1), HIGH, READ_ONLY, HONOURED,
-              "How long a broker of a cluster may be out of ZooKeeper's sight until it counts as gone.", hidden=True),
+    ConfigKey("zookeeper.session.timeout.ms", INT, None, at_least(1), HIGH, READ_ONLY, HONOURED,
+              "The older name of broker.session.timeout.ms, which counts where this is not set.", hidden=True),
 )
 # fmt: on

@@ -132,6 +132,6 @@ KEYS = (
     ConfigKey("num.partitions", INT, 1, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Partitions of a topic that is created without a number."),
     ConfigKey("num.recovery.threads.per.data.dir", INT, 2, at_least(1), HIGH, CLUSTER_WIDE, HONOURED,
-              "Threads that open the logs of a directory."),
+              "Threads that open the logs of a directory at the start."),
 )
 # fmt: on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.config.definition import ConfigKey, at_least
+from barnabas.config.definition import ConfigKey, at_least, one_of
 from barnabas.config.definitions.words import (
     BOOLEAN,
     CLUSTER_WIDE,
@@ -16,6 +16,9 @@ from barnabas.config.definitions.words import (
     READ_ONLY,
     STRING,
 )
+
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
 
 # fmt: off
 KEYS = (
@@ -35,31 +38,31 @@ KEYS = (
               "Bytes in a second that throttled replicas may be sent.", hidden=True),
     ConfigKey("num.replica.alter.log.dirs.threads", INT, None, None, HIGH, READ_ONLY, HONOURED,
               "Threads that move replicas between directories."),
-    ConfigKey("num.replica.fetchers", INT, 1, at_least(1), HIGH, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("num.replica.fetchers", INT, 1, at_least(1), HIGH, CLUSTER_WIDE, HONOURED,
               "Connections a follower keeps to each leader."),
     ConfigKey("producer.purgatory.purge.interval.requests", INT, 1_000, None, MEDIUM, READ_ONLY, NO_EFFECT,
               "The same for waiting produce requests."),
     ConfigKey("replica.alter.log.dirs.io.max.bytes.per.second", LONG, MAX_LONG, at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Bytes in a second that moves between directories may copy.", hidden=True),
-    ConfigKey("replica.fetch.backoff.ms", INT, 1_000, at_least(0), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("replica.fetch.backoff.ms", INT, 1_000, at_least(0), MEDIUM, READ_ONLY, HONOURED,
               "Pause of a follower after an error."),
-    ConfigKey("replica.fetch.max.bytes", INT, 1_048_576, at_least(0), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("replica.fetch.max.bytes", INT, 1_048_576, at_least(0), MEDIUM, READ_ONLY, HONOURED,
               "Bytes a follower asks for from one partition."),
-    ConfigKey("replica.fetch.min.bytes", INT, 1, None, HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("replica.fetch.min.bytes", INT, 1, None, HIGH, READ_ONLY, HONOURED,
               "Fewest bytes for which a follower's fetch is answered early."),
-    ConfigKey("replica.fetch.response.max.bytes", INT, 10_485_760, at_least(0), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("replica.fetch.response.max.bytes", INT, 10_485_760, at_least(0), MEDIUM, READ_ONLY, HONOURED,
               "Bytes a follower asks for in one answer."),
-    ConfigKey("replica.fetch.wait.max.ms", INT, 500, None, HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("replica.fetch.wait.max.ms", INT, 500, None, HIGH, READ_ONLY, HONOURED,
               "How long a follower's fetch may wait."),
     ConfigKey("replica.high.watermark.checkpoint.interval.ms", LONG, 5_000, None, HIGH, READ_ONLY, HONOURED,
               "How often high watermarks are written to disk."),
-    ConfigKey("replica.lag.time.max.ms", LONG, 30_000, None, HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("replica.lag.time.max.ms", LONG, 30_000, None, HIGH, READ_ONLY, HONOURED,
               "How long a follower may be behind before it leaves the in-sync set."),
-    ConfigKey("replica.selector.class", STRING, None, None, MEDIUM, READ_ONLY, NO_EFFECT,
-              "Class that chooses the replica a consumer reads from."),
+    ConfigKey("replica.selector.class", STRING, None, one_of(RACK_AWARE_SELECTOR, LEADER_SELECTOR), MEDIUM, READ_ONLY, HONOURED,
+              "Class that chooses the replica a consumer reads from: Kafka's own two are known."),
     ConfigKey("replica.socket.receive.buffer.bytes", INT, 65_536, None, HIGH, READ_ONLY, NO_EFFECT,
               "Receive buffer of a follower's socket."),
-    ConfigKey("replica.socket.timeout.ms", INT, 30_000, None, HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("replica.socket.timeout.ms", INT, 30_000, None, HIGH, READ_ONLY, HONOURED,
               "Timeout of a follower's socket."),
     ConfigKey("unclean.leader.election.enable", BOOLEAN, False, None, HIGH, CLUSTER_WIDE, HONOURED,
               "Whether a replica that is not in sync may lead, at the price of records."),

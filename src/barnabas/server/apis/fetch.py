@@ -26,6 +26,7 @@ from barnabas.server.fetch_session import FetchContext, FetchedPartition, TopicK
 from barnabas.server.fetch_sessions import replica_id_of
 from barnabas.server.leaders import TOLD_WITH, current_leader, endpoints_of
 from barnabas.server.outbox import HeldRegion
+from barnabas.server.replication.selector import preferred_replica
 from barnabas.storage.log import FileRegion
 from barnabas.storage.verify import Verified
 
@@ -147,7 +148,9 @@ class _Fetch:
             self._timer = self._broker.loop.call_later(NEWS_LINGER_MS / 1000, self._wake)
 
     def log_start_moved(self) -> None:
-        """The next answer will say so."""
+        """The next answer will say so; followers are told soon, for DeleteRecords waits for them."""
+        if self._replica_id >= 0:
+            self.high_watermark_moved()
 
     def partition_closed(self) -> None:
         self._wake_soon()
@@ -211,7 +214,7 @@ class _Fetch:
                 size += data.records.size
                 left -= data.records.size
             left = max(left, 0)
-            must_answer = must_answer or data.error_code != 0 or data.diverging is not None
+            must_answer = must_answer or data.error_code != 0 or data.diverging is not None or data.preferred_read_replica >= 0
             found.append((wanted, data))
         return found + absent, size, must_answer or bool(absent)
 
@@ -232,6 +235,10 @@ class _Fetch:
                         self._count_follower(partition, wanted)
                     region = partition.read_as_follower(wanted.fetch_offset, max(size, 0), minimum_one=minimum_one)
                 else:
+                    if self._request.rack_id and partition.is_leader:
+                        elsewhere = preferred_replica(self._broker, partition, self._request.rack_id, wanted.fetch_offset)
+                        if elsewhere is not None:
+                            return self._sent_elsewhere(partition, wanted, elsewhere)
                     region = partition.read(
                         wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, isolation_level=self._request.isolation_level
                     )
@@ -251,6 +258,18 @@ class _Fetch:
             region,
             () if committed else None,
             diverging=diverging,
+        )
+
+    def _sent_elsewhere(self, partition: Partition, wanted: FetchedPartition, replica_id: int) -> FetchedData:
+        return FetchedData(
+            wanted.index,
+            0,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log.log_start_offset,
+            None,
+            () if self._request.isolation_level == READ_COMMITTED else None,
+            preferred_read_replica=replica_id,
         )
 
     def _count_follower(self, partition: Partition, wanted: FetchedPartition) -> None:
@@ -368,11 +387,12 @@ class _Fetch:
                 has_records=size > 0,
             )
             self._broker.metrics.bytes_out += size
-            if changed or not self._context.is_incremental or data.diverging is not None:
+            is_sent_away = data.diverging is not None or data.preferred_read_replica >= 0
+            if changed or not self._context.is_incremental or is_sent_away:
                 kept.append((wanted.topic, data))
             if size and session is not None and self._context.is_incremental:
                 session.move_to_end(wanted)
-            elif not data.error_code and data.diverging is None:
+            elif not data.error_code and not is_sent_away:
                 wanted.maybe_rest()
         endpoints: list[NodeEndpoint] = []
         if self._version >= FIRST_ENDPOINTS_VERSION:

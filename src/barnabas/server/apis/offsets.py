@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.topics import check_name
@@ -127,9 +129,12 @@ def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> 
 async def handle_delete_records(broker: Broker, _context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """DeleteRecords (api 21): answered when the new starts are on the disk, so that a crash does not bring records back.
 
-    Kafka writes the starts down once a minute, and what was deleted since the last time is there again after a crash.
+    Kafka writes the starts down once a minute, and what was deleted since the last time is there again after a crash. Where there are
+    followers in sync, theirs have moved too, so that no election brings records back.
     """
-    topics, moved = [], []
+    topics: list[DeleteRecordsTopicResult] = []
+    moved: list[DeleteRecordsPartitionResult] = []
+    waits: list[Awaitable[None]] = []
     for topic in request.topics:
         answers = []
         for wanted in topic.partitions:
@@ -138,6 +143,8 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
                 partition = broker.partitions.require_leader(topic.name, wanted.partition_index)
                 answer.low_watermark = _delete_records(broker, partition, wanted.offset)
                 moved.append(answer)
+                if partition.low_watermark < answer.low_watermark:
+                    waits.append(_wait_for_followers(partition, answer, request.timeout_ms))
             except KafkaError as error:
                 answer.error_code = error.code
             except StorageError as error:
@@ -152,7 +159,19 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
             broker.faults.report(error)
             for answer in moved:
                 answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_OFFSET
+    await asyncio.gather(*waits)
     return DeleteRecordsResponse(topics=topics)
+
+
+async def _wait_for_followers(partition: Partition, answer: DeleteRecordsPartitionResult, timeout_ms: int) -> None:
+    future: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
+    partition.wait_deleted(answer.low_watermark, lambda error: None if future.done() else future.set_result(error))
+    try:
+        error = await asyncio.wait_for(future, max(timeout_ms, 0) / 1000)
+    except TimeoutError:
+        error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    if error is not None and not answer.error_code:
+        answer.error_code, answer.low_watermark = error.code, UNKNOWN_OFFSET
 
 
 def _delete_records(broker: Broker, partition: Partition, offset: int) -> int:

@@ -21,6 +21,7 @@ partitions that are closed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError  # the module's own name says nothing here
 from typing import TYPE_CHECKING
@@ -183,23 +184,18 @@ def _append_run(
     if first_offset is None:
         return 0, position
     broker.metrics.bytes_in += run.size
-    log_start_offset = partition.log.log_start_offset
-    last_offset = first_offset + run.records - 1
-    if last_offset < partition.high_watermark or not must_wait(partition, last_offset, known.acks):
-        connection.send([known.answers(run, first_offset, log_start_offset)])
-        return len(run.batches), run.behind
-    for correlation_id, _, _, count, _ in run.batches:
-        answer = known.answer(correlation_id, first_offset, NO_TIMESTAMP, log_start_offset)
-        first_offset += count
-        _answer(broker, connection, known, correlation_id, answer, first_offset - 1)
+    answers = known.answers(run, first_offset, partition.log.log_start_offset)
+    _answer(broker, connection, known, [batch[0] for batch in run.batches], answers, first_offset + run.records - 1)
     return len(run.batches), run.behind
 
 
-def _answer(broker: Broker, connection: Connection, known: _Known, correlation_id: int, answer: bytes, last_offset: int) -> None:
-    """Answer a request whose last record is at `last_offset`, now or when that is as safe as it asks for."""
+def _answer(
+    broker: Broker, connection: Connection, known: _Known, correlation_ids: Sequence[int], answer: bytes, last_offset: int
+) -> None:
+    """Answer a request, or those of a run, whose last record is at `last_offset`, now or when that is as safe as they ask for."""
     partition = known.partition
     if last_offset >= partition.high_watermark and must_wait(partition, last_offset, known.acks):
-        waiting = _Waiting(broker, connection, known, correlation_id, answer)
+        waiting = _Waiting(broker, connection, known, correlation_ids, answer)
         partition.wait_acknowledged(last_offset, waiting.settle, acks_all=known.acks == ACKS_ALL)
     else:
         connection.send([answer])
@@ -222,20 +218,22 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
         return False  # an append that fails has changed nothing; the general way finds the same and words it
     broker.metrics.bytes_in += len(records)
     answer = known.answer(correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset)
-    _answer(broker, connection, known, correlation_id, answer, result.last_offset)
+    _answer(broker, connection, known, [correlation_id], answer, result.last_offset)
     return True
 
 
 class _Waiting:
-    """A request that waits until its batch is committed, its answer ready."""
+    """A request, or those of a run, that wait until their batches are committed, their answers ready."""
 
-    __slots__ = ("_answer", "_broker", "_connection", "_correlation_id", "_known", "_place", "_timer")
+    __slots__ = ("_answer", "_broker", "_connection", "_correlation_ids", "_known", "_place", "_timer")
 
-    def __init__(self, broker: Broker, connection: Connection, known: _Known, correlation_id: int, answer: bytes) -> None:
+    def __init__(
+        self, broker: Broker, connection: Connection, known: _Known, correlation_ids: Sequence[int], answer: bytes
+    ) -> None:
         self._broker = broker
         self._connection = connection
         self._known = known
-        self._correlation_id = correlation_id
+        self._correlation_ids = correlation_ids
         self._answer: bytes | bytearray | None = answer
         self._place = connection.expect_answer()
         self._timer = broker.loop.call_later(max(known.timeout_ms, 0) / 1000, self._time_out)
@@ -251,7 +249,9 @@ class _Waiting:
         if error is not None:
             known = self._known
             topics = [(known.key, [refused(known.partition.index, error)])]
-            answer = refusals(self._broker, self._connection, known.version, self._correlation_id, topics)
+            answer = b"".join(
+                refusals(self._broker, self._connection, known.version, each, topics) for each in self._correlation_ids
+            )
         self._connection.complete(self._place, [answer], among_many=True)
 
 

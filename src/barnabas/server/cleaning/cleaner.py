@@ -6,7 +6,8 @@ Rules
   2. A log that cannot be cleaned does not keep others from it. One with a corrupt batch, or that ends the process again
      and again, is left alone until the broker starts anew; any other failure is tried again after a pause.
   3. How far a log is clean is written down once its segments are in place, so a crash in between only cleans twice.
-  4. A log that is deleted or shortened meanwhile ends its cleaning; nothing of it stays but `.cleaned` files, which are removed.
+  4. A log that is deleted, truncated or put into another log directory meanwhile ends its cleaning; nothing of it stays but `.cleaned`
+     files, which are removed.
 
 What is dirty is brought to the disk before it is cleaned (see `compaction.choose`).
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,7 @@ from barnabas.storage.compaction.replacing import replace_segments
 from barnabas.storage.compaction.swap import drop_cleaned
 from barnabas.storage.compaction.task import CleanedGroup, CleaningTask, SegmentRef
 from barnabas.storage.faults import storage_error
+from barnabas.storage.log import MAX_OFFSET
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +74,8 @@ class LogCleaner:
         self._unfinished: dict[TopicPartition, Partition] = {}  # of which a cleaning may have left files
         self._deaths: Counter[TopicPartition] = Counter()
         self._tasks: list[asyncio.Task[None]] = []
-        self._swaps: set[asyncio.Task[None]] = set()
+        self._swaps: dict[asyncio.Task[None], TopicPartition] = {}
+        self._telling: set[asyncio.Task[None]] = set()  # the process of settings
         self._choosing = asyncio.Lock()
         self._awake = asyncio.Event()
         self.uncleanable: dict[TopicPartition, str] = {}  # and why
@@ -109,7 +112,9 @@ class LogCleaner:
         self._awake.set()
         while len(self._tasks) < config.log_cleaner_threads:
             self._tasks.append(self._spawn(self._keep_cleaning(len(self._tasks)), f"cleaner-{len(self._tasks)}"))
-        self._spawn(self._process.update_rate(config.log_cleaner_io_max_bytes_per_second), "cleaner-rate")
+        telling = self._spawn(self._process.update_rate(config.log_cleaner_io_max_bytes_per_second), "cleaner-rate")
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
 
     def forget(self, keys: Iterable[TopicPartition]) -> None:
         """These partitions are deleted: topics of their names, if there ever are some, begin unclean."""
@@ -118,9 +123,16 @@ class LogCleaner:
             self._unfinished.pop(key, None)
             self.uncleanable.pop(key, None)
             self._deaths.pop(key, None)
+
+    async def leave(self, keys: Sequence[TopicPartition]) -> None:
+        """Let go of these partitions, which are closed: when this returns nothing is renamed in their folders any more."""
+        for key in keys:
             partition = self._in_progress.get(key)
             if partition is not None:
                 self._process.cancel(partition.log.directory)
+        swaps = [swap for swap, key in self._swaps.items() if key in keys]
+        if swaps:
+            await asyncio.wait(swaps)
 
     def interrupt(self, directory: Path) -> None:
         """The log that lay in `directory` lies elsewhere now: its cleaning is given up, and begins again when it is due."""
@@ -130,7 +142,7 @@ class LogCleaner:
         """Stop; a swap under way comes to its end, and what else was begun is removed."""
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._telling, return_exceptions=True)
         await asyncio.gather(*self._swaps, return_exceptions=True)
         await self._process.close()
         for each in [partition.log for partition in self._unfinished.values() if not partition.closed]:
@@ -181,6 +193,7 @@ class LogCleaner:
                     await asyncio.sleep(0)
                 if partition.closed:
                     continue
+                self._notice_truncation(partition)
                 found = self._dirtiness(partition, partition.last_stable_offset)
                 highest = max(highest, found.ratio)
                 if found.is_due(partition.log.config) and (best is None or found.ratio > best.dirtiness.ratio):
@@ -189,6 +202,13 @@ class LogCleaner:
             if best is not None:
                 self._in_progress[best.partition.topic, best.partition.index] = best.partition
             return best
+
+    def _notice_truncation(self, partition: Partition) -> None:
+        """What was cut off and written anew is dirty."""
+        key, log_ = (partition.topic, partition.index), partition.log
+        if log_.lowest_truncation < self._cleaned.get(key, 0):
+            self._cleaned[key] = log_.lowest_truncation
+        log_.lowest_truncation = MAX_OFFSET
 
     def _dirtiness(self, partition: Partition, limit_offset: int) -> Dirtiness:
         return dirtiness(
@@ -259,15 +279,17 @@ class LogCleaner:
             *key, found.first_dirty_offset, found.end_offset, len(found.segments), found.ratio,
         )  # fmt: skip
         sizes = [0, 0]
+        task = self._task(partition, found)
 
         async def take(group: CleanedGroup) -> None:
             sizes[0] += group.bytes_before
             sizes[1] += group.bytes_after
+            self._check_same(partition, task)
             await self._take(partition, group)
 
         rate = self._broker.config.log_cleaner_io_max_bytes_per_second
-        task = self._task(partition, found)
         result = await self._process.clean(task, rate=rate, on_group=take, on_progress=self._count)
+        self._check_same(partition, task)
         self._unfinished.pop(key, None)
         self.statistics.runs += 1
         self.statistics.records_removed += result.records_read - result.records_kept
@@ -300,11 +322,17 @@ class LogCleaner:
             buffer_bytes=config.log_cleaner_io_buffer_size // threads // 2,
         )
 
+    def _check_same(self, partition: Partition, task: CleaningTask) -> None:
+        """Raise SegmentsGone where the segments of a cleaning are not the log's any more, though there may be some of their names."""
+        log_ = partition.log
+        if partition.closed or log_.directory != task.directory or log_.lowest_truncation < task.end_offset:
+            raise SegmentsGone(task.directory.name)
+
     async def _take(self, partition: Partition, group: CleanedGroup) -> None:
         """Let a cleaned segment take its place; once begun this goes to its end, whoever waits for it."""
         swap = self._spawn(replace_segments(partition.log, group, self._broker.clock.now_ms(), self._in_thread), "cleaner-swap")
-        self._swaps.add(swap)
-        swap.add_done_callback(self._swaps.discard)
+        self._swaps[swap] = partition.topic, partition.index
+        swap.add_done_callback(self._swaps.pop)
         await asyncio.shield(swap)
 
     async def _write_down(self) -> None:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 IDLE_S = 60.0
 STOP_TIMEOUT_S = 5.0
 LONGEST_LINE = 16 * 1024 * 1024  # a group that replaces a million segments
-COMMAND = (sys.executable, "-m", "barnabas.server.cleaning.worker")
+COMMAND = (sys.executable, "-P", "-m", "barnabas.server.cleaning.worker")  # -P: nothing is imported from the folder it starts in
 
 Progress = Callable[[int, int], None]
 OnGroup = Callable[[CleanedGroup], Awaitable[None]]

@@ -199,7 +199,9 @@ class Fetcher:
                 else:
                     self._session.leave(partition)  # until its flush is done
             case Next.WAIT:
-                log.info("fetch refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name)
+                log.debug(
+                    "fetch refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name
+                )
                 self._pause(partition)
             case Next.ASK_RANGE:
                 self._session.leave(partition)

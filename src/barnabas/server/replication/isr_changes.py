@@ -87,6 +87,10 @@ class IsrChanges:
         registered = self._broker.metadata.brokers.get(replica_id)
         return registered is not None and registered.is_active and broker_epoch in (registered.epoch, UNKNOWN_BROKER_EPOCH)
 
+    def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
+        self.shrinks += not before <= after
+        self.expands += not after <= before
+
     def propose(self, partition: Partition, change: IsrChange) -> None:
         self._waiting[partition] = change
         if self._task is None:
@@ -154,13 +158,10 @@ class IsrChanges:
         """Take one answer; whether that was the last word on the change."""
         code = ErrorCode(data.error_code)
         if code is ErrorCode.NONE:
-            before = partition.followers.replicas.isr if partition.followers is not None else frozenset()
             partition.settle_isr(data.isr, leader_epoch=data.leader_epoch, partition_epoch=data.partition_epoch)
-            self.shrinks += len(data.isr) < len(before)
-            self.expands += len(data.isr) > len(before)
             log.info(
-                "in-sync replicas changed topic=%s partition=%d isr=%s before=%s leader_epoch=%d partition_epoch=%d",
-                partition.topic, partition.index, sorted(data.isr), sorted(before), data.leader_epoch, data.partition_epoch,
+                "in-sync replicas changed topic=%s partition=%d isr=%s leader_epoch=%d partition_epoch=%d",
+                partition.topic, partition.index, sorted(data.isr), data.leader_epoch, data.partition_epoch,
             )  # fmt: skip
             return True
         self.failed_updates += 1

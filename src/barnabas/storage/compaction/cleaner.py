@@ -38,6 +38,7 @@ from barnabas.storage.aborted import AbortedTransactions
 from barnabas.storage.compaction.engine import Batches, CorruptBatch, Engine, Judged, KeyMap
 from barnabas.storage.compaction.output import CleanedSegment, PlacedBatches
 from barnabas.storage.compaction.plain import check_crc
+from barnabas.storage.compaction.swap import remove_leftovers
 from barnabas.storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask, SegmentRef
 from barnabas.storage.compaction.verdicts import Judge, TransactionFilter, Verdict
 from barnabas.storage.files import Files
@@ -76,6 +77,7 @@ class _Cleaning:
 
     def run(self) -> Generator[CleanedGroup, None, CleaningResult]:
         task = self._task
+        remove_leftovers(self._files, task.directory)
         keys = self._map_dirty()
         end_offset = self._latest_offset + 1
         segments = tuple(segment for segment in task.segments if segment.base_offset < end_offset)
@@ -100,7 +102,7 @@ class _Cleaning:
         """The last offsets of the keys in the dirty part, as far as they fit."""
         task = self._task
         start = task.first_dirty_offset
-        keys: KeyMap = self._engine.new_map(task.dedupe_bytes, task.load_factor, max(task.end_offset - start, 1))
+        keys: KeyMap = self._engine.new_map(task.dedupe_bytes, task.load_factor)
         transactions = TransactionFilter(entry for entry in self._aborted if entry.last_offset >= start)
         for segment in task.segments:
             if segment.next_offset <= start:

@@ -3,8 +3,9 @@
 How it works: uncompressed records are looked at where they lie; those of compressed batches are unfolded into one buffer beside the
 chunk. The kernels get a row of numbers for each batch that says where its records are, and give back a row that says what stays.
 
-Memory: the slots of the table take 16 bytes each and are filled to `load_factor`; a key takes its bytes and four more. How the
-memory is divided between the two is guessed from the keys of the first chunk.
+Memory: a slot of the table takes 8 bytes, a key its bytes and 12 more. The table begins small and is doubled when it is full to
+`load_factor`, so that the few keys of most logs stay in the processor's cache; keys may have what it leaves of the memory. The offsets in
+order take 8 bytes a key besides.
 """
 
 from __future__ import annotations
@@ -19,13 +20,11 @@ from barnabas.protocol.records import kernels as scanning
 from barnabas.protocol.records.header import (
     COMPRESSION_MASK,
     CONTROL_BIT,
-    CRC_POSITION,
     CRC_START,
     DELETE_HORIZON_BIT,
     HEADER,
     LOG_APPEND_TIME_BIT,
     MAGIC,
-    MAGIC_POSITION,
     BatchHeader,
 )
 from barnabas.storage.compaction import kernels as k
@@ -37,12 +36,11 @@ Longs = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 NOTHING_MAPPED = 2**63 - 1
-SLOT_BYTES = 16
-GUESSED_KEY_BYTES = 32  # of keys and their length, until some were seen
+SLOT_BYTES = 8
+KEY_OVERHEAD_BYTES = 12
 FEWEST_SLOTS = 16
 GROWTH_OF_RECORD = 16  # bytes that a record may grow by when its time delta and length are written anew
 NOTHING = np.zeros(0, np.uint8)
-BIG_ENDIAN = np.array([1 << 24, 1 << 16, 1 << 8, 1], np.uint32)
 
 
 class CompiledBatches:
@@ -78,12 +76,11 @@ class CompiledBatches:
             CorruptBatch: the first that does not match, or is of another format.
         """
         rows = np.flatnonzero(wanted)
-        positions = self.table[rows, scanning.POSITION]
-        ends = positions + self.table[rows, scanning.SIZE]
+        table = self.table[rows]
+        starts, ends = table[:, scanning.POSITION] + CRC_START, table[:, scanning.POSITION] + table[:, scanning.SIZE]
         view = memoryview(self.data)
-        found = [crc32c(view[start:end]) for start, end in zip((positions + CRC_START).tolist(), ends.tolist(), strict=True)]
-        stated = self.bytes[(positions + CRC_POSITION)[:, None] + np.arange(4)].astype(np.uint32) @ BIG_ENDIAN
-        wrong = (np.array(found, np.uint32) != stated) | (self.bytes[positions + MAGIC_POSITION] != MAGIC)
+        found = [crc32c(view[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        wrong = (np.array(found, np.int64) != table[:, scanning.CRC]) | (table[:, scanning.MAGIC] != MAGIC)
         for row in rows[wrong].tolist():
             check_crc(self.data, self.positions[row], self.header(row))  # which says what is wrong
 
@@ -118,16 +115,16 @@ class CompiledKeys:
     Once all is added, the last offsets in order (`kept_of`) tell of most batches what stays of them without a look at their records.
     """
 
-    def __init__(self, memory_bytes: int, load_factor: float, most_keys: int, seed: int) -> None:
+    def __init__(self, memory_bytes: int, load_factor: float, seed: int) -> None:
         self.seed = np.uint64(seed)
         self._memory = memory_bytes
         self._load_factor = load_factor
-        self._most_keys = most_keys
         self._state = np.zeros(k.STATE_SIZE, np.int64)
         self._first_offset = NOTHING_MAPPED
         self._in_order: Longs | None = None
-        self.slots: Longs = np.zeros((1, 2), np.int64)
-        self.arena: Bytes = NOTHING.copy()
+        self.slots: Longs = np.zeros(FEWEST_SLOTS, np.int64)
+        self.arena: Bytes = np.empty(memory_bytes, np.uint8)  # given by the system only as far as keys fill it
+        self._set_limits()
 
     def __len__(self) -> int:
         return int(self._state[k.KEYS])
@@ -138,13 +135,11 @@ class CompiledKeys:
         wanted = (np.frombuffer(skipped, np.uint8) == 0) & (last >= from_offset)
         batches.check_crcs(wanted)
         rows, unpacked = batches.rows(wanted)
-        is_first = not self._state[k.MOST_KEYS] and bool(wanted.any())
-        if is_first:
-            self._allocate(rows)
+        is_first = not len(self) and bool(wanted.any())
         done = self._add(batches, unpacked, rows, from_offset)
         first = int(np.argmax(wanted))
         if is_first and done <= first:  # one batch alone is more than the memory holds
-            return self._add_at_least(batches, unpacked, rows, from_offset, first)
+            return self._add_whatever_it_takes(batches, unpacked, rows, from_offset, first)
         return done
 
     def kept_of(self, table: Longs, latest_offset: int) -> Longs:
@@ -152,7 +147,9 @@ class CompiledKeys:
         base = table[:, scanning.BASE_OFFSET]
         last = base + table[:, scanning.LAST_DELTA]
         if self._in_order is None:
-            self._in_order = np.sort(self.slots[self.slots[:, 0] > 0, 0] - 1)
+            self._in_order = np.empty(len(self), np.int64)
+            k.collect_offsets(self.arena, self._in_order)
+            self._in_order.sort()
         count = np.searchsorted(self._in_order, last, side="right") - np.searchsorted(self._in_order, base)
         is_mapped = (base >= self._first_offset) & (last <= latest_offset)
         is_told = count == 0
@@ -162,35 +159,42 @@ class CompiledKeys:
         return np.where(is_told, count, -1)
 
     def _add(self, batches: CompiledBatches, unpacked: Bytes, rows: Longs, from_offset: int) -> int:
-        state = self._state
-        done = int(k.add_keys(batches.bytes, unpacked, rows, from_offset, self.slots, self.arena, state, self.seed))
-        if state[k.ERROR] != k.OK:
-            raise CorruptBatch(batches.positions[int(state[k.ERROR_ROW])], k.REASONS[int(state[k.ERROR])])
-        return done
+        state, done = self._state, 0
+        while True:
+            done = int(k.add_keys(batches.bytes, unpacked, rows, done, from_offset, self.slots, self.arena, state, self.seed))
+            if state[k.ERROR] != k.OK:
+                raise CorruptBatch(batches.positions[int(state[k.ERROR_ROW])], k.REASONS[int(state[k.ERROR])])
+            if done == len(rows) or not self._grow():
+                return done
 
-    def _add_at_least(self, batches: CompiledBatches, unpacked: Bytes, rows: Longs, from_offset: int, row: int) -> int:
-        size = int(rows[row, k.END] - rows[row, k.BEGIN])
+    def _grow(self) -> bool:
+        """Take twice the slots if it is they that are few, and the memory has room for them beside the keys."""
+        slots = len(self.slots) * 2
+        if self._state[k.KEYS] < self._state[k.MOST_KEYS] or slots * SLOT_BYTES + self._state[k.ARENA_USED] > self._memory:
+            return False
+        self._use_slots(slots)
+        return True
+
+    def _use_slots(self, count: int) -> None:
+        self.slots = np.zeros(0, np.int64)  # the old ones go before there are others
+        self.slots = np.zeros(count, np.int64)
+        k.fill_slots(self.slots, self.arena, int(self._state[k.ARENA_USED]), self.seed)
+        self._set_limits()
+
+    def _set_limits(self) -> None:
+        self._state[k.MOST_KEYS] = int((len(self.slots) - 1) * self._load_factor)
+        self._state[k.ARENA_LIMIT] = max(0, len(self.arena) - len(self.slots) * SLOT_BYTES)
+
+    def _add_whatever_it_takes(self, batches: CompiledBatches, unpacked: Bytes, rows: Longs, from_offset: int, row: int) -> int:
+        count, size = int(rows[row, k.COUNT]), int(rows[row, k.END] - rows[row, k.BEGIN])
         self._state[:] = 0
-        self._use(max(FEWEST_SLOTS, 2 * int(rows[row, k.COUNT])), int(rows[row, k.COUNT]), size + 4 * int(rows[row, k.COUNT]))
+        self.arena = np.empty(size + KEY_OVERHEAD_BYTES * count + SLOT_BYTES * (2 * count + FEWEST_SLOTS), np.uint8)
+        self._use_slots(2 * count + FEWEST_SLOTS)
+        self._state[k.MOST_KEYS] = count
         done = self._add(batches, unpacked, rows[: row + 1].copy(), from_offset)
-        self._state[k.MOST_KEYS] = self._state[k.KEYS]  # full
+        self._state[k.MOST_KEYS] = self._state[k.ARENA_LIMIT] = 0  # full
+        self._memory = 0
         return done
-
-    def _allocate(self, rows: Longs) -> None:
-        """Divide the memory between slots and keys."""
-        looked_at = rows[rows[:, k.WHERE] != k.NOT_THERE]
-        records = int(looked_at[:, k.COUNT].sum())
-        record_bytes = int((looked_at[:, k.END] - looked_at[:, k.BEGIN]).sum()) // max(records, 1)
-        key_bytes = min(GUESSED_KEY_BYTES, record_bytes)
-        per_key = SLOT_BYTES / self._load_factor + key_bytes
-        most = min(self._most_keys, int(self._memory / per_key))
-        slots = max(FEWEST_SLOTS, int(most / self._load_factor) + 1)
-        self._use(slots, most, max(0, self._memory - slots * SLOT_BYTES))
-
-    def _use(self, slots: int, most_keys: int, arena_bytes: int) -> None:
-        self.slots = np.zeros((slots, 2), np.int64)
-        self.arena = np.empty(arena_bytes, np.uint8)  # touched, and so given by the system, only as far as keys fill it
-        self._state[k.MOST_KEYS] = min(most_keys, slots - 1)
 
 
 class CompiledJudged:
@@ -232,8 +236,8 @@ class CompiledEngine:
     def scan(self, data: bytes) -> CompiledBatches:
         return CompiledBatches(data)
 
-    def new_map(self, memory_bytes: int, load_factor: float, most_keys: int) -> CompiledKeys:
-        return CompiledKeys(memory_bytes, load_factor, most_keys, self._seed)
+    def new_map(self, memory_bytes: int, load_factor: float) -> CompiledKeys:
+        return CompiledKeys(memory_bytes, load_factor, self._seed)
 
     def judge(
         self, batches: CompiledBatches, verdicts: bytearray, keys: CompiledKeys, latest_offset: int, now_ms: int

@@ -117,8 +117,8 @@ class EngineOf(Protocol[B, K]):
 
     def scan(self, data: bytes) -> B: ...
 
-    def new_map(self, memory_bytes: int, load_factor: float, most_keys: int) -> K:
-        """An empty map; more than `most_keys` will not be asked for."""
+    def new_map(self, memory_bytes: int, load_factor: float) -> K:
+        """An empty map."""
         ...
 
     def judge(self, batches: B, verdicts: bytearray, keys: K, latest_offset: int, now_ms: int) -> Judged:

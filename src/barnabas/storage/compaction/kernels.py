@@ -3,9 +3,11 @@
 Rules
   1. Explicit signatures and `cache=True`, as in `protocol.records.kernels`; lengths are held against the bytes left before they
      are used, and a bad one ends the kernel with a row and a code.
-  2. The table has open addressing: a slot is (offset + 1, tag and place), 0 for an empty one; the place is that of the key in
-     the arena, where four bytes of length stand before it. The tag, 23 bits of the hash, spares most looks at keys that differ.
-  3. Integers of the hash are uint64 throughout: numba makes floats of a uint64 and an int64.
+  2. The arena has the keys as they came, each behind its last offset (8 bytes) and its length (4): what a probe needs lies in one
+     place. The table has open addressing: a slot is the key's place in the arena and a tag above it, or 0 if it is empty. The tag, 23
+     bits of the hash, spares most looks at keys that differ.
+  3. Integers of the hash are uint64 throughout: numba makes floats of a uint64 and an int64. So are indexes in the inner loops, which
+     spares numba the question whether they count from the end.
 
 Ugly: the hash has a seed that the caller draws at random, for whoever can choose keys could otherwise choose ones that meet.
 """
@@ -23,8 +25,8 @@ ROW_COLUMNS = 7
 NOT_THERE, IN_CHUNK, UNPACKED, KEEP_ALL = 0, 1, 2, 3  # WHERE: which buffer a row's records lie in; KEEP_ALL lies in the chunk
 
 # What `add_keys` keeps in `state`, and both leave errors in.
-KEYS, ARENA_USED, MOST_KEYS, ERROR, ERROR_ROW, TOMBSTONES_SEEN = range(6)
-STATE_SIZE = 6
+KEYS, MOST_KEYS, ARENA_USED, ARENA_LIMIT, ERROR, ERROR_ROW, TOMBSTONES_SEEN = range(7)
+STATE_SIZE = 7
 OK, BAD_RECORD, BAD_COUNT = range(3)
 REASONS = {BAD_RECORD: "a record that is none", BAD_COUNT: "more bytes than its records take"}
 
@@ -34,7 +36,7 @@ ANSWER_COLUMNS = 3
 
 TAG_SHIFT = 40
 PLACE_MASK = (1 << TAG_SHIFT) - 1
-LENGTH_BYTES = 4
+FOUR, EIGHT, HEAD = np.uint64(4), np.uint64(8), np.uint64(12)
 
 _record = types.UniTuple(types.int64, 7)  # type: ignore[no-untyped-call]
 
@@ -63,40 +65,47 @@ def _read_record(data, start, limit):  # type: ignore[no-untyped-def]
     return end, time_delta, offset_delta, delta_at, key_at, key_size, value_size
 
 
-@njit(types.uint64(BYTES_IN, types.int64, types.int64, types.uint64), cache=True)
-def _hash(data, position, size, seed):  # type: ignore[no-untyped-def]
-    value = seed ^ (np.uint64(size) * np.uint64(0x9E3779B97F4A7C15))
-    end = position + size
-    while end - position >= 8:
-        word = np.uint64(0)
-        for i in range(8):
-            word |= np.uint64(data[position + i]) << np.uint64(8 * i)
-        value = (value ^ word) * np.uint64(0xFF51AFD7ED558CCD)
-        value ^= value >> np.uint64(32)
-        position += 8
+@njit(types.uint64(BYTES_IN, types.uint64, types.uint64), cache=True)
+def _word(data, position, size):  # type: ignore[no-untyped-def]
+    """The number that `size` bytes are, at most eight."""
     word = np.uint64(0)
-    for i in range(end - position):
-        word |= np.uint64(data[position + i]) << np.uint64(8 * i)
-    value = (value ^ word) * np.uint64(0xC4CEB9FE1A85EC53)
+    for i in range(size):
+        word |= np.uint64(data[position + i]) << (EIGHT * i)
+    return word
+
+
+@njit(types.uint64(BYTES_IN, types.uint64, types.uint64, types.uint64), cache=True)
+def _hash(data, position, size, seed):  # type: ignore[no-untyped-def]
+    value = seed ^ (size * np.uint64(0x9E3779B97F4A7C15))
+    end = position + size
+    while end - position >= EIGHT:
+        value = (value ^ _word(data, position, EIGHT)) * np.uint64(0xFF51AFD7ED558CCD)
+        value ^= value >> np.uint64(32)
+        position += EIGHT
+    value = (value ^ _word(data, position, end - position)) * np.uint64(0xC4CEB9FE1A85EC53)
     value ^= value >> np.uint64(29)
     value *= np.uint64(0xFF51AFD7ED558CCD)
     return value ^ (value >> np.uint64(32))
 
 
-@njit(types.int64(BYTES_IN, types.int64, types.int64, TABLE, BYTES, types.uint64), cache=True)
+@njit(types.int64(LONGS, types.uint64), cache=True)
+def _first_slot(slots, hashed):  # type: ignore[no-untyped-def]
+    return np.int64(((hashed >> np.uint64(32)) * np.uint64(slots.shape[0])) >> np.uint64(32))
+
+
+@njit(types.int64(types.uint64), cache=True)
+def _tag(hashed):  # type: ignore[no-untyped-def]
+    return np.int64(hashed & np.uint64(0x7FFFFF)) << TAG_SHIFT
+
+
+@njit(types.int64(BYTES_IN, types.uint64, types.uint64, LONGS, BYTES, types.uint64), cache=True)
 def _find(data, position, size, slots, arena, hashed):  # type: ignore[no-untyped-def]
     """The slot that has the key, or the empty one where it belongs."""
-    room = np.uint64(slots.shape[0])
-    slot = np.int64(((hashed >> np.uint64(32)) * room) >> np.uint64(32))
-    tag = np.int64(hashed & np.uint64(0x7FFFFF))
-    while slots[slot, 0] != 0:
-        if slots[slot, 1] >> TAG_SHIFT == tag:
-            place = slots[slot, 1] & PLACE_MASK
-            known = np.int64(0)
-            for i in range(LENGTH_BYTES):
-                known |= np.int64(arena[place + i]) << (8 * i)
-            if known == size:
-                place += LENGTH_BYTES
+    slot, tag = _first_slot(slots, hashed), _tag(hashed)
+    while slots[slot] != 0:
+        if slots[slot] & ~PLACE_MASK == tag:
+            place = np.uint64(slots[slot] & PLACE_MASK)
+            if _word(arena, place - FOUR, FOUR) == size:
                 same = True
                 for i in range(size):
                     if arena[place + i] != data[position + i]:
@@ -110,10 +119,24 @@ def _find(data, position, size, slots, arena, hashed):  # type: ignore[no-untype
     return slot
 
 
-@njit(types.int64(BYTES_IN, BYTES_IN, TABLE, types.int64, TABLE, BYTES, LONGS, types.uint64), cache=True, nogil=True)
-def add_keys(chunk, unpacked, rows, from_offset, slots, arena, state, seed):  # type: ignore[no-untyped-def]
-    """Note the last offset of each key; how many rows were noted as a whole before the table or the arena was full."""
-    for row in range(rows.shape[0]):
+@njit(types.int64(LONGS, BYTES, types.int64), cache=True)
+def _last_offset(slots, arena, slot):  # type: ignore[no-untyped-def]
+    """That of the key in `slot`, -1 for none."""
+    if slots[slot] == 0:
+        return np.int64(-1)
+    return np.int64(_word(arena, np.uint64(slots[slot] & PLACE_MASK) - HEAD, EIGHT))
+
+
+@njit(types.void(BYTES, types.uint64, types.uint64, types.uint64), cache=True)
+def _put(arena, position, value, size):  # type: ignore[no-untyped-def]
+    for i in range(size):
+        arena[position + i] = np.uint8((value >> (EIGHT * i)) & np.uint64(0xFF))
+
+
+@njit(types.int64(BYTES_IN, BYTES_IN, TABLE, types.int64, types.int64, LONGS, BYTES, LONGS, types.uint64), cache=True, nogil=True)
+def add_keys(chunk, unpacked, rows, first_row, from_offset, slots, arena, state, seed):  # type: ignore[no-untyped-def]
+    """Note the last offset of each key; up to which row all were noted before the table or the arena was full."""
+    for row in range(first_row, rows.shape[0]):
         where = rows[row, WHERE]
         if where == NOT_THERE:
             continue
@@ -129,28 +152,53 @@ def add_keys(chunk, unpacked, rows, from_offset, slots, arena, state, seed):  # 
             offset = rows[row, BASE_OFFSET] + offset_delta
             if key_size < 0 or offset < from_offset:
                 continue
-            hashed = _hash(data, key_at, key_size, seed)
-            slot = _find(data, key_at, key_size, slots, arena, hashed)
-            if slots[slot, 0] == 0:
-                used = state[ARENA_USED]
-                if state[KEYS] >= state[MOST_KEYS] or used + LENGTH_BYTES + key_size > arena.shape[0]:
+            start, size = np.uint64(key_at), np.uint64(key_size)
+            hashed = _hash(data, start, size, seed)
+            slot = _find(data, start, size, slots, arena, hashed)
+            if slots[slot] == 0:
+                place = np.uint64(state[ARENA_USED]) + HEAD
+                if state[KEYS] >= state[MOST_KEYS] or np.int64(place + size) > state[ARENA_LIMIT]:
                     return row
-                for i in range(LENGTH_BYTES):
-                    arena[used + i] = np.uint8((key_size >> (8 * i)) & 0xFF)
-                for i in range(key_size):
-                    arena[used + LENGTH_BYTES + i] = data[key_at + i]
-                slots[slot, 1] = (np.int64(hashed & np.uint64(0x7FFFFF)) << TAG_SHIFT) | used
-                state[ARENA_USED] = used + LENGTH_BYTES + key_size
+                _put(arena, place - FOUR, size, FOUR)
+                for i in range(size):
+                    arena[place + i] = data[start + i]
+                slots[slot] = _tag(hashed) | np.int64(place)
+                state[ARENA_USED] = np.int64(place + size)
                 state[KEYS] += 1
-            slots[slot, 0] = offset + 1
+            _put(arena, np.uint64(slots[slot] & PLACE_MASK) - HEAD, np.uint64(offset), EIGHT)
         if position != limit:
             state[ERROR], state[ERROR_ROW] = BAD_COUNT, row
             return row
     return rows.shape[0]
 
 
+@njit(types.void(LONGS, BYTES, types.int64, types.uint64), cache=True, nogil=True)
+def fill_slots(slots, arena, arena_used, seed):  # type: ignore[no-untyped-def]
+    """Enter the keys of the arena into a table that is empty."""
+    at = np.uint64(0)
+    while at < np.uint64(arena_used):
+        place, size = at + HEAD, _word(arena, at + EIGHT, FOUR)
+        hashed = _hash(arena, place, size, seed)
+        slot = _first_slot(slots, hashed)
+        while slots[slot] != 0:
+            slot += 1
+            if slot == slots.shape[0]:
+                slot = np.int64(0)
+        slots[slot] = _tag(hashed) | np.int64(place)
+        at = place + size
+
+
+@njit(types.void(BYTES, LONGS), cache=True, nogil=True)
+def collect_offsets(arena, out):  # type: ignore[no-untyped-def]
+    """The last offset of each key, in the order in which the keys came."""
+    at = np.uint64(0)
+    for index in range(out.shape[0]):
+        out[index] = np.int64(_word(arena, at, EIGHT))
+        at += HEAD + _word(arena, at + EIGHT, FOUR)
+
+
 @njit(
-    types.void(BYTES_IN, BYTES_IN, TABLE, types.int64, TABLE, BYTES, types.uint64, BYTES, TABLE, LONGS),
+    types.void(BYTES_IN, BYTES_IN, TABLE, types.int64, LONGS, BYTES, types.uint64, BYTES, TABLE, LONGS),
     cache=True, nogil=True,
 )  # fmt: skip
 def judge(  # type: ignore[no-untyped-def]
@@ -174,8 +222,9 @@ def judge(  # type: ignore[no-untyped-def]
             offset = rows[row, BASE_OFFSET] + offset_delta
             stays = where == KEEP_ALL or offset > latest_offset
             if not stays and key_size >= 0 and (value_size >= 0 or rows[row, KEEPS_TOMBSTONES] == 1):
-                slot = _find(data, key_at, key_size, slots, arena, _hash(data, key_at, key_size, seed))
-                stays = offset >= slots[slot, 0] - 1
+                start, size = np.uint64(key_at), np.uint64(key_size)
+                slot = _find(data, start, size, slots, arena, _hash(data, start, size, seed))
+                stays = offset >= _last_offset(slots, arena, slot)
             if stays:
                 kept += 1
                 tombstones += value_size < 0

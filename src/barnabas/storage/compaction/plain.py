@@ -181,7 +181,7 @@ class PlainEngine:
     def scan(self, data: bytes) -> PlainBatches:
         return PlainBatches(data)
 
-    def new_map(self, memory_bytes: int, load_factor: float, most_keys: int) -> PlainKeys:
+    def new_map(self, memory_bytes: int, load_factor: float) -> PlainKeys:
         return PlainKeys(memory_bytes)
 
     def judge(self, batches: PlainBatches, verdicts: bytearray, keys: PlainKeys, latest_offset: int, now_ms: int) -> PlainJudged:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from barnabas.errors import Closed, SegmentsGone
+from barnabas.errors import Closed, LogDirFailed, SegmentsGone
 from barnabas.storage.compaction import swap
 from barnabas.storage.compaction.task import CleanedGroup
 from barnabas.storage.garbage import Garbage
@@ -32,7 +32,8 @@ async def replace_segments(log: Log, group: CleanedGroup, now_ms: int, in_thread
 
     Raises:
         SegmentsGone: the log has changed; the cleaned files are removed.
-        OSError: the disk does not work. What is half done is finished by the next start.
+        OSError: the disk does not let the cleaned files be announced; nothing has changed.
+        LogDirFailed: it failed behind that. What is half done is finished by the next start.
     """
     files, directory, base = log.files, log.directory, group.base_offset
     prepared: list[Segment] = []
@@ -53,7 +54,7 @@ async def replace_segments(log: Log, group: CleanedGroup, now_ms: int, in_thread
     try:
         await in_thread(announce)
         old = log.begin_swap(group.replaced, prepared[0])
-    except (SegmentsGone, FileNotFoundError):
+    except (SegmentsGone, OSError):
         await in_thread(lambda: swap.discard(files, directory, base))
         raise
     doomed: list[Path] = []
@@ -61,6 +62,8 @@ async def replace_segments(log: Log, group: CleanedGroup, now_ms: int, in_thread
         await in_thread(lambda: doomed.extend(swap.retire_old(files, directory, group.replaced)))
         swap.take_place(files, directory, base)
         prepared[0].drop_name_suffix()
+        await in_thread(settle)
+    except OSError as error:
+        raise LogDirFailed(str(directory.parent), str(error)) from error
     finally:
         log.end_swap(Garbage(files, doomed, [segment.close for segment in old]))
-    await in_thread(settle)

@@ -3,7 +3,7 @@
 Owns the names and the order of the renames, and what a start makes of a folder where they stopped half way. For a segment that
 is to replace those at a, b and c:
 
-    1. a.log.cleaned and its indexes are written and synced                    a start removes them
+    1. a.log.cleaned and its indexes are written and synced                    a start removes them, and so does the next cleaning
     2. they are renamed to a.log.swap and so on, indexes first; folder synced   a start removes them while one `.cleaned` is left
     3. a.log, b.log, c.log and theirs get `.deleted`; folder synced             a start does 3 and 4 again
     4. `.swap` is taken off, indexes first; folder synced                       a start does 4 again
@@ -86,8 +86,18 @@ def discard(files: Files, directory: Path, base_offset: int) -> None:
             files.unlink(directory / (file_name(base_offset, suffix) + state))
 
 
+def remove_leftovers(files: Files, directory: Path) -> None:
+    """Remove what a cleaning that was given up has left; before another begins, and not while there is a swap.
+
+    Beside swaps of the next cleaning it would mislead a start: a `.swap` behind a `.cleaned` counts as not announced.
+    """
+    for name in files.list_directory(directory):
+        if name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) and OWN_NAME.fullmatch(name):
+            files.unlink(directory / name)
+
+
 def drop_cleaned(files: Files, directory: Path) -> None:
-    """Remove what a cleaning that was broken off has written; no swap is under way."""
+    """Remove what a cleaning that was broken off has written, and leave swaps to the next start."""
     for name in files.list_directory(directory):
         if name.endswith(CLEANED_SUFFIX) and OWN_NAME.fullmatch(name):
             files.unlink(directory / name)

@@ -1,0 +1,34 @@
+"""Which replica a consumer reads from (KIP-392): `replica.selector.class`.
+
+Kafka's two classes are known by their names. RackAwareReplicaSelector sends a consumer that says its rack to a replica in that rack: the
+leader if it is there, else the one in sync that has most. With the other, or none, everybody reads from the leader.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.config.definitions.replication import RACK_AWARE_SELECTOR
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+
+
+def preferred_replica(broker: Broker, partition: Partition, rack: str, offset: int) -> int | None:
+    """The follower that a consumer in `rack` should rather read `offset` from; None for this leader."""
+    followers = partition.followers
+    if followers is None or broker.config.replica_selector_class != RACK_AWARE_SELECTOR or rack == broker.config.broker_rack:
+        return None
+    brokers = broker.metadata.brokers
+    best: tuple[int, int] | None = None
+    for replica_id, follower in followers.replicas.followers().items():
+        registered = brokers.get(replica_id)
+        if (
+            registered is not None
+            and registered.rack == rack
+            and replica_id in followers.replicas.isr
+            and follower.start_offset <= offset <= follower.end_offset
+        ):
+            best = max(best or (follower.end_offset, replica_id), (follower.end_offset, replica_id))
+    return None if best is None else best[1]

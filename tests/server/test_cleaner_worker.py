@@ -1,0 +1,56 @@
+"""The cleaner process from the inside: which engine it takes, how it keeps to its rate and is stopped."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from barnabas.server.cleaning.worker import COMPILED_FROM_BYTES, Cancelled, Meter, Throttle, Worker
+from barnabas.storage.compaction.plain import PlainEngine
+
+COMPILED = "barnabas.storage.compaction.compiled"
+
+
+def test_small_logs_are_not_worth_loading_numba() -> None:
+    assert isinstance(Worker()._engine_for(COMPILED_FROM_BYTES - 1), PlainEngine)
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+def test_once_loaded_it_serves_small_logs_too() -> None:
+    worker = Worker()
+    engine = worker._engine_for(COMPILED_FROM_BYTES)
+    assert not isinstance(engine, PlainEngine)
+    assert worker._engine_for(1) is engine
+
+
+def test_a_numba_that_does_not_work_is_done_without(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setitem(sys.modules, COMPILED, None)
+    worker = Worker()
+    worker._may_compile = True
+    with caplog.at_level(logging.WARNING):
+        assert isinstance(worker._engine_for(COMPILED_FROM_BYTES), PlainEngine)
+        assert isinstance(worker._engine_for(COMPILED_FROM_BYTES), PlainEngine)
+    assert len([record for record in caplog.records if "without numba" in record.message]) == 1
+
+
+def test_all_cleanings_together_keep_to_the_rate() -> None:
+    throttle = Throttle()
+    assert throttle.spend(10**9) <= 0
+    throttle.bytes_per_second = 1000.0
+    waits = [throttle.spend(500) for _ in range(4)]
+    assert waits == sorted(waits)
+    assert 1 < waits[-1] <= 2  # less where the machine let it wait in between
+
+
+def test_a_cleaning_that_is_cancelled_ends_at_its_next_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, throttle = Worker(), Throttle()
+    monkeypatch.setattr(worker, "say", lambda **_: None)
+    meter = Meter(worker, 1, throttle)
+    meter.count(10, 10)
+    worker._cancelled.add(1)
+    throttle.bytes_per_second = 1e-3  # it would wait for hours
+    with pytest.raises(Cancelled):
+        meter.count(10, 10)
