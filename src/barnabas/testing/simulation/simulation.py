@@ -9,6 +9,7 @@ restarted and audited once more.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
@@ -38,6 +39,7 @@ DEFAULTS = {
     "min.cleanable.dirty.ratio": "0.5",
     "index.interval.bytes": "4096",
 }  # of what `admins.tune` changes
+PARTITION_FOLDER = re.compile(r"(?P<topic>.+)-(?P<index>\d+)(\.[0-9a-f]{32}-\w+)?")
 
 
 class Simulation(Course):
@@ -199,9 +201,9 @@ class Simulation(Course):
         await auditor.close()
 
     def rotten(self, folder: str) -> None:
-        """A bit of the partition of this folder is wrong."""
-        name, _, index = folder.rpartition("-")
-        history = self.histories.get((name, int(index)))
+        """A bit of the partition of this folder, or of a copy that may take its place, is wrong."""
+        found = PARTITION_FOLDER.fullmatch(folder)
+        history = None if found is None else self.histories.get((found["topic"], int(found["index"])))
         if history is not None:
             history.rotten += 1
             self.complaints.excuse("rot")
