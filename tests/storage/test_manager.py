@@ -222,12 +222,32 @@ def test_new_logs_spread_over_the_directories(tmp_path: Path) -> None:
 def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         logs = opened(tmp_path / name)
-        logs.create("t", 0, TOPIC_ID, TopicConfig())
+        append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"held")
         logs.close()
     logs = manager(tmp_path / "a", tmp_path / "b")
     with pytest.raises(LogDirFailed, match="too"):
         logs.open_all(lambda _topic: TopicConfig())
     logs.abandon()
+
+
+@pytest.mark.parametrize("left", [["00000000000000000000.log"], ["partition.metadata"], []])
+@pytest.mark.parametrize("first", [True, False])
+def test_what_a_disk_left_of_a_log_made_in_vain_gives_way(tmp_path: Path, left: list[str], *, first: bool) -> None:
+    one, two = tmp_path / "1", tmp_path / "2"
+    logs = opened(one if first else two)
+    append(logs.create("orders", 0, TOPIC_ID, TopicConfig()), b"kept")
+    logs.close()
+    vain = (two if first else one) / "orders-0"
+    vain.mkdir(parents=True)
+    for name in left:
+        (vain / name).write_bytes(b"")
+    logs = manager(*((two, one) if first else (one, two)), broker_id=1)
+    logs.open_all(lambda _: TopicConfig())
+    found = logs.get("orders", 0)
+    assert found is not None
+    assert [record.value for record in read_all(found)] == [b"kept"]
+    assert not vain.exists()
+    logs.close()
 
 
 def test_foreign_names_are_left_alone(tmp_path: Path) -> None:

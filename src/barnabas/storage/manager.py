@@ -44,6 +44,7 @@ from barnabas.storage.garbage import Garbage, remove_folder
 from barnabas.storage.log import PRODUCER_ID_EXPIRATION_MS, Log
 from barnabas.storage.moving import MARKER, LogMove
 from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.segment import LOG_SUFFIX, file_name
 
 log = logging.getLogger(__name__)
 
@@ -221,9 +222,15 @@ class LogManager:
         """Which of two directories has the log that is to be used; the folder in the other one is removed.
 
         Raises:
-            LogDirFailed: no move of the log explains that there are two.
+            LogDirFailed: neither a move of the log nor a making that a disk ended explains that there are two.
         """
         moved = [each for each in (one, other) if self._files.exists(each.path / name / MARKER)]
+        if not moved:
+            for unused, used in ((other, one), (one, other)):
+                if self._never_held_records(unused.path / name):
+                    log.info("log that was made in vain removed path=%s", unused.path / name)
+                    remove_folder(self._files, unused.path / name)
+                    return used
         if len(moved) != 1:
             raise LogDirFailed(str(other.path), f"{name} lies in {one.path} too")
         target = moved[0]
@@ -234,6 +241,12 @@ class LogManager:
         log.info("move of a log finished log=%s removed=%s", name, source.path / name)
         remove_folder(self._files, source.path / name)
         return target
+
+    def _never_held_records(self, folder: Path) -> bool:
+        """Whether a folder is as the making of a log leaves it, whole or half done: what was emptied later begins past offset 0."""
+        first = file_name(0, LOG_SUFFIX)
+        logs = [each for each in self._files.list_directory(folder) if LOG_SUFFIX in each]
+        return not logs or (logs == [first] and self._files.file_size(folder / first) == 0)
 
     def adopt(self, found: FoundLog, opened: Log) -> None:
         """`opened` is one of this broker's logs from now on, unless its directory failed while others were opened."""
