@@ -61,6 +61,8 @@ async def test_leaders_are_balanced_the_next_time_where_the_store_does_not_answe
     await controller.member.balance()
     controller.store.resume()
     await cluster.until(cluster.is_settled)
+    await controller.member.balance()
+    assert {state.leader for state in controller.image.topics["t"].partitions} == {1, 2, 3}
 
 
 async def test_producer_ids_are_given_by_every_broker(cluster: Members) -> None:
@@ -211,6 +213,8 @@ async def test_late_watches_do_no_harm(cluster: Members) -> None:
     await cluster.controller.member.create_topics([NewTopic("t", 2, 3)])
     node.store.release_watches()
     await cluster.until(lambda: cluster.is_settled() and not cluster.controller.image.deletions)
+    assert len(node.image.topics["t"].partitions) == 2
+    assert node.image.topics["t"].topic_id == cluster.controller.image.topics["t"].topic_id
 
 
 async def test_a_deposed_controller_writes_nothing_more(cluster: Members) -> None:

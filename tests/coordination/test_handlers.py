@@ -72,8 +72,9 @@ async def ask(broker: Broker, key: int, version: int, request: Message) -> Any:
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
 async def test_every_version_is_answered(broker: Broker, key: int, version: int) -> None:
     module, prefix, *_ = APIS[key]
-    request = getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Request")()
-    await ask(broker, key, version, request)
+    messages = import_module(f"barnabas.protocol.messages.{module}")
+    answer = await ask(broker, key, version, getattr(messages, prefix + "Request")())
+    assert isinstance(answer, getattr(messages, prefix + "Response"))
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)

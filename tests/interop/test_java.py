@@ -182,6 +182,25 @@ def test_every_file_is_read_by_the_dump_tool(server_kind: str, tmp_path: Path) -
     assert '"group":"dumpers"' in decoded
 
 
+def test_transactions_of_version_2_with_random_aborts(server: Server, unique: Unique) -> None:
+    source, copy = create(server, unique("source"), "--partitions", "1"), create(server, unique("copy"), "--partitions", "1")
+    name = unique("copier")
+    load = ["--topic", source, "--num-records", "3000", "--record-size", "20", "--throughput", "-1", "--transactional-id", name]
+    run_tool("kafka-producer-perf-test", "--bootstrap-server", server.bootstrap, *load, "--transaction-duration-ms", "20")
+    copying = ["--input-topic", source, "--input-partition", "0", "--output-topic", copy, "--consumer-group", name]
+    sizes = ["--max-messages", "3000", "--transaction-size", "250", "--enable-random-aborts"]
+    run_tool(
+        "kafka-transactional-message-copier", "--broker-list", server.bootstrap, "--transactional-id", name, *copying, *sizes
+    )
+    reading = ["--from-beginning", "--max-messages", "3000", "--timeout-ms", "30000", "--isolation-level", "read_committed"]
+    there, copied = (tool(server, "kafka-console-consumer", "--topic", topic, *reading) for topic in (source, copy))
+    assert len(there.splitlines()) == 3000
+    assert copied == there
+    listed = tool(server, "kafka-transactions", "list")
+    assert re.search(rf"{name}\s+\d+\s+\d+\s+CompleteCommit", listed)
+    assert "CompleteCommit" in tool(server, "kafka-transactions", "describe", "--transactional-id", name)
+
+
 def _dump(files: list[Path]) -> None:
     dumped = run_tool("kafka-dump-log", "--deep-iteration", "--verify-index-only", "--files", ",".join(map(str, files)))
     printed = FIRST_OF_A_SEGMENT.sub("", dumped.stdout + dumped.stderr)

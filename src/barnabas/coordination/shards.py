@@ -213,8 +213,14 @@ class Shards(Generic[S]):
                 await asyncio.sleep(0)
                 if self._led.get(led.partition) is not led:
                     return
-        log.info(
-            "event=%s_partition_loaded partition=%d count=%d unreadable=%d", self._kind, led.partition, len(led.shard), unreadable
+        level = logging.INFO if len(led.shard) or unreadable else logging.DEBUG  # there are fifty partitions, most of them empty
+        log.log(
+            level,
+            "event=%s_partition_loaded partition=%d count=%d unreadable=%d",
+            self._kind,
+            led.partition,
+            len(led.shard),
+            unreadable,
         )
 
     def unload(self, partition: int) -> None:

@@ -107,6 +107,7 @@ class FollowedPartition(Partition):
         elif mark > self.high_watermark:
             shown, self._hidden_bytes = self._hidden_bytes, 0
             self._advance(mark, shown)
+            self.settle_transactions()
 
     def _keep(self, offset: int, size: int) -> None:
         if self.on_ready is not None and self.is_ready:

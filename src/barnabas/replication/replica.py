@@ -134,6 +134,10 @@ class Replica:
         unstable = self.log.first_unstable_offset(self.high_watermark)
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
+    def settle_transactions(self) -> None:
+        """Forget the transactions that have ended below the high watermark; where nobody reads, nobody else does."""
+        self.log.first_unstable_offset(self.high_watermark)
+
     def check_leader_epoch(self, epoch: int) -> None:
         """Refuse a request made for another epoch (KIP-320); -1 asks for no check.
 

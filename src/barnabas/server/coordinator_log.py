@@ -54,7 +54,11 @@ class PartitionedLog:
         """Append the end of a transaction; done once it is committed, or with the KafkaError that prevents it."""
         producer_id, epoch = marker.producer
         batch = marker_batch(producer_id, epoch, commit=marker.commit, coordinator_epoch=marker.coordinator_epoch, now_ms=now_ms)
-        return self._append(partition, batch, now_ms)
+        done = self._append(partition, batch, now_ms)
+        found = self._broker.partitions.get(self._topic, partition)
+        if found is not None and found.is_leader and not found.is_offline:
+            found.settle_transactions()
+        return done
 
     def _append(self, partition: int, batch: bytes, now_ms: int) -> asyncio.Future[None]:
         future: asyncio.Future[None] = self._broker.loop.create_future()

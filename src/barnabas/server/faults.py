@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import CorruptLog, LogDirFailed, StorageError, StorageExhausted
 
@@ -120,7 +120,7 @@ class StorageFaults:
         return "the log directory with the metadata failed" if directories[0].failure is not None else None
 
 
-def report_later(broker: Broker, future: asyncio.Future[object]) -> None:
+def report_later(broker: Broker, future: asyncio.Future[Any]) -> None:
     """Report what a job in a thread, for which nobody waits, met."""
 
     def done(finished: asyncio.Future[object]) -> None:

@@ -648,10 +648,9 @@ class Log:
         """Whether a producer's transaction, of this epoch, is open here."""
         return self._producers.is_in_transaction(producer_id, epoch)
 
-    @property
-    def transactions_ended(self) -> int:
-        """Grows with each marker."""
-        return self._producers.transactions_ended
+    def markers_of(self, producer_id: int) -> int:
+        """Another number after each marker of a producer."""
+        return self._producers.markers_of(producer_id)
 
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[CompletedTransaction]:
         """The aborted transactions with records in [first_offset, end_offset)."""

@@ -62,6 +62,7 @@ class ProducerEntry:
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     last_timestamp: int = -1
     transaction_first_offset: int = NO_OFFSET
+    markers: int = 0  # since this was made; not written down
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=KEPT_BATCHES))
 
     @property
@@ -113,7 +114,6 @@ class ProducerStates:
             if entry.transaction_first_offset != NO_OFFSET
         }
         self._unreplicated: dict[int, int] = {}  # first -> last offset, of ended ones that the high watermark has not passed
-        self.transactions_ended = 0  # markers that were appended since this was made
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -195,7 +195,7 @@ class ProducerStates:
         if entry.epoch != header.producer_epoch:
             entry.epoch = header.producer_epoch
             entry.batches.clear()
-        self.transactions_ended += 1
+        entry.markers += 1
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp = marker.timestamp
         first_offset = entry.transaction_first_offset
@@ -211,6 +211,11 @@ class ProducerStates:
         """Whether a producer's transaction, of this epoch, is open."""
         entry = self._entries.get(producer_id)
         return entry is not None and entry.epoch == epoch and entry.transaction_first_offset != NO_OFFSET
+
+    def markers_of(self, producer_id: int) -> int:
+        """How many markers of a producer were appended, as long as it is known; to be compared with an earlier answer."""
+        entry = self._entries.get(producer_id)
+        return 0 if entry is None else entry.markers
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Where the first transaction begins that is open or whose end is not below `high_watermark`; None without one."""

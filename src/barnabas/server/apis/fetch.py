@@ -127,7 +127,7 @@ class _Fetch:
             return
         self._answer_place = self._connection.expect_answer()
         self._min_bytes = min_bytes
-        self._missing_bytes = min_bytes - size
+        self._missing_bytes = self._missing(size)
         if self._context.session is not None:
             self._context.session.waiters.add(self)  # whose partitions tell it what happens to them, also those not looked at now
         else:
@@ -181,7 +181,15 @@ class _Fetch:
             if self._end_wait():
                 self._finish(found)
         else:
-            self._missing_bytes = self._min_bytes - size
+            self._missing_bytes = self._missing(size)
+
+    def _missing(self, size: int) -> int:
+        """How many bytes are to come before it is worth to look again."""
+        if self._request.isolation_level == READ_COMMITTED and any(
+            partition.last_stable_offset < partition.high_watermark for partition in self._partitions
+        ):
+            return 1  # a marker, which is small, may show all that is hidden
+        return self._min_bytes - size
 
     def _wake(self) -> None:
         if self._is_over:

@@ -5,7 +5,6 @@ Once a partition has a batch of the transaction, the batches that follow go the 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ from barnabas.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, ProduceHead, read_produce
 from barnabas.protocol.records.header import read_header
 from barnabas.server.apis.repeated_produce import is_transactional
-from barnabas.server.faults import report_later
 from barnabas.server.transactions.joining import PAUSE
 
 if TYPE_CHECKING:
@@ -54,9 +52,11 @@ def hold(
             log.warning("connection closed peer=%s reason=%r", connection.peer, str(error))
             connection.close()
         finally:
+            broker.receiver.give_back(connection, len(held))
             connection.resume(PAUSE)
 
-    report_later(broker, asyncio.ensure_future(join()))
+    broker.receiver.take(connection, len(held))
+    broker.joining.hold(join())
     return True
 
 

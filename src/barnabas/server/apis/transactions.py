@@ -7,6 +7,7 @@ Rules
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -227,7 +228,7 @@ async def end(broker: Broker, context: RequestContext, request: EndTxnRequest) -
 
 async def write_markers(broker: Broker, context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     """Ends of transactions that another broker has decided."""
-    return WriteTxnMarkersResponse(markers=[await _write(broker, marker) for marker in request.markers])
+    return WriteTxnMarkersResponse(markers=await asyncio.gather(*(_write(broker, marker) for marker in request.markers)))
 
 
 async def _write(broker: Broker, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
@@ -235,8 +236,11 @@ async def _write(broker: Broker, marker: WritableTxnMarker) -> WritableTxnMarker
     ending = EndMarker(producer, marker.transaction_result, marker.coordinator_epoch)
     topics = []
     for topic in marker.topics:
-        codes = [(index, await write_marker(broker, topic.name, index, ending)) for index in topic.partition_indexes]
-        told = [WritableTxnMarkerPartitionResult(partition_index=index, error_code=code) for index, code in codes]
+        codes = await asyncio.gather(*(write_marker(broker, topic.name, index, ending) for index in topic.partition_indexes))
+        told = [
+            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+            for index, code in zip(topic.partition_indexes, codes, strict=True)
+        ]
         topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=told))
     return WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)
 

@@ -12,8 +12,8 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
@@ -22,6 +22,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from barnabas.server.faults import report_later
 from barnabas.server.peers import ClientError, Peers, peers_of
 
 if TYPE_CHECKING:
@@ -48,10 +49,22 @@ class Joining:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._peers: Peers | None = None
+        self._held: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
+        """Requests that are held stay unanswered; their connections are closed."""
+        for task in self._held:
+            task.cancel()
+        await asyncio.gather(*self._held, return_exceptions=True)
         if self._peers is not None:
             await self._peers.close()
+
+    def hold(self, work: Coroutine[Any, Any, None]) -> None:
+        """Carry out what ends the wait of a request that is held."""
+        task = self._broker.loop.create_task(work)
+        self._held.add(task)
+        task.add_done_callback(self._held.discard)
+        report_later(self._broker, task)
 
     async def join(
         self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool
@@ -64,10 +77,10 @@ class Joining:
         here = list(partitions)
         codes: Mapping[TopicPartition, ErrorCode] = {}
         for attempt in range(1, MOST_ATTEMPTS + 1):
-            ends = [partition.log.transactions_ended for partition in here]
+            ends = [partition.log.markers_of(owner.producer_id) for partition in here]
             codes = await self._ask(transactional_id, owner, [(p.topic, p.index) for p in here], adds=adds)
             is_concurrent = adds and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
-            if not is_concurrent and ends == [partition.log.transactions_ended for partition in here]:
+            if not is_concurrent and ends == [partition.log.markers_of(owner.producer_id) for partition in here]:
                 break
             if attempt < MOST_ATTEMPTS:
                 await asyncio.sleep(self._broker.config.add_partitions_to_txn_retry_backoff_ms / 1000)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.shards import EndMarker
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.peers import ClientError, Peers, peers_of
@@ -44,6 +44,8 @@ async def write_marker(broker: Broker, topic: str, index: int, marker: EndMarker
         await PartitionedLog(broker, topic, 0).append_marker(index, marker, broker.clock.now_ms())
     except KafkaError as error:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code is ErrorCode.NOT_COORDINATOR else error.code
+    except InvariantViolated:  # of the groups, which have said so; they are read again
+        return ErrorCode.UNKNOWN_SERVER_ERROR
     return ErrorCode.NONE
 
 
