@@ -23,7 +23,7 @@ from barnabas.protocol.records.header import BatchHeader, split_batches
 from barnabas.protocol.records.record import Record, build_batch
 from barnabas.server import page_cache
 from barnabas.storage.files import OsFiles
-from barnabas.storage.log import FileRegion
+from barnabas.storage.reading import FileRegion
 from barnabas.storage.segment import Segment
 from barnabas.storage.trust import Trust
 from barnabas.testing import Broker

@@ -8,7 +8,8 @@ from uuid import UUID
 from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
 from barnabas.storage.files import OsFiles
-from barnabas.storage.log import AppendOrigin, AppendResult, FileRegion, Log
+from barnabas.storage.log import AppendOrigin, AppendResult, Log
+from barnabas.storage.reading import FileRegion
 
 NOW = 1_700_000_000_000
 TOPIC_ID = UUID("12345678-1234-5678-1234-567812345678")

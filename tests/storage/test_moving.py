@@ -285,6 +285,7 @@ def test_two_folders_of_one_log_that_no_move_explains_are_refused(tmp_path: Path
     logs.close()
     for name in ("a", "b"):
         (tmp_path / name / "t-0").mkdir(exist_ok=True)
+        (tmp_path / name / "t-0" / "00000000000000000007.log").touch()  # so that it is no log that was made in vain
     logs = LogManager([tmp_path / "a", tmp_path / "b"], clock=FixedClock(), broker_id=1, cluster_id="cluster")
     with pytest.raises(LogDirFailed, match="too"):
         logs.open_all(lambda _topic: CONFIG)

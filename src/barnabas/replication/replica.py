@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.storage.flushing import FlushPlan
-from barnabas.storage.log import FileRegion, Log
+from barnabas.storage.log import Log
+from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from typing import Protocol

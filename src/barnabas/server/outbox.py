@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 
 from barnabas import limits
 from barnabas.storage.files import Files
-from barnabas.storage.log import FileRegion
+from barnabas.storage.reading import FileRegion
 
 Buffer = bytes | bytearray | memoryview
 

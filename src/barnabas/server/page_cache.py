@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from barnabas.server.outbox import HeldRegion, Region
 from barnabas.storage.files import Files
-from barnabas.storage.log import FileRegion
+from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified, verify
 
 PROBE_STEP_BYTES = 128 * 1024  # the kernel's usual read-ahead

@@ -45,7 +45,6 @@ from barnabas.errors import (
 from barnabas.protocol.records.header import (
     CRC_START,
     HEADER,
-    HEADER_SIZE,
     LENGTH_OVERHEAD,
     MAGIC,
     NO_TIMESTAMP,
@@ -74,13 +73,14 @@ from barnabas.storage.producer_state import (
     ProducerDescription,
     ProducerStates,
 )
+from barnabas.storage.reading import FileRegion, read_region
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments, retire
 from barnabas.storage.snapshot import encode_snapshot
 from barnabas.storage.time_search import TimestampedOffset, first_at_or_after, newest
-from barnabas.storage.trust import NOTHING_FOLLOWS, Damage, Trust
+from barnabas.storage.trust import NOTHING_FOLLOWS, Damage
 
 __all__ = ["AppendOrigin", "AppendResult", "FileRegion", "Garbage", "Log", "ProducerDescription", "TimestampedOffset"]
 
@@ -89,7 +89,6 @@ log = logging.getLogger(__name__)
 PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
 MAX_OFFSET = 2**63 - 1
 MAX_SEGMENTS = 2**31
-MOST_SKIPPED = 500  # emptied batches that one read steps over: half a millisecond
 NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
@@ -105,19 +104,6 @@ class AppendResult(NamedTuple):
     log_append_time_ms: int
     log_start_offset: int
     duplicate: bool
-
-
-class FileRegion(NamedTuple):
-    """Bytes [position, position + size) of an open file: whole batches. `base_offset` is at most the first one's.
-
-    `trust` says whether they may be served as they are; what it does not cover is to be verified first.
-    """
-
-    fileno: int
-    position: int
-    size: int
-    base_offset: int
-    trust: Trust
 
 
 class Log:
@@ -545,57 +531,9 @@ class Log:
         """
         if offset >= limit_offset and self.log_start_offset <= offset <= self.log_end_offset:
             return None
-        segments = self._segments
-        segment = segments.active
-        slot = -1
         if offset < self.log_start_offset or offset > self.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if offset < segment.base_offset:
-            slot = segments.index_of(offset)
-            segment = segments[slot]
-        found = segment.find(offset)
-        while found is None:  # the segment ends in a gap
-            if slot == -1 or slot + 1 == len(segments):
-                return None
-            slot += 1
-            segment = segments[slot]
-            found = segment.find(offset)
-        start = found.position
-        end = segment.size
-        if limit_offset < segment.next_offset:
-            limit = segment.find(limit_offset)
-            end = end if limit is None else limit.position
-        if end - start > max_bytes:
-            end = segment.whole_batches_end(start, start + max_bytes)
-            if end <= start and minimum_one:
-                end = start + segment.batch_size(start)
-        if end <= start:
-            return None
-        region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.trust))
-        if slot == -1 or region.size % HEADER_SIZE or as_stored:
-            return region
-        behind = self._skip_emptied(slot, start, limit_offset)  # perhaps nothing but headers, left by compaction
-        if behind is None:
-            return region
-        return self.read(behind, max_bytes, limit_offset=limit_offset, minimum_one=minimum_one, as_stored=True)
-
-    def _skip_emptied(self, slot: int, position: int, limit_offset: int) -> int | None:
-        """Where the first batch with records begins, if there are only emptied ones before it; None otherwise.
-
-        A reader who gets nothing but emptied batches takes its buffer for too small: librdkafka doubles it each time, and fails at 1 GB.
-        Of more than `MOST_SKIPPED` in a row it gets some, for looking at them takes the loop's time. What is damaged is not stepped over.
-        """
-        skipped = 0
-        try:
-            for segment in self._segments.behind(slot):
-                for _, header in segment.walk(position):
-                    if header.size > HEADER_SIZE or skipped == MOST_SKIPPED:
-                        return header.base_offset if skipped and header.base_offset < limit_offset else None
-                    skipped += 1
-                position = 0
-        except CorruptLog:
-            return None
-        return None
+        return read_region(self._segments, offset, max_bytes, limit_offset, minimum_one=minimum_one, as_stored=as_stored)
 
     def bounded(self, damage: Damage) -> Damage:
         """The same damage; where nothing whole follows it in its file, it reaches to the end of the segment."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -40,22 +39,14 @@ from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files, OsFiles
+from barnabas.storage.finding import FolderFinder, hand_over
 from barnabas.storage.garbage import Garbage, remove_folder
 from barnabas.storage.log import PRODUCER_ID_EXPIRATION_MS, Log
 from barnabas.storage.moving import MARKER, LogMove
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.segment import LOG_SUFFIX, file_name
 
 log = logging.getLogger(__name__)
 
-LOG_FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
-DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
-FUTURE_FOLDER = re.compile(r".*\.[0-9a-f]{32}-future")
-STRAY_FOLDER = re.compile(r".*\.[0-9a-f]{32}-stray")
-OWN_NAME = re.compile(
-    r"\.lock|\.kafka_cleanshutdown|\.last-boot|meta\.properties|[a-z-]+-checkpoint|bootstrap\.checkpoint|metadata\.db.*|lost\+found|.*\.tmp"
-)
-KRAFT_FOLDER = "__cluster_metadata-0"  # Kafka's own metadata log: of a folder that was adopted, and no partition that is served
 MAX_NAME_LENGTH = 255
 
 
@@ -105,8 +96,7 @@ class LogManager:
             TopicPartition, LogDirectory
         ] = {}  # where logs were that have moved, while the old folder has its name
         self._preferred: dict[TopicPartition, LogDirectory] = {}
-        self.interrupted: dict[TopicPartition, LogDirectory] = {}  # moves that were under way when the broker ended
-        self._begun: dict[TopicPartition, Path] = {}  # the folders of those
+        self._finder = FolderFinder(self._files, self._failed_at_start)
         self._closed = False
         self._unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met
         self._checkpoint_lock = Lock()
@@ -154,10 +144,10 @@ class LogManager:
         Raises:
             CorruptLog, LogDirFailed: as `open_all`.
         """
-        folders = self._find_folders()
+        self._finder.look(self._usable())
         found = []
         for directory in self._usable():
-            here = [key for key, home in folders.items() if home is directory]
+            here = [key for key, home in self._finder.homes.items() if home is directory]
             try:
                 recovery_points = directory.read(checkpoints.RECOVERY_POINTS)
                 start_offsets = directory.read(checkpoints.LOG_START_OFFSETS)
@@ -181,72 +171,16 @@ class LogManager:
             log.info("log directory found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean)
         return found
 
-    def _find_folders(self) -> dict[TopicPartition, LogDirectory]:
-        """Which logs there are, and where; what deletions and moves left half done is done."""
-        folders: dict[TopicPartition, LogDirectory] = {}
-        for directory in self._usable():
-            try:
-                for name in self._files.list_directory(directory.path):
-                    key = self._partition_of(directory, name)
-                    if key is None:
-                        continue
-                    other = folders.get(key)
-                    folders[key] = directory if other is None else self._choose(name, other, directory)
-            except (LogDirFailed, OSError) as error:
-                self._failed_at_start(directory, error)
-        return folders
-
-    def _drop_copy(self, directory: LogDirectory, path: Path) -> None:
-        """A stop or a crash came while a log was copied to `path`: the copy is made anew (`interrupted`).
-
-        The folder stays, and in it what tells the log: if the broker ends before the copy has begun again, it is not forgotten.
-        """
-        marker = path / MARKER
-        original = self._files.read_file(marker).decode() if self._files.exists(marker) else path.name.rpartition(".")[0]
-        match = LOG_FOLDER.fullmatch(original)
-        if match is not None:
-            key = match["topic"], int(match["partition"])
-            self.interrupted[key], self._begun[key] = directory, path
-        log.info("copy of a log begins again path=%s", path)
-        for name in self._files.list_directory(path):
-            if name != MARKER:
-                self._files.unlink(path / name)
+    @property
+    def interrupted(self) -> dict[TopicPartition, LogDirectory]:
+        """Moves that were under way when the broker ended, and where to."""
+        return self._finder.interrupted
 
     def forget_move(self, key: TopicPartition) -> None:
         """The move that the last stop or crash interrupted is not wanted any more."""
-        directory, path = self.interrupted.pop(key), self._begun.pop(key)
+        directory, path = self._finder.interrupted.pop(key), self._finder.begun.pop(key)
         if directory.failure is None:
             remove_folder(self._files, path)
-
-    def _choose(self, name: str, one: LogDirectory, other: LogDirectory) -> LogDirectory:
-        """Which of two directories has the log that is to be used; the folder in the other one is removed.
-
-        Raises:
-            LogDirFailed: neither a move of the log nor a making that a disk ended explains that there are two.
-        """
-        moved = [each for each in (one, other) if self._files.exists(each.path / name / MARKER)]
-        if not moved:
-            for unused, used in ((other, one), (one, other)):
-                if self._never_held_records(unused.path / name):
-                    log.info("log that was made in vain removed path=%s", unused.path / name)
-                    remove_folder(self._files, unused.path / name)
-                    return used
-        if len(moved) != 1:
-            raise LogDirFailed(str(other.path), f"{name} lies in {one.path} too")
-        target = moved[0]
-        source = one if target is other else other
-        # The log may have been put on its new folder a moment ago: what the checkpoints know of it is still with the old one.
-        topic, _, partition = name.rpartition("-")
-        _hand_over((topic, int(partition)), source, target)
-        log.info("move of a log finished log=%s removed=%s", name, source.path / name)
-        remove_folder(self._files, source.path / name)
-        return target
-
-    def _never_held_records(self, folder: Path) -> bool:
-        """Whether a folder is as the making of a log leaves it, whole or half done: what was emptied later begins past offset 0."""
-        first = file_name(0, LOG_SUFFIX)
-        logs = [each for each in self._files.list_directory(folder) if LOG_SUFFIX in each]
-        return not logs or (logs == [first] and self._files.file_size(folder / first) == 0)
 
     def adopt(self, found: FoundLog, opened: Log) -> None:
         """`opened` is one of this broker's logs from now on, unless its directory failed while others were opened."""
@@ -287,23 +221,6 @@ class LogManager:
             entry.abandon()
             del self._logs[key], self._homes[key]
             self._counts[directory.path] -= 1
-
-    def _partition_of(self, directory: LogDirectory, name: str) -> TopicPartition | None:
-        """Which partition a name in a log directory is of; leftovers of deletions are removed."""
-        path = directory.path / name
-        if DELETED_FOLDER.fullmatch(name):
-            log.info("deleted log removed path=%s", path)
-            remove_folder(self._files, path)
-            return None
-        match = LOG_FOLDER.fullmatch(name)
-        if FUTURE_FOLDER.fullmatch(name):
-            self._drop_copy(directory, path)
-            return None
-        if match is None or name == KRAFT_FOLDER:
-            if name != KRAFT_FOLDER and not OWN_NAME.fullmatch(name) and not STRAY_FOLDER.fullmatch(name):
-                log.warning("what is none of the broker's is left alone path=%s", path)
-            return None
-        return match["topic"], int(match["partition"])
 
     def _open(
         self,
@@ -483,7 +400,7 @@ class LogManager:
         """A move of the log to `directory`; nothing is on the disk yet."""
         moved = self._logs[topic, partition]
         if self.interrupted.pop((topic, partition), None) is directory:
-            folder = self._begun.pop((topic, partition))
+            folder = self._finder.begun.pop((topic, partition))
         else:
             folder = directory.path / self._name_with(moved.directory.name, "future")
         return LogMove(moved, directory.path, folder, self._files)
@@ -514,7 +431,7 @@ class LogManager:
         self.checkpoint_recovery_points()
         self.checkpoint_log_start_offsets()
         with self._checkpoint_lock:
-            _hand_over(retired.key, retired.home, self._homes[retired.key])
+            hand_over(retired.key, retired.home, self._homes[retired.key])
         del self._leaving[retired.key]
         (garbage,) = self.rename([retired])
         self._files.unlink(move.folder / MARKER)
@@ -727,14 +644,6 @@ class LogManager:
             if directory.failure is not None:
                 directory.forget_boot()
             directory.unlock()
-
-
-def _hand_over(key: TopicPartition, source: LogDirectory, target: LogDirectory) -> None:
-    """Tell the checkpoints of `target` what those of `source` know of a log that moved, where they do not know it themselves."""
-    for name in checkpoints.OFFSET_CHECKPOINTS:
-        known, told = target.read(name), source.read(name).get(key)
-        if told is not None and key not in known:
-            target.write(name, {**known, key: told})
 
 
 def _report_failed(directory: LogDirectory, failure: LogDirFailed) -> None:

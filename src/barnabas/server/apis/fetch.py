@@ -27,7 +27,7 @@ from barnabas.server.fetch_sessions import replica_id_of
 from barnabas.server.leaders import TOLD_WITH, current_leader, endpoints_of
 from barnabas.server.outbox import HeldRegion
 from barnabas.server.replication.selector import preferred_replica
-from barnabas.storage.log import FileRegion
+from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified
 
 if TYPE_CHECKING:

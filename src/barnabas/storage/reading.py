@@ -1,0 +1,84 @@
+"""Where the batches lie that a reader gets: the way from an offset to bytes of a file.
+
+Only headers are looked at; the bytes go from the file to the socket, and whether they may is for `trust` to say.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.header import HEADER_SIZE
+from barnabas.storage.segments import Segments
+from barnabas.storage.trust import Trust
+
+MOST_SKIPPED = 500  # emptied batches that one read steps over: half a millisecond
+new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
+
+
+class FileRegion(NamedTuple):
+    """Bytes [position, position + size) of an open file: whole batches. `base_offset` is at most the first one's.
+
+    `trust` says whether they may be served as they are; what it does not cover is to be verified first.
+    """
+
+    fileno: int
+    position: int
+    size: int
+    base_offset: int
+    trust: Trust
+
+
+def read_region(
+    segments: Segments, offset: int, max_bytes: int, limit_offset: int, *, minimum_one: bool, as_stored: bool = False
+) -> FileRegion | None:
+    """As `Log.read`, of an offset that is in the log."""
+    segment = segments.active
+    slot = -1
+    if offset < segment.base_offset:
+        slot = segments.index_of(offset)
+        segment = segments[slot]
+    found = segment.find(offset)
+    while found is None:  # the segment ends in a gap
+        if slot == -1 or slot + 1 == len(segments):
+            return None
+        slot += 1
+        segment = segments[slot]
+        found = segment.find(offset)
+    start = found.position
+    end = segment.size
+    if limit_offset < segment.next_offset:
+        limit = segment.find(limit_offset)
+        end = end if limit is None else limit.position
+    if end - start > max_bytes:
+        end = segment.whole_batches_end(start, start + max_bytes)
+        if end <= start and minimum_one:
+            end = start + segment.batch_size(start)
+    if end <= start:
+        return None
+    region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.trust))
+    if slot == -1 or region.size % HEADER_SIZE or as_stored:
+        return region
+    behind = _skip_emptied(segments, slot, start, limit_offset)  # perhaps nothing but headers, left by compaction
+    if behind is None:
+        return region
+    return read_region(segments, behind, max_bytes, limit_offset, minimum_one=minimum_one, as_stored=True)
+
+
+def _skip_emptied(segments: Segments, slot: int, position: int, limit_offset: int) -> int | None:
+    """Where the first batch with records begins, if there are only emptied ones before it; None otherwise.
+
+    A reader who gets nothing but emptied batches takes its buffer for too small: librdkafka doubles it each time, and fails at 1 GB.
+    Of more than `MOST_SKIPPED` in a row it gets some, for looking at them takes the loop's time. What is damaged is not stepped over.
+    """
+    skipped = 0
+    try:
+        for segment in segments.behind(slot):
+            for _, header in segment.walk(position):
+                if header.size > HEADER_SIZE or skipped == MOST_SKIPPED:
+                    return header.base_offset if skipped and header.base_offset < limit_offset else None
+                skipped += 1
+            position = 0
+    except CorruptLog:
+        return None
+    return None
