@@ -47,6 +47,15 @@ KNOWN: list[Known] = [
         )
         for name in ("api-versions-valid", "api-versions-names")
     ),
+    *(
+        Known(
+            name,
+            "ApiVersions *",
+            "api_keys[22].max_version",
+            "InitProducerId 6 is that of two-phase commit (KIP-939), which works here. Kafka has begun it and does not announce it.",
+        )
+        for name in ("api-versions-valid", "api-versions-names")
+    ),
     Known(
         "frames",
         "not UTF-8",

@@ -135,6 +135,8 @@ class Joining:
 
 
 def _told(code: ErrorCode, *, adds: bool) -> ErrorCode:
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH  # what producers are told by the log, and what Kafka makes of it
     if code not in UNDECIDED or (adds and code is ErrorCode.CONCURRENT_TRANSACTIONS):
         return code
     return ErrorCode.NOT_ENOUGH_REPLICAS
