@@ -28,14 +28,14 @@ VALUE = b"v" * 100
 CALL_S = 60.0
 PARTITIONS = 4
 WRITERS = ((1, 1), (10, 1), (1_000, 1), (10, 8))  # records a transaction, producers at once
-READ_RECORDS, READ_TRANSACTION, ABORTED_EVERY = 400_000, 100, 10
+READ_RECORDS, READ_TRANSACTION, ABORTED_EVERY = 400_000, 1_000, 10
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 TITLE = "\n## Transactions\n"
 NOTES = """
-Measured by `python -m bench.transactions` with confluent-kafka on both servers: each producer begins a transaction, writes records of 100 bytes to
-four partitions in turn, and commits; the next one begins when the commit is answered. *CPU* is that of the server for one transaction. What is read was
-written in transactions of 100 records, every tenth of which is aborted; the time for readers of committed records is compared with that for readers of
-all records, which get the aborted ones too.
+Measured by `python -m bench.transactions` with confluent-kafka on both servers: each producer begins a transaction, writes records of 100
+bytes to four partitions in turn, and commits; the next one begins when the commit is answered. *CPU* is that of the server for one
+transaction. What is read was written in transactions of 1,000 records, every tenth of which is aborted; a second is one in which a reader
+of committed records, or one of all records, gets past so many stored ones.
 """
 Figures = dict[str, list[float]]
 _numbers = itertools.count()

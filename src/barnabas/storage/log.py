@@ -71,6 +71,7 @@ from barnabas.storage.producer_state import (
     CompletedTransaction,
     LastWrite,
     ProducerDescription,
+    ProducerEntry,
     ProducerStates,
 )
 from barnabas.storage.reading import FileRegion, read_region
@@ -585,6 +586,10 @@ class Log:
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
         """Whether a producer's transaction, of this epoch, is open here."""
         return self._producers.is_in_transaction(producer_id, epoch)
+
+    def first_open_transaction(self) -> ProducerEntry | None:
+        """The producer whose open transaction holds readers of committed records back; None without one."""
+        return self._producers.first_open()
 
     def markers_of(self, producer_id: int) -> int:
         """Another number after each marker of a producer."""

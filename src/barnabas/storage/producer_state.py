@@ -66,6 +66,7 @@ class ProducerEntry:
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     last_timestamp: int = -1
     transaction_first_offset: int = NO_OFFSET
+    transaction_first_timestamp: int = -1  # of the open transaction's first batch; not written down, -1 for one from a snapshot
     markers: int = 0  # since this was made; not written down
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=KEPT_BATCHES))
 
@@ -191,6 +192,7 @@ class ProducerStates:
         entry.last_timestamp = header.max_timestamp
         if header.attributes & TRANSACTIONAL_BIT and entry.transaction_first_offset == NO_OFFSET:
             entry.transaction_first_offset = base_offset
+            entry.transaction_first_timestamp = header.max_timestamp
             self._open[base_offset] = header.producer_id
 
     def update_marker(self, header: BatchHeader, marker: Record) -> CompletedTransaction | None:
@@ -238,6 +240,11 @@ class ProducerStates:
             return first_open
         first_ended = min(self._unreplicated)
         return first_ended if first_open is None else min(first_open, first_ended)
+
+    def first_open(self) -> ProducerEntry | None:
+        """The producer whose open transaction began first."""
+        producer_id = next(iter(self._open.values()), None)
+        return None if producer_id is None else self._entries[producer_id]
 
     def describe(self) -> list[ProducerDescription]:
         return [

@@ -87,7 +87,7 @@ def torture(plan: Plan) -> Iterator[Round]:
             if load.failed:
                 raise Broken(f"the input has errors: {load.failed[:3]}")
             _demand(reader, load, copiers)
-            print(copiers.logs)
+
         reader.close()
 
 

@@ -96,6 +96,15 @@ class Completing(Written):
     markers: tuple[Marker, ...]
 
 
+@dataclass(slots=True)
+class EndCounts:
+    """How transactions were ended, as far as decided by coordinators that share this; the timed out ones are among the aborted."""
+
+    committed: int = 0
+    aborted: int = 0
+    timed_out: int = 0
+
+
 class _Due(Enum):
     """What a deadline is for."""
 
@@ -109,13 +118,17 @@ class TransactionShard:
     Args:
         coordinator_epoch: the leader epoch of the partition; markers carry it, so that a former coordinator's are refused.
         take_id: gives a producer id that nobody had before; a KafkaError if there is none.
+        counts: added to with each end.
     """
 
-    def __init__(self, config: TransactionConfig, now: Now, *, coordinator_epoch: int, take_id: TakeId) -> None:
+    def __init__(
+        self, config: TransactionConfig, now: Now, *, coordinator_epoch: int, take_id: TakeId, counts: EndCounts | None = None
+    ) -> None:
         self.coordinator_epoch = coordinator_epoch
         self.markers = MarkersDue()
         self._config = config
         self._take_id = take_id
+        self._counts = counts or EndCounts()
         self._transactions: dict[str, Transaction] = {}
         self._timers: Timers[tuple[_Due, str]] = Timers()
         self._cleanup_at_ms = now.steady_ms + config.transaction_remove_expired_transaction_cleanup_interval_ms
@@ -235,6 +248,7 @@ class TransactionShard:
         if isinstance(event, Decided):
             name = event.transaction.transactional_id
             if error is None:
+                self._count(event.transaction)
                 return self._begin_markers(event.transaction)
             if self._transactions[name].deadline_ms is not None:
                 self._timers.schedule((_Due.ABORT, name), now.steady_ms + RETRY_MS)
@@ -242,6 +256,12 @@ class TransactionShard:
             for marker in event.markers:
                 self._timers.schedule((_Due.COMPLETE, marker.transactional_id), now.steady_ms + RETRY_MS)
         return Outcome()
+
+    def _count(self, decided: Transaction) -> None:
+        if decided.state is State.PREPARE_COMMIT:
+            self._counts.committed += 1
+        else:
+            self._counts.aborted += 1
 
     def _begin_markers(self, decided: Transaction) -> Outcome:
         marker = self.markers.begin(decided)
@@ -333,10 +353,12 @@ class TransactionShard:
 
     def _abort_late(self, name: str, now: Now) -> Outcome:
         try:
-            return self._fence(self._transactions[name], now)
+            out = self._fence(self._transactions[name], now)
         except KafkaError:  # no producer id is to be had
             self._timers.schedule((_Due.ABORT, name), now.steady_ms + RETRY_MS)
             return Outcome()
+        self._counts.timed_out += 1
+        return out
 
     def _forget_unused(self, now: Now) -> Iterator[Outcome]:
         limit_ms = now.wall_ms - self._config.transactional_id_expiration_ms
