@@ -515,7 +515,14 @@ class Log:
     # Reading
 
     def read(
-        self, offset: int, max_bytes: int, *, limit_offset: int, minimum_one: bool, as_stored: bool = False
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        limit_offset: int,
+        minimum_one: bool,
+        as_stored: bool = False,
+        is_verified_later: bool = False,
     ) -> FileRegion | None:
         """Whole batches from the one that holds `offset` on, ending before `limit_offset`; None if there are none.
 
@@ -523,6 +530,7 @@ class Log:
             max_bytes: bound on the size.
             minimum_one: the first batch comes even if it alone is larger.
             as_stored: batches that compaction emptied are not stepped over, for who copies the log.
+            is_verified_later: the caller has a thread look at what needs it, so the answer need not be exact there (`FileRegion.reach`).
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE outside [log start offset, log end offset].
@@ -533,7 +541,15 @@ class Log:
             return None
         if offset < self.log_start_offset or offset > self.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        return read_region(self._segments, offset, max_bytes, limit_offset, minimum_one=minimum_one, as_stored=as_stored)
+        return read_region(
+            self._segments,
+            offset,
+            max_bytes,
+            limit_offset,
+            minimum_one=minimum_one,
+            as_stored=as_stored,
+            is_verified_later=is_verified_later,
+        )
 
     def bounded(self, damage: Damage) -> Damage:
         """The same damage; where nothing whole follows it in its file, it reaches to the end of the segment."""

@@ -11,7 +11,7 @@ Rules
 
 How it works: the sparse index has an entry for every `index.interval.bytes`. For the end of the active segment, which nearly
 every reader is at, the last batches' positions are kept besides (`_recent_*`): there a lookup is one bisection and no read. Where a
-reader further back stopped is remembered too (`_read_ends`), for that is where it goes on.
+reader further back stopped is remembered too (`trust`), for that is where it goes on.
 
 Ugly: what rule 4 postpones are fields that are not set yet. `__getattr__`, which Python asks only for those, finds them out; so the
 active segment's appends pay nothing for it. An index that contradicts its segment is noticed, and made anew, at that moment.
@@ -49,7 +49,6 @@ ABORTED_SUFFIX = ".txnindex"
 DELETED_SUFFIX = ".deleted"
 SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, ABORTED_SUFFIX)
 
-READ_ENDS = 16  # remembered for a segment: as many readers find what follows without a search
 RECENT_BATCHES = 256  # positions kept for the end of the active segment: 4 kB
 WALK_BYTES = 8 * 1024  # read at once when walking over headers: two index intervals
 LARGE_BATCH_BYTES = 64 * 1024  # space is set aside for batches from this size on
@@ -74,7 +73,6 @@ class Segment:
 
     __slots__ = (
         "_fileno",
-        "_read_ends",
         "_recent_last",
         "_recent_positions",
         "base_offset",
@@ -122,7 +120,6 @@ class Segment:
         self.used = False  # since `open_files` last looked at it
         self.open_files: OpenFiles | None = None  # who bounds the number of open ones, while it is part of a log
         self._fileno: int | None = None
-        self._read_ends: dict[int, int] | None = None  # position of the batch at which a read ended, by its base offset
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int, now_ms: int, reserved: int = 0) -> Segment:
@@ -224,9 +221,14 @@ class Segment:
         if self._fileno is None:
             self._fileno = self.files.open(self.path)
             if self.open_files is not None:
-                self.open_files.opened(self)
+                self._share(self.open_files, self._fileno)
         self.used = True
         return self._fileno
+
+    def _share(self, open_files: OpenFiles, fileno: int) -> None:
+        """The file is open, and read for whoever asks the log: the loop must not bring to memory what lies behind."""
+        self.files.expect_random(fileno)
+        open_files.opened(self)
 
     def appended(self, last_offset: int, size: int, max_timestamp: int, interval: int) -> None:
         """A batch of `size` bytes was written at `self.size`. `interval`: `index.interval.bytes`."""
@@ -314,7 +316,10 @@ class Segment:
             return Position(self._recent_positions[slot], recent[slot - 1] + 1)
         if recent and not self._recent_positions[0]:
             return Position(0, self.base_offset)
-        if self._read_ends is not None and (end := self._read_ends.get(offset)) is not None:
+        if offset <= self.base_offset and self.size:
+            return Position(0, self.base_offset)
+        end = self.trust.end_of_read(offset)
+        if end is not None:
             return Position(end, offset)
         entry = self.index.floor(offset - self.base_offset)
         start = entry[1] if entry else 0
@@ -348,15 +353,25 @@ class Segment:
         entry = self.index.floor_by_value(limit)
         end = max(start, entry[1] if entry else 0)
         if end > start and not self._is_in_memory(end):
+            self.trust.forget_behind(end, self.size)
             return end
         try:
             for position, header in self.walk(end):
                 if position + header.batch_length + LENGTH_OVERHEAD > limit:
-                    self._remember_end(header.base_offset, position)
+                    # Bytes that nobody has verified say nothing: the base offset is not even covered by the CRC.
+                    if self.trust.covers(position, position + HEADER_SIZE):
+                        self.trust.note_end(header.base_offset, position)
                     return position
         except CorruptLog as error:
             return error.position
         return end
+
+    def may_be_cold(self, start: int, end: int) -> bool:
+        """Whether the loop is not to look for a batch's end in the bytes [start, end): a thread has to read and verify them anyway."""
+        recent = self._recent_positions
+        if recent and recent[0] <= end:
+            return False
+        return not (self.trust.covers(start, end) and self._is_in_memory(start) and self._is_in_memory(end - 1))
 
     def _is_in_memory(self, position: int) -> bool:
         """Whether a header there can be read without waiting; True where the platform cannot tell."""
@@ -367,17 +382,6 @@ class Segment:
         except OSError:
             return True
         return True
-
-    def _remember_end(self, offset: int, position: int) -> None:
-        """A read ended at the batch with this base offset, and its reader will ask for what follows. Bytes that nobody has verified say
-        nothing: the base offset is not even covered by the CRC, and a wrong one would mislead whoever asks for that offset."""
-        if not self.trust.covers(position, position + HEADER_SIZE):
-            return
-        if self._read_ends is None:
-            self._read_ends = {}
-        elif len(self._read_ends) >= READ_ENDS:
-            del self._read_ends[next(iter(self._read_ends))]
-        self._read_ends[offset] = position
 
     def batch_size(self, position: int) -> int:
         """Bytes of the batch at `position`; where it is damaged, at least those of a header and at most what is left."""
@@ -489,7 +493,6 @@ class Segment:
     def truncate(self, position: int) -> None:
         """Cut the active segment at `position`, where a batch begins or the segment ends."""
         self.size = position
-        self._read_ends = None
         self.trust.cut(position)
         self.give_back()
         self.index.truncate_below(value=position)
@@ -549,7 +552,7 @@ class Segment:
         """The segment is part of a log of which `open_files` counts the open files."""
         self.open_files = open_files
         if open_files is not None and self._fileno is not None:
-            open_files.opened(self)
+            self._share(open_files, self._fileno)
 
     def leave(self) -> None:
         """The segment is part of no log any more; whoever took it out closes it."""
