@@ -95,7 +95,9 @@ def _produce_case(name: str, title: str, pattern: Callable[[], Pattern], target:
         return load, spent
 
     def warm_up(server: Server, lengths: Lengths) -> None:
-        run(server, lengths.warm_up_s, lengths.large_bytes if large else float("inf"))
+        began = time.perf_counter()
+        while time.perf_counter() - began < lengths.warm_up_s:
+            run(server, lengths.warm_up_s, lengths.large_bytes if large else float("inf"))
 
     def measure_once(server: Server, lengths: Lengths) -> Figures:
         load, spent = run(server, lengths.large_s, lengths.large_bytes) if large else run(server, lengths.load_s, float("inf"))
