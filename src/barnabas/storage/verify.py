@@ -18,6 +18,7 @@ from barnabas.storage.trust import NOTHING_FOLLOWS, Damage
 
 STEP_BYTES = 256 * 1024  # read at once: what a core's own cache holds
 SECTOR_BYTES = 4096
+WRONG_CRC = "the CRC does not match"
 _LENGTH = Struct(">8xi")
 _OFFSETS = Struct(">q15xi")  # base offset, last offset's delta
 
@@ -61,7 +62,7 @@ def verify(files: Files, fileno: int, start: int, end: int, least_offset: int, e
                 continue
             if position > start or reach == end:
                 break
-        reason = _fault(data[at : at + size], size, end - position)
+        reason = fault_of(data[at : at + size], size, end - position)
         if reason is None:
             base_offset, delta = _OFFSETS.unpack_from(data, at)
             if base_offset < expected:
@@ -95,16 +96,18 @@ def _size_at(data: memoryview, at: int) -> int:
     """Bytes of the batch that begins at `at`; 0 if its header is not all there."""
     if at + HEADER_SIZE > len(data):
         return 0
-    return max(_LENGTH.unpack_from(data, at)[0], 0) + LENGTH_OVERHEAD
+    (length,) = _LENGTH.unpack_from(data, at)
+    return int(max(length, 0)) + LENGTH_OVERHEAD
 
 
-def _fault(batch: memoryview, size: int, left: int) -> str | None:
+def fault_of(batch: memoryview, size: int, left: int) -> str | None:
+    """What is wrong with a batch that claims `size` bytes, of which `batch` could be read, where `left` bytes are looked at."""
     if len(batch) < min(size, left) or len(batch) < HEADER_SIZE:
         return "the disk cannot read it"
     if batch[16] != MAGIC or size < HEADER_SIZE or size > left or batch[23] >= 0x80:
         return "it is no batch"
     if crc32c(batch[CRC_START:]) != int.from_bytes(batch[17:21], "big"):
-        return "the CRC does not match"
+        return WRONG_CRC
     return None
 
 

@@ -13,7 +13,7 @@ from unittest import mock
 
 from barnabas.cluster.metadata import Kept
 from barnabas.replication import in_sync
-from barnabas.server import joining, page_cache
+from barnabas.server import joining
 from barnabas.storage import loader, log, verify
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.files import FaultyFiles
@@ -91,10 +91,13 @@ def truncation_off_by_one() -> Iterator[None]:
 def reads_without_checksums() -> Iterator[None]:
     """What comes from the disk is served as it is."""
 
-    def believed(files: Any, fileno: int, _start: int, end: int, *_: int) -> verify.Verified:
-        return verify.Verified(end, None, files.size(fileno))
+    fault = verify.fault_of
 
-    with mock.patch.object(page_cache, "verify", believed):
+    def believed(batch: memoryview, size: int, left: int) -> str | None:
+        reason = fault(batch, size, left)
+        return None if reason == verify.WRONG_CRC else reason
+
+    with mock.patch.object(verify, "fault_of", believed):
         yield
 
 
