@@ -129,9 +129,7 @@ class Replica:
                 yet: a reader may have been there before the leader changed.
         """
         limit = self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
-        return self.log.read(
-            offset, max_bytes, limit_offset=limit, minimum_one=minimum_one, is_verified_later=is_verified_later
-        )
+        return self.log.read(offset, max_bytes, limit_offset=limit, minimum_one=minimum_one, is_verified_later=is_verified_later)
 
     @property
     def last_stable_offset(self) -> int:

@@ -4,8 +4,8 @@
 reads ahead in steps, so a probe for each step finds the cold stretches. What is cold is read by a thread, and what comes from the disk
 is verified there before it is served: `storage/trust.py` says which bytes that concerns.
 
-The descriptors of logs bring nothing to memory but what is read (`Files.expect_random`), so that the loop never pays for what a kernel reads
-ahead. What a reader in order will ask for next is put on its way here, in the thread.
+The descriptors of logs bring nothing to memory but what is read (`Files.expect_random`), so that the loop never pays for what a kernel
+reads ahead. What a reader in order will ask for next is put on its way here, in the thread.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ def is_resident(files: Files, region: Region) -> bool:
 
 def is_servable(files: Files, region: FileRegion) -> bool:
     """Whether the region is in memory and needs no look at its bytes."""
-    start = region.position
-    return not region.reach and (start >= region.trust.tail or region.trust.covers(start, start + region.size)) and is_resident(files, region)
+    start, trust = region.position, region.trust
+    if region.reach or not (start >= trust.tail or trust.covers(start, start + region.size)):
+        return False
+    return is_resident(files, region)
 
 
 def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list[Verified | OSError]:

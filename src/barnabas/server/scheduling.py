@@ -1,8 +1,8 @@
 """What the broker asks of the system's scheduler: that its loop need not wait for the end of others' turns.
 
 Where more threads want to run than there are cores, one that wakes up waits until somebody's turn ends, which are milliseconds, while the
-loop's own work on a request takes 50 us. From version 6.12 on Linux lets a thread say that short turns are enough for it, and has it go before
-those with longer ones as soon as it wakes up; it gets no larger share of the time. No privilege is needed. Elsewhere nothing changes.
+loop's own work on a request takes 50 us. From version 6.12 on Linux lets a thread say that short turns are enough for it, and has it go
+before those with longer ones as soon as it wakes up; it gets no larger share of the time. It takes no privilege. Elsewhere nothing changes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ log = logging.getLogger(__name__)
 
 TURN_NS = 100_000  # the least that the system takes
 RESET_ON_FORK = 1  # threads and processes that this one makes have turns of the usual length
-_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274, "riscv64": 274}  # numbers of the system call: C libraries have no name for it yet
+_SCHED_SETATTR = {
+    "x86_64": 314,
+    "aarch64": 274,
+    "riscv64": 274,
+}  # numbers of the system call: C libraries have no name for it yet
 _ATTRIBUTES = struct.Struct("=IIQiIQQQ")  # size, policy, flags, nice value, priority, length of a turn, deadline, period
 
 

@@ -37,9 +37,9 @@ from barnabas.protocol.records.header import (
 from barnabas.protocol.records.record import iterate_records
 from barnabas.protocol.records.scan import Run
 from barnabas.protocol.records.validate import AppendOrigin, validate_batch
+from barnabas.storage.aborted import aborted_of
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import write_all
-from barnabas.storage.loader import aborted_of, remove_segment_files
 from barnabas.storage.log.reading import ReadableLog
 from barnabas.storage.markers import parse_marker
 from barnabas.storage.producer_state import (
@@ -47,6 +47,7 @@ from barnabas.storage.producer_state import (
 )
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, Segment
+from barnabas.storage.segments import remove_segment_files
 
 NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT

@@ -9,7 +9,7 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import (
     KafkaError,
 )
-from barnabas.storage.loader import aborted_of
+from barnabas.storage.aborted import aborted_of
 from barnabas.storage.log.state import LogState
 from barnabas.storage.producer_state import (
     CompletedTransaction,

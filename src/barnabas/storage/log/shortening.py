@@ -16,13 +16,14 @@ from barnabas.errors import (
     SegmentsGone,
     StorageExhausted,
 )
+from barnabas.storage.aborted import aborted_of
 from barnabas.storage.garbage import Garbage
-from barnabas.storage.loader import aborted_of, load_producers, remove_segment_files, snapshot_offsets
 from barnabas.storage.log.appending import GrowingLog
 from barnabas.storage.log.state import MAX_OFFSET
+from barnabas.storage.producer_loading import load_producers, snapshot_offsets
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
-from barnabas.storage.segments import retire
+from barnabas.storage.segments import remove_segment_files, retire
 
 log = logging.getLogger(__name__)
 MAX_SEGMENTS = 2**31
