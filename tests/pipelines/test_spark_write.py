@@ -60,7 +60,9 @@ def test_the_option_topic_comes_before_the_column(spark: SparkSession, kafka_ser
         ("value int", (1,), {"topic": "t"}, r"value attribute unsupported type int. value must be a\(n\) string or binary"),
         ("topic string, value string", (None, "v"), {}, "null topic present in the data"),
         ("value string", ("v",), {"topic": "t", "kafka.key.serializer": "x"}, "Kafka option 'key.serializer' is not supported"),
-        ("value string", ("v",), {"topic": "t", "kafka.no.such.thing": "x"}, "No such configuration property"),
+        ("value string", ("v",), {"topic": "t", "kafka.acks": "0"}, "kafka.acks must be all or 1"),
+        ("value string", ("v",), {"topic": "t", "kafka.compression.type": "rar"}, "kafka.compression.type must be one of"),
+        ("value string, partition int", ("v", -2), {"topic": "t"}, "Invalid partition: -2"),
     ],
 )
 def test_mistakes_are_named(

@@ -1,8 +1,4 @@
-"""The writers that Spark sees, for batch and stream; thin over `writing`.
-
-At least once: a task acknowledges only what the cluster has acknowledged, and a task that Spark repeats writes again. Commit and abort have
-nothing to do, and the constructor neither, since Spark makes the stream's writer several times for each micro-batch.
-"""
+"""The writers that Spark sees, for batch and stream; thin over `writing`."""
 
 from __future__ import annotations
 
@@ -12,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from barnabas.pipelines.writing import write_batches, write_task
+from barnabas.pipelines.sink_options import sink_options
+from barnabas.pipelines.writing import open_idempotent, write_batches
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -34,20 +31,20 @@ class BatchWriter(DataSourceArrowWriter):
     """`df.write.format("barnabas")`."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self._task = write_task(options, _columns(schema))
+        self._task = sink_options(options, _columns(schema), streaming=False).task
 
     def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]
-        return Written(write_batches(self._task, iterator))
+        return Written(write_batches(self._task, iterator, open_idempotent(self._task))[0])
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """`df.writeStream.format("barnabas")`."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self._task = write_task(options, _columns(schema))
+        self._task = sink_options(options, _columns(schema), streaming=True).task
 
     def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]
-        return Written(write_batches(self._task, iterator))
+        return Written(write_batches(self._task, iterator, open_idempotent(self._task))[0])
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Everything was acknowledged before."""
