@@ -170,9 +170,15 @@ def describe_transactions(config: ClientConfig, cluster: Cluster, ids: Iterable[
     return found
 
 
-def list_transactions(config: ClientConfig, cluster: Cluster, states: Sequence[str]) -> Plan[dict[str, str]]:
-    """The ids that are in one of `states` and their state, from every broker."""
-    request = ListTransactionsRequest(state_filters=states)
+def list_transactions(
+    config: ClientConfig, cluster: Cluster, states: Sequence[str], pattern: str | None = None
+) -> Plan[dict[str, str]]:
+    """The ids that are in one of `states` and their state, from every broker.
+
+    Args:
+        pattern: a regular expression for whole ids; brokers before Kafka 4.1 answer with all of them nevertheless.
+    """
+    request = ListTransactionsRequest(state_filters=states, transactional_id_pattern=pattern)
 
     def attempt() -> Plan[dict[str, str]]:
         yield from refresh(config, cluster, [])
