@@ -225,9 +225,7 @@ def produce_call(
     if ZERO_UUID in ids.values():
         at_most = LAST_VERSION_WITH_NAMES if at_most is None else min(at_most, LAST_VERSION_WITH_NAMES)
     data = [TopicProduceData(name=name, topic_id=ids[name], partition_data=items) for name, items in topics.items()]
-    request = ProduceRequest(
-        transactional_id=transactional_id, acks=acks, timeout_ms=config.request_timeout_ms, topic_data=data
-    )
+    request = ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=config.request_timeout_ms, topic_data=data)
     return Call(request, node_id, at_most)
 
 

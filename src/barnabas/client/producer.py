@@ -231,4 +231,3 @@ class BatchProducer:
 
     def _run(self, plan: Plan[Any]) -> Any:
         return self._client.run(plan)
-

@@ -100,9 +100,7 @@ def init_producer_id(
         if response.error_code:
             raise ResourceError(ErrorCode(response.error_code), f"transactional id {name}")
     ongoing = Owner(response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch)
-    return Initialised(
-        Owner(response.producer_id, response.producer_epoch), ongoing if ongoing.producer_id >= 0 else None
-    )
+    return Initialised(Owner(response.producer_id, response.producer_epoch), ongoing if ongoing.producer_id >= 0 else None)
 
 
 def end_transactions(
@@ -112,9 +110,7 @@ def end_transactions(
 
     def request(name: str) -> Message:
         owner = owners[name]
-        return EndTxnRequest(
-            transactional_id=name, producer_id=owner.producer_id, producer_epoch=owner.epoch, committed=commit
-        )
+        return EndTxnRequest(transactional_id=name, producer_id=owner.producer_id, producer_epoch=owner.epoch, committed=commit)
 
     at_most = None if second_version else LAST_FIRST_VERSION_END
     answers = yield from _of_coordinators(config, cluster, owners, request, lambda _, r: r.error_code, at_most)

@@ -266,4 +266,3 @@ def _groups(values: npt.NDArray[Any]) -> Iterator[tuple[int, Longs]]:
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
         yield int(ordered[start]), order[start:end]
-

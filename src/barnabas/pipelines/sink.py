@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from barnabas.pipelines.writing import Attempt
 
 R = TypeVar("R")
-BATCH_ID, QUERY_ID = "streaming.sql.batchId", "sql.streaming.queryId"  # local properties that Spark sets for the tasks of a stream
+BATCH_ID, QUERY_ID = (
+    "streaming.sql.batchId",
+    "sql.streaming.queryId",
+)  # local properties that Spark sets for the tasks of a stream
 UNNUMBERED = -1
 
 

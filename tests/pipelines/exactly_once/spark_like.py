@@ -110,9 +110,7 @@ class Cluster:
     def _recover(self, handout: p.Handout) -> Iterator[None]:
         yield from stepwise(self.world, p.recover(self.world.sink, handout.token if self.rng.random() < 0.8 else None))
 
-    def _again(
-        self, handout: p.Handout, batch: int, attempts: list[Task], winners: dict[int, p.Wrote], tasks: int
-    ) -> None:
+    def _again(self, handout: p.Handout, batch: int, attempts: list[Task], winners: dict[int, p.Wrote], tasks: int) -> None:
         """Another attempt where one has failed, and now and then one beside those that run."""
         for index in range(tasks):
             mine = [each for each in attempts if each.index == index]

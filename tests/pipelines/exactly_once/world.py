@@ -155,5 +155,3 @@ class World:
             for name, found in self.ids.items()
             if is_of_task(self.sink, name) and found.state in {State.EMPTY, State.ONGOING}
         ]
-
-

@@ -221,5 +221,8 @@ class Carrier:
         names = [name for name in listed if is_of_task(self._sink, name)]
         found = client.run(transactions.describe_transactions(client.config, client.cluster, names))
         open_states = {EMPTY: False, ONGOING: True}
-        return [p.OpenId(each.transactional_id, each.owner, open_states[each.state]) for each in found.values() if each.state in open_states]
-
+        return [
+            p.OpenId(each.transactional_id, each.owner, open_states[each.state])
+            for each in found.values()
+            if each.state in open_states
+        ]
