@@ -3,8 +3,8 @@
 Owns the sequence numbers, what waits to be sent and what is in flight.
 
 Rules
-  1. Batches of a partition arrive in the order of `send`. An idempotent producer (one with an owner) neither doubles nor loses one, whatever
-     is tried again.
+  1. Batches of a partition arrive in the order of `send`. An idempotent producer (one with an owner) neither doubles nor loses one,
+     whatever is tried again.
   2. At most MAX_IN_FLIGHT requests are in flight to a broker, each with at most one batch of a partition: a broker remembers the last
      five batches of a producer, so that it knows each of them again.
   3. After the first answer that speaks of trouble that passes, nothing new is sent before every batch without an answer is sent again, one

@@ -144,7 +144,7 @@ class _OpenBatch:
 
     def take(self) -> tuple[memoryview, int]:
         """The batch, and how many records; it is empty afterwards, and its memory is used again."""
-        result = memoryview(self._room)[: int(self._state[k.POSITION])].cast("B"), self.count
+        result = memoryview(self._room.data)[: int(self._state[k.POSITION])].cast("B"), self.count
         self._state[:] = 0
         self._state[k.POSITION] = HEADER_SIZE
         return result

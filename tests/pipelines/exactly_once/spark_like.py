@@ -1,7 +1,7 @@
 """Drivers and tasks that run the sink's protocol in any interleaving, with kills, zombies, speculation and restarts; one seed decides.
 
-A driver runs batch after batch as Spark does: prepare, tasks, commit, its checkpoint. A killed driver stops for good or goes on as a zombie;
-its tasks may too. The next driver begins with the first batch that the checkpoint does not have, with another number of tasks.
+A driver runs batch after batch as Spark does: prepare, tasks, commit, its checkpoint. A killed driver stops for good or goes on as a
+zombie; its tasks may too. The next driver begins with the first batch that the checkpoint does not have, with another number of tasks.
 """
 
 from __future__ import annotations

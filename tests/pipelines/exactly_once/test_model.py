@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from barnabas.pipelines.exactly_once import protocol as p
+from barnabas.pipelines.exactly_once.state import slot_id
 from tests.pipelines.exactly_once.spark_like import ROWS, Cluster
 from tests.pipelines.exactly_once.world import World
 
-SEEDS = 300
+SEEDS = 100
 
 
 def play(seed: int, **world: Any) -> tuple[Cluster, Counter[Any]]:
@@ -69,7 +69,7 @@ def test_timeouts_do_not_touch_two_phase_transactions() -> None:
         assert Counter(cluster.world.rows) == expected(cluster), f"seed {seed}"
 
 
-def without_standing(handout: p.Handout, partition: int, nonce: str) -> Iterator[Any]:
+def without_standing(handout: p.Handout, partition: int, nonce: str) -> p.Steps[p.Place]:
     """An attempt that does not look whether the sink moved on."""
     steps = original_attempt(handout, partition, nonce)
     answer: Any = None
@@ -81,16 +81,16 @@ def without_standing(handout: p.Handout, partition: int, nonce: str) -> Iterator
             else:
                 answer = yield instruction
     except StopIteration as end:
-        return end.value
+        return end.value  # type: ignore[no-any-return]
 
 
-def aborting_claims(handout: p.Handout, partition: int, nonce: str) -> Iterator[Any]:
+def aborting_claims(handout: p.Handout, partition: int, nonce: str) -> p.Steps[p.Place]:
     """An attempt that aborts what it finds under its id."""
-    claimed = yield p.ClaimOrdinary(p.slot_id(handout.sink, partition))
+    claimed: p.Claimed = yield p.ClaimOrdinary(slot_id(handout.sink, partition))
     standing = yield p.AskStanding()
     if standing != p.Standing(handout.token, is_untouched=True):
         raise p.SinkTakenOver(handout.sink)
-    return p.Place(p.slot_id(handout.sink, partition), claimed.owner)
+    return p.Place(slot_id(handout.sink, partition), claimed.owner)
 
 
 original_attempt = p.attempt

@@ -6,7 +6,6 @@ Every instruction is carried out at once and as a whole; what may stop between t
 from __future__ import annotations
 
 import itertools
-
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 

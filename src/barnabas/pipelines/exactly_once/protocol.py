@@ -11,8 +11,8 @@ A batch's way
     recover   (driver)  after a failure: `prepare` without handing anything out
 
 Rules
-  1. The token is the ownership of the sink's own transactional id. It goes from `prepare` through the tasks to `commit`, and the decision is
-     a transaction under it: a driver whose sink was taken over cannot decide any more.
+  1. The token is the ownership of the sink's own transactional id. It goes from `prepare` through the tasks to `commit`, and the decision
+     is a transaction under it: a driver whose sink was taken over cannot decide any more.
   2. The decision is recorded before the first transaction is ended, and ends are repeated until each has an answer. With two-phase
      commit a prepared transaction waits for that as long as it takes.
   3. A claim keeps a transaction that is open under the id (KIP-939), so that no attempt, however late, can undo what another has
