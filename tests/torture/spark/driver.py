@@ -28,9 +28,11 @@ def session() -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return (
         SparkSession.builder.master("local[2,4]")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
@@ -51,7 +53,7 @@ def start(spark: SparkSession, bootstrap: str, folder: Path) -> StreamingQuery:
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", plan.IN)
         .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", "20000")
+        .option("maxOffsetsPerTrigger", "100000")
         .load()
     )
     row = F.from_json(F.col("value").cast("string"), "key int, ms long, number long")

@@ -24,8 +24,8 @@ from tests.torture.spark import plan
 from tests.torture.spark.drive import WAIT_S, Driver, NothingHappens
 
 BROKER = {"transaction.two.phase.commit.enable": True, "transaction.state.log.num.partitions": 4}
-RECORDS_AT_ONCE = 500
-PAUSE_S = 0.05  # between them: some 10,000 records a second on a quiet machine
+RECORDS_AT_ONCE = 200
+PAUSE_S = 0.1  # between them: 2,000 records a second on a quiet machine
 
 
 class Kind(Enum):
