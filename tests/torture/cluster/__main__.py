@@ -1,7 +1,7 @@
 """`python -m tests.torture.cluster`: torment three brokers and what they agree by, under load; nothing acknowledged may be lost.
 
-Prints a line for each round and a table of how long partitions could not be written to; the exit code is 1 where a promise was broken, and the
-last line says how to run the same plan again. Every process is in a network namespace of its own.
+Prints a line for each round and a table of how long partitions could not be written to; the exit code is 1 where a promise was broken,
+and the last line says how to run the same plan again. Every process is in a network namespace of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+
 from tests.torture.cluster.clusters import BROKERS, QUORUM, BarnabasCluster, Cluster, KafkaCluster
 from tests.torture.cluster.faults import HOLD_S, KINDS
 from tests.torture.cluster.network import Network, NoNetwork, enter, is_in_hub
@@ -70,7 +71,9 @@ def _run(clusters: Sequence[type[Cluster]], plan: Plan, console: Console, *, may
                 kept = Path(tempfile.mkdtemp(prefix="barnabas-torture-broken-"))
                 folder.rename(kept / "cluster")
                 console.print(table_of(done))
-                console.print(f"{kind.name} is broken in round {len(rounds) + 1}: {broken}", style="red", highlight=False, markup=False)
+                console.print(
+                    f"{kind.name} is broken in round {len(rounds) + 1}: {broken}", style="red", highlight=False, markup=False
+                )
                 console.print(f"files are in {kept}; again: python -m {MODULE} --rounds {len(rounds) + 1} --seed {plan.seed} "
                               f"--kinds {','.join(plan.kinds)} --hold {plan.hold_s:g}", highlight=False)  # fmt: skip
                 return 1

@@ -84,7 +84,12 @@ def consume(ended: threading.Event, bootstrap: str, topic: str, group: str) -> N
 
 def main(arguments: Sequence[str]) -> None:
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def watch_input() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=watch_input, daemon=True).start()
     match arguments:
         case ["produce", bootstrap, topic, partitions, name, rate]:
             produce(ended, bootstrap, topic, int(partitions), name, int(rate))

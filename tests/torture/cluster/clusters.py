@@ -1,7 +1,7 @@
 """The clusters that are tormented: three brokers and three servers of what they agree by, each a process in a place of its own.
 
-`BarnabasCluster` has ZooKeeper for the latter, `KafkaCluster` controllers of KRaft. Both get Kafka's defaults, but for copies of the topics that
-a cluster makes for itself, and no wait before the first rebalance.
+`BarnabasCluster` has ZooKeeper for the latter, `KafkaCluster` controllers of KRaft. Both get Kafka's defaults, but for copies of the
+topics that a cluster makes for itself, and no wait before the first rebalance.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.torture.cluster import wire
-from tests.torture.cluster.network import Network
-from tests.torture.cluster.processes import Guard, Node
 from tools.kafka import CLUSTER_ID, java, run_tool
 
 from barnabas.testing.zookeeper import JAR, JVM, LOGGER, MAIN, PROPERTIES
 from barnabas.testing.zookeeper import java as java_of_zookeeper
+from tests.torture.cluster import wire
+from tests.torture.cluster.network import Network
+from tests.torture.cluster.processes import Guard, Node
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 START_TIMEOUT_S = 120.0
@@ -129,7 +129,9 @@ class BarnabasCluster(Cluster):
         data = self._folder / name
         data.mkdir(exist_ok=True)
         (data / "myid").write_text(str(QUORUM.index(name) + 1))
-        servers = {f"server.{n}": f"{self._network.address(each)}:{PEER_PORT}:{VOTE_PORT}" for n, each in enumerate(QUORUM, start=1)}
+        servers = {
+            f"server.{n}": f"{self._network.address(each)}:{PEER_PORT}:{VOTE_PORT}" for n, each in enumerate(QUORUM, start=1)
+        }
         own = {"dataDir": str(data), "clientPort": str(QUORUM_PORT), "clientPortAddress": self._network.address(name)}
         file = self._folder / f"{name}.cfg"
         file.write_text("".join(f"{key}={value}\n" for key, value in {**ZOOKEEPER, **servers, **own}.items()))

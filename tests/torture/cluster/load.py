@@ -11,17 +11,18 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
 from types import TracebackType
 
-from tests.torture.cluster.clusters import Cluster
-from tests.torture.cluster.processes import Guard
-from tests.torture.ledger import Lane
 from tools.kafka import fetch
 
 from barnabas.protocol.messages.create_topics import CreatableTopic
 from tests.torture.cluster import wire
+from tests.torture.cluster.clusters import Cluster
+from tests.torture.cluster.processes import Guard
+from tests.torture.ledger import Lane
 
 TOPIC, PROBED = "load", "probe"
 PARTITIONS = 6
@@ -30,6 +31,7 @@ LANGUAGES = ("python", "java")
 MEMBERS = 2
 STOP_TIMEOUT_S = 120.0
 JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+Command = Callable[..., list[str]]
 CLIENT = Path(__file__).parent / "java" / "Client.java"
 
 
@@ -43,7 +45,9 @@ class Reading:
     def __init__(self, group: str) -> None:
         self.group = group
         self.records: dict[int, list[tuple[int, str]]] = defaultdict(list)  # by partition: offset and value, not examined yet
-        self.following: dict[int, int | None] = {}  # the offset that must come next; None: any, for it was just given the partition
+        self.following: dict[
+            int, int | None
+        ] = {}  # the offset that must come next; None: any, for it was just given the partition
         self.skips: list[str] = []
         self.committed: dict[int, int] = {}
 
@@ -115,7 +119,7 @@ class Load:
         bootstrap = self._cluster.bootstrap
         try:
             self._run("probe", _python("probe", bootstrap, PROBED, str(PARTITIONS)), self.book.of_probe)
-            commands = {"python": lambda *words: _python("client", *words), "java": self._java()}
+            commands: dict[str, Command] = {"python": partial(_python, "client"), "java": self._java()}
             for language, command in commands.items():
                 words = ("produce", bootstrap, TOPIC, str(PARTITIONS), language, str(RATE))
                 self._run(f"{language}-producer", command(*words), self.book.of_producer(language))
@@ -127,7 +131,7 @@ class Load:
             raise
         return self
 
-    def _java(self) -> Callable[..., list[str]]:
+    def _java(self) -> Command:
         path = f"{self._folder / 'classes'}:{fetch()}/*"
         subprocess.run(["javac", "-d", str(self._folder / "classes"), "-cp", path, str(CLIENT)], check=True)
         return lambda *words: ["java", *JVM, "-cp", path, "Client", *words]

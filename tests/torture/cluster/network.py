@@ -1,9 +1,10 @@
 """A network of the test's own: a namespace for every node, a hub between them, and ways that can be blocked.
 
 How it works
-  `enter` starts the calling program anew in a network namespace without anything in it, the hub, where the test's clients run. Each node
-  gets a namespace of its own, tied to the hub by a pair of virtual interfaces; the hub forwards between them. To block a way, the hub is told
-  by a routing rule to drop what comes from the one for the other, in silence, as a broken switch would. The other way stays open.
+  `enter` starts the calling program anew in a network namespace without anything in it, the hub, where the test's clients run. Each
+  node gets a namespace of its own, tied to the hub by a pair of virtual interfaces; the hub forwards between them. To block a way, the
+  hub is told by a routing rule to drop what comes from the one for the other, in silence, as a broken switch would. The other way
+  stays open.
 
 Rules
   1. Nothing of it is seen outside, and nothing is left: the namespaces have no names, so they end with the last process in them.
@@ -76,7 +77,9 @@ class Network:
 
     def _add(self, number: int, name: str) -> None:
         # A process that does nothing keeps the namespace alive, until the end of its standard input; it says when it is there.
-        holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        holder = subprocess.Popen(
+            ["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         self._holders[name] = holder
         assert holder.stdout is not None
         holder.stdout.readline()

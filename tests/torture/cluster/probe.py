@@ -14,11 +14,10 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.torture.cluster.wire import ALL_TOPICS, METADATA, Address, Line, Seen, framed
-
 from barnabas.protocol.messages.metadata import MetadataResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.protocol.records.batch import Record, build_batch
+from tests.torture.cluster.wire import ALL_TOPICS, METADATA, Address, Line, Seen, framed
 
 PRODUCE = (0, 9)
 INTERVAL_S = 0.05

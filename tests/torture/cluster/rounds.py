@@ -7,6 +7,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from tests.torture.cluster.check import Checker
@@ -106,5 +107,5 @@ def longest_gap(book: Book, began: float, ended: float) -> float:
         first = max(0, bisect_left(times, began) - 1)
         last = bisect_left(times, ended) + 1
         near = times[first:last]
-        longest = max([longest, *(after - before for before, after in zip(near, near[1:], strict=False))])
+        longest = max([longest, *(after - before for before, after in pairwise(near))])
     return longest

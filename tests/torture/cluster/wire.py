@@ -69,9 +69,7 @@ def body_of(api: tuple[int, int], answer: type[Answer], frame: bytes) -> Answer:
     return decode(answer, api[1], frame, 5 if has_flexible_response_header(*api) else 4)
 
 
-def ask(
-    address: Address, api: tuple[int, int], request: Message, answer: type[Answer], timeout_s: float = TIMEOUT_S
-) -> Answer:
+def ask(address: Address, api: tuple[int, int], request: Message, answer: type[Answer], timeout_s: float = TIMEOUT_S) -> Answer:
     """Raises OSError where there is no answer in time."""
     with socket.create_connection(address, timeout_s) as connection:
         connection.sendall(framed(api, request))

@@ -1,0 +1,106 @@
+"""Finds out at once when the process of another broker is gone.
+
+Owns a connection to every other active broker, on which nothing is said. When a process ends in whatever way, its machine closes
+its connections; when a new one is refused then, nobody listens there any more, and the member is told (`cluster/burial.py`). A machine
+or a network that fails says nothing: then the broker is given up when its session ends.
+
+Rules
+  1. Only who was reached under a registration is found dead under it. A broker whose address refuses from the beginning (a firewall,
+     a wrong advertised listener) is never.
+  2. Refused means refused, twice: time that runs out, a host that cannot be reached, or a connection that is closed after it was made
+     say nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.server.peers import address_of, inter_broker_listener
+
+if TYPE_CHECKING:
+    from barnabas.client.asynchronous import Address
+    from barnabas.cluster.member import Member
+    from barnabas.server.broker import Broker
+
+CONFIRM_S = 0.05  # between two refusals
+AGAIN_S = 1.0  # after an attempt that said nothing, and between two connections at least
+CONNECT_TIMEOUT_S = 10.0
+log = logging.getLogger(__name__)
+Registered = tuple[int, int]  # broker, epoch of its registration
+
+
+class Lookout:
+    """Runs until `close`."""
+
+    def __init__(self, broker: Broker, member: Member) -> None:
+        self._member = member
+        self._broker_id = broker.config.broker_id
+        self._listener = inter_broker_listener(broker.config)
+        self._loop = broker.loop
+        self._watches: dict[Registered, asyncio.Task[None]] = {}
+        self._task = broker.loop.create_task(self._follow(), name="lookout")
+
+    async def close(self) -> None:
+        tasks = [self._task, *self._watches.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        """Watch whom the image has."""
+        while True:
+            image = self._member.image
+            wanted: dict[Registered, Address] = {}
+            for each in image.brokers.values():
+                address = address_of(image, each.broker_id, self._listener)
+                if each.is_active and each.broker_id != self._broker_id and address is not None:
+                    wanted[each.broker_id, each.epoch] = address
+            for registered in self._watches.keys() - wanted.keys():
+                self._watches.pop(registered).cancel()
+            for registered in wanted.keys() - self._watches.keys():
+                self._watches[registered] = self._loop.create_task(self._watch(registered, wanted[registered]), name="lookout")
+            seen = image.brokers
+            await self._member.wait_for(lambda now, seen=seen: now.brokers is not seen)  # type: ignore[misc]
+
+    async def _watch(self, registered: Registered, address: Address) -> None:
+        was_reached, refusals = False, 0
+        while True:
+            try:
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    transport, silence = await self._loop.create_connection(_Silence, *address)
+            except ConnectionRefusedError:
+                refusals += 1
+                if was_reached and refusals > 1:
+                    log.warning("event=broker-found-dead broker=%d epoch=%d", *registered)
+                    self._member.tell_dead(*registered)
+                    return
+                await asyncio.sleep(CONFIRM_S if was_reached else AGAIN_S)
+                continue
+            except OSError:  # TimeoutError too
+                refusals = 0
+                await asyncio.sleep(AGAIN_S)
+                continue
+            was_reached, refusals = True, 0
+            began = self._loop.time()
+            try:
+                await silence.ended.wait()
+            finally:
+                transport.close()
+            if self._loop.time() - began < AGAIN_S:
+                await asyncio.sleep(AGAIN_S)
+
+
+class _Silence(asyncio.BufferedProtocol):
+    """Takes nothing in, and says when the connection is over."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self._buffer = bytearray(64)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.ended.set()
