@@ -187,7 +187,10 @@ class Members:
     def is_settled(self) -> bool:
         """One controller, everybody has the same image, everything is led by who is alive, and everybody knows its roles."""
         live = self.live
-        if sum(node.member.is_controller for node in live) != 1 or self.controller.member._core.is_unsettled:
+        if sum(node.member.is_controller for node in live) != 1:
+            return False
+        member = self.controller.member
+        if member._core.is_unsettled or member._turn.locked():  # or what was planned is on its way to the store
             return False
         alive = {node.broker_id for node in live}
         images = [node.image for node in live]

@@ -309,8 +309,11 @@ class Member(Commands):
             return
         try:
             await self._carry_out(plan)
-        except StoreConflict as conflict:
-            await self._refused_write(conflict)
+        except (StoreConflict, StoreUnavailable, KafkaError) as error:
+            self._core.settle_all()  # what was taken for settled when the plan was made may not be
+            if not isinstance(error, StoreConflict):
+                raise
+            await self._refused_write(error)
         self._wake.set()
 
     @property

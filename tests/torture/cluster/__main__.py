@@ -7,10 +7,12 @@ and the last line says how to run the same plan again. Every process is in a net
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -52,36 +54,27 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(clusters: Sequence[type[Cluster]], plan: Plan, console: Console, *, may_save: bool) -> int:
+    say = partial(console.print, highlight=False, markup=False, soft_wrap=True)
     done: dict[str, list[Round]] = {}
     for kind in clusters:
         done[kind.name] = rounds = []
         began = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="barnabas-torture-", ignore_cleanup_errors=True) as name:
-            folder = Path(name)
-            try:
-                with Guard() as guard, Network([*BROKERS, *QUORUM]) as network:
-                    for each in torture(kind(folder / "cluster", network, guard), network, folder, guard, plan):
-                        rounds.append(each)
-                        console.print(
-                            f"{kind.name} {each.number}: {each.kind} of {each.node}, {each.unwritable_s:.2f} s not written to, "
-                            f"{each.acknowledged:,} acknowledged",
-                            highlight=False,
-                        )
-            except AssertionError as broken:
-                kept = Path(tempfile.mkdtemp(prefix="barnabas-torture-broken-"))
-                folder.rename(kept / "cluster")
-                console.print(table_of(done))
-                console.print(
-                    f"{kind.name} is broken in round {len(rounds) + 1}: {broken}", style="red", highlight=False, markup=False
-                )
-                console.print(f"files are in {kept}; again: python -m {MODULE} --rounds {len(rounds) + 1} --seed {plan.seed} "
-                              f"--kinds {','.join(plan.kinds)} --hold {plan.hold_s:g}", highlight=False)  # fmt: skip
-                return 1
-        console.print(
-            f"{kind.name}: {len(rounds)} rounds in {time.monotonic() - began:.0f} s, "
-            f"{sum(r.acknowledged for r in rounds):,} records acknowledged, all there and once",
-            highlight=False,
-        )
+        folder = Path(tempfile.mkdtemp(prefix="barnabas-torture-"))
+        try:
+            with Guard() as guard, Network([*BROKERS, *QUORUM]) as network:
+                for each in torture(kind(folder / "cluster", network, guard), network, folder, guard, plan):
+                    rounds.append(each)
+                    say(f"{kind.name} {each.number}: {each.kind} of {each.node}, {each.unwritable_s:.2f} s not written to, "
+                        f"{each.acknowledged:,} acknowledged")  # fmt: skip
+        except AssertionError as broken:
+            console.print(table_of(done))
+            say(f"{kind.name} is broken in round {len(rounds) + 1}: {broken}", style="red")
+            say(f"files are in {folder}; again: python -m {MODULE} --rounds {len(rounds) + 1} --seed {plan.seed} "
+                f"--kinds {','.join(plan.kinds)} --hold {plan.hold_s:g}")  # fmt: skip
+            return 1
+        shutil.rmtree(folder)
+        say(f"{kind.name}: {len(rounds)} rounds in {time.monotonic() - began:.0f} s, "
+            f"{sum(r.acknowledged for r in rounds):,} records acknowledged, all there and once")  # fmt: skip
     console.print(table_of(done))
     if may_save:
         save(done, plan)
