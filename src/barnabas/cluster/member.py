@@ -11,9 +11,9 @@ How it works
 
 Rules
   1. What others wrote comes into the image by what watchers tell (`observation.py`); the difference goes to `apply`, in order.
-  2. Roles of replicas are handed on only while this broker is ACTIVE in a session that is believed to live. A connection that stays
-     lost for a third of the session's timeout is not believed any more: the server heard from this broker last up to two thirds
-     before it was noticed. Then, or when the session expired, the broker stands down, and takes its roles up anew when it is back.
+  2. Roles of replicas are handed on only while this broker is ACTIVE in a session that is believed to live: for the session's timeout, but
+     for a margin, since the store has surely heard from this broker. When that is over without a connection, when the session expired,
+     and when the registration is gone, the broker stands down, and takes its roles up anew when it is back.
   3. A refused write of the controller on its fence ends its office; what it was asked meanwhile fails with NotController.
   4. After StoreUnavailable what was to be written is read before anything else is planned: then it is decided (rule 8 of the store).
 """
@@ -247,7 +247,7 @@ class Member(Commands):
             self._lapse.cancel()
             self._lapse = None
         if event.state is SessionState.SUSPENDED:
-            believed_s = self._store.session_timeout_ms / 3000
+            believed_s = self._store.believed_ms / 1000
             self._lapse = asyncio.get_running_loop().call_later(believed_s, self._stand_down, "no connection to the store")
         elif event.state is SessionState.EXPIRED:
             self._stand_down("the session expired")

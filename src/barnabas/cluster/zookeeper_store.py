@@ -115,6 +115,10 @@ class ZooKeeperStore:
     def session_timeout_ms(self) -> int:
         return self._client.session_timeout_ms
 
+    @property
+    def believed_ms(self) -> float:
+        return self._client.believed_ms
+
     def watch(self, watcher: Watcher) -> None:
         self._check_open()
         try:
