@@ -18,8 +18,9 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.torture.cluster.clusters import BROKERS, QUORUM, BarnabasCluster, Cluster, KafkaCluster
-from tests.torture.cluster.faults import HOLD_S, KINDS
-from tests.torture.cluster.network import Network, NoNetwork, enter, is_in_hub
+from tests.torture.cluster.faults import CUTS, HOLD_S, KINDS
+from tests.torture.cluster.load import LANGUAGES
+from tests.torture.cluster.network import Loopback, Namespaces, NoNetwork, enter, is_in_hub
 from tests.torture.cluster.processes import Guard
 from tests.torture.cluster.report import save, table_of
 from tests.torture.cluster.rounds import Plan, Round, torture
@@ -33,21 +34,29 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1, help="decides moments and choices (default 1)")
     parser.add_argument("--kinds", default="", metavar="KIND,...", help=f"of rounds; all of them, or some of: {', '.join(KINDS)}")
     parser.add_argument("--hold", type=float, default=HOLD_S, help=f"seconds that what is no kill lasts (default {HOLD_S:g})")
+    parser.add_argument("--clients", default=",".join(LANGUAGES), help=f"languages, of {', '.join(LANGUAGES)} (default: all)")
+    parser.add_argument("--loopback", action="store_true", help="without network namespaces, and so without cuts")
     parser.add_argument("--beside-kafka", action="store_true", help="the same with Apache Kafka's brokers and controllers")
     parser.add_argument("--only-kafka", action="store_true", help="only that")
     parser.add_argument("--save", action="store_true", help="write the times to bench/results/failover.json")
     options = parser.parse_args(arguments)
     wanted = [kind for kind in options.kinds.split(",") if kind]
+    if not set(options.clients.split(",")) <= set(LANGUAGES):
+        parser.error(f"there are clients in {', '.join(LANGUAGES)}, not in {options.clients!r}")
     unknown = [kind for kind in wanted if kind not in KINDS]
     if unknown:
         parser.error(f"there is no kind of round {unknown[0]!r}; there are {', '.join(KINDS)}")
-    if not is_in_hub():
+    kinds = tuple(wanted or KINDS)
+    if not is_in_hub() and not options.loopback:
         try:
             enter(MODULE, arguments)
         except NoNetwork as error:
-            print(error, file=sys.stderr)
-            return 2
-    plan = Plan(options.rounds, options.seed, tuple(wanted or KINDS), options.hold)
+            if not CUTS.isdisjoint(wanted):
+                parser.error(f"{error}; without that there are no rounds of {', '.join(CUTS)}")
+            print(f"{error}; no way is blocked", file=sys.stderr)
+    if not is_in_hub():
+        kinds = tuple(kind for kind in kinds if kind not in CUTS)
+    plan = Plan(options.rounds, options.seed, kinds, options.hold, tuple(options.clients.split(",")))
     clusters: list[type[Cluster]] = [] if options.only_kafka else [BarnabasCluster]
     clusters += [KafkaCluster] if options.beside_kafka or options.only_kafka else []
     return _run(clusters, plan, Console(), may_save=options.save)
@@ -61,7 +70,7 @@ def _run(clusters: Sequence[type[Cluster]], plan: Plan, console: Console, *, may
         began = time.monotonic()
         folder = Path(tempfile.mkdtemp(prefix="barnabas-torture-"))
         try:
-            with Guard() as guard, Network([*BROKERS, *QUORUM]) as network:
+            with Guard() as guard, (Namespaces if is_in_hub() else Loopback)([*BROKERS, *QUORUM]) as network:
                 for each in torture(kind(folder / "cluster", network, guard), network, folder, guard, plan):
                     rounds.append(each)
                     say(f"{kind.name} {each.number}: {each.kind} of {each.node}, {each.unwritable_s:.2f} s not written to, "

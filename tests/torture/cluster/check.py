@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaExcepti
 from confluent_kafka.admin import AdminClient
 
 from tests.torture.check import Broken
-from tests.torture.cluster.load import LANGUAGES, PARTITIONS, TOPIC, Book
+from tests.torture.cluster.load import PARTITIONS, TOPIC, Book
 
 ANSWER_S = 60.0
 QUIET: dict[str, Any] = {"log_level": 2, "socket.timeout.ms": 6_000, "reconnect.backoff.max.ms": 500}
@@ -27,7 +27,9 @@ class Checker:
         self._bootstrap = bootstrap
         self.log: dict[int, list[str]] = {index: [] for index in range(PARTITIONS)}
         self._offsets: dict[tuple[str, int], list[int]] = {key: [] for key in book.lanes}  # by sequence
-        self._covered: dict[tuple[str, int], set[int]] = {(group, i): set() for group in LANGUAGES for i in range(PARTITIONS)}
+        self._covered: dict[tuple[str, int], set[int]] = {
+            (group, i): set() for group in book.languages for i in range(PARTITIONS)
+        }
 
     def check(self) -> None:
         """Raises Broken."""
@@ -113,7 +115,7 @@ class Checker:
     def check_commits(self) -> None:
         """What groups were told to be committed is not lost. Raises Broken."""
         admin = AdminClient({"bootstrap.servers": self._bootstrap, **QUIET})
-        for group in LANGUAGES:
+        for group in self._book.languages:
             asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(TOPIC, index) for index in range(PARTITIONS)])]
             found = admin.list_consumer_group_offsets(asked, request_timeout=ANSWER_S)[group].result()
             offsets = {each.partition: each.offset for each in found.topic_partitions}

@@ -50,6 +50,7 @@ class Cluster(ABC):
         self._folder, self._network, self._guard = folder, network, guard
         folder.mkdir(parents=True, exist_ok=True)
         self.nodes: dict[str, Node] = {}
+        self.groups: Sequence[str] = ()  # of consumers, once there are some
 
     @property
     def bootstrap(self) -> str:

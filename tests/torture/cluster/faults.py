@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tests.torture.cluster import wire
 from tests.torture.cluster.clusters import BROKERS, QUORUM, Cluster
-from tests.torture.cluster.load import LANGUAGES, PROBED
+from tests.torture.cluster.load import PROBED
 from tests.torture.cluster.network import Network
 
 HOLD_S = 20.0
@@ -71,7 +71,7 @@ def controller(cluster: Cluster, _: random.Random) -> str:
 
 
 def coordinator(cluster: Cluster, rng: random.Random) -> str:
-    return BROKERS[wire.coordinator(cluster.addresses, rng.choice(LANGUAGES)) - 1]
+    return BROKERS[wire.coordinator(cluster.addresses, rng.choice(cluster.groups)) - 1]
 
 
 def quorum(_: Cluster, rng: random.Random) -> str:

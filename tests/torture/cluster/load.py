@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
@@ -68,9 +68,10 @@ class Reading:
 class Book:
     """All that the clients said. `lock` is held by whoever looks at more than one thing."""
 
-    def __init__(self) -> None:
+    def __init__(self, languages: Sequence[str] = LANGUAGES) -> None:
+        self.languages = languages
         self.lock = Lock()
-        self.lanes: dict[tuple[str, int], Lane] = {(name, index): Lane() for name in LANGUAGES for index in range(PARTITIONS)}
+        self.lanes: dict[tuple[str, int], Lane] = {(name, index): Lane() for name in languages for index in range(PARTITIONS)}
         self.readings: dict[str, Reading] = {}
         self.written: dict[int, list[float]] = {index: [] for index in range(PARTITIONS)}  # when the probe wrote; only grows
 
@@ -107,8 +108,8 @@ class Book:
 class Load:
     """The processes, from `__enter__` to `__exit__`."""
 
-    def __init__(self, cluster: Cluster, folder: Path, guard: Guard) -> None:
-        self.book = Book()
+    def __init__(self, cluster: Cluster, folder: Path, guard: Guard, languages: Sequence[str]) -> None:
+        self.book = Book(languages)
         self._cluster, self._folder, self._guard = cluster, folder, guard
         self._running: dict[str, tuple[subprocess.Popen[str], Thread]] = {}
 
@@ -117,10 +118,11 @@ class Load:
         wire.create_topics(self._cluster.addresses[0], wanted)
         self._cluster.wait_whole()
         bootstrap = self._cluster.bootstrap
+        self._cluster.groups = self.book.languages
         try:
             self._run("probe", _python("probe", bootstrap, PROBED, str(PARTITIONS)), self.book.of_probe)
-            commands: dict[str, Command] = {"python": partial(_python, "client"), "java": self._java()}
-            for language, command in commands.items():
+            for language in self.book.languages:
+                command = self._java() if language == "java" else partial(_python, "client")
                 words = ("produce", bootstrap, TOPIC, str(PARTITIONS), language, str(RATE))
                 self._run(f"{language}-producer", command(*words), self.book.of_producer(language))
                 for number in range(MEMBERS):

@@ -17,9 +17,10 @@ import os
 import shutil
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import NoReturn
+from typing import NoReturn, Self
 
 IN_HUB = "BARNABAS_TORTURE_HUB"  # set where the program runs in the hub
 NEEDED = ("ip", "unshare", "nsenter")
@@ -56,15 +57,62 @@ def enter(module: str, arguments: Sequence[str]) -> NoReturn:
     os.execvpe(command[0], command, {**os.environ, IN_HUB: "1"})
 
 
-class Network:
-    """The nodes, by name; to be made in the hub, once in a process.
-
-    Args:
-        names: of the nodes.
-    """
+class Network(ABC):
+    """Nodes by name, and where they are."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = list(names)
+
+    @abstractmethod
+    def address(self, name: str) -> str: ...
+
+    @abstractmethod
+    def inside(self, name: str) -> list[str]:
+        """What to put before a command that is to run on a node; it becomes that command, under the same process id."""
+
+    @abstractmethod
+    def block(self, source: str, target: str) -> None:
+        """Nothing gets from one node to the other any more."""
+
+    @abstractmethod
+    def heal(self) -> None:
+        """Open every way."""
+
+    def close(self) -> None:
+        self.heal()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Loopback(Network):
+    """Where no other can be had: every node has a loopback address of its own, and no way can be blocked."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(names)
+        self._subnet = f"127.{os.getpid() % 250 + 2}.{os.getpid() // 250 % 250}"  # others may do the same at the same time
+
+    def address(self, name: str) -> str:
+        return f"{self._subnet}.{self._names.index(name) + 2}"
+
+    def inside(self, name: str) -> list[str]:
+        return []
+
+    def block(self, source: str, target: str) -> None:
+        raise NoNetwork("ways can be blocked between network namespaces only")
+
+    def heal(self) -> None:
+        return
+
+
+class Namespaces(Network):
+    """To be made in the hub, once in a process."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(names)
         self._holders: dict[str, subprocess.Popen[bytes]] = {}
         self._blocked: set[tuple[str, str]] = set()
         _run("ip link set lo up", "echo 1 > /proc/sys/net/ipv4/ip_forward")
@@ -93,17 +141,14 @@ class Network:
         return f"{SUBNET}.{self._names.index(name) + 1}.2"
 
     def inside(self, name: str) -> list[str]:
-        """What to put before a command that is to run on a node; it becomes that command, under the same process id."""
         return ["nsenter", "--target", str(self._holders[name].pid), "--net"]
 
     def block(self, source: str, target: str) -> None:
-        """Nothing gets from one node to the other any more."""
         if (source, target) not in self._blocked:
             self._blocked.add((source, target))
             _run(f"ip rule add {self._rule(source, target)} blackhole")
 
     def heal(self) -> None:
-        """Open every way."""
         for way in list(self._blocked):
             _run(f"ip rule del {self._rule(*way)} blackhole")
             self._blocked.discard(way)
@@ -119,12 +164,6 @@ class Network:
             holder.stdout.close()
             holder.wait()
         self._holders.clear()
-
-    def __enter__(self) -> Network:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
 
 def _run(*commands: str) -> None:

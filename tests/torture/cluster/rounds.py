@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.torture.cluster.check import Checker
 from tests.torture.cluster.clusters import Cluster
 from tests.torture.cluster.faults import HOLD_S, KINDS
-from tests.torture.cluster.load import Book, Load
+from tests.torture.cluster.load import LANGUAGES, Book, Load
 from tests.torture.cluster.network import Network
 from tests.torture.cluster.processes import Guard
 
@@ -36,6 +36,7 @@ class Plan:
     seed: int
     kinds: Sequence[str] = tuple(KINDS)
     hold_s: float = HOLD_S
+    languages: Sequence[str] = LANGUAGES
 
     def kind_of(self, number: int) -> str:
         """Every kind in its turn."""
@@ -47,7 +48,7 @@ def torture(cluster: Cluster, network: Network, folder: Path, guard: Guard, plan
     rng = random.Random(plan.seed)
     try:
         cluster.start()
-        with Load(cluster, folder, guard) as load:
+        with Load(cluster, folder, guard, plan.languages) as load:
             checker = Checker(cluster.bootstrap, load.book)
             _wait_for_progress(load)
             for number in range(1, plan.rounds + 1):
