@@ -40,6 +40,7 @@ class Lookout:
         self._listener = inter_broker_listener(broker.config)
         self._loop = broker.loop
         self._watches: dict[Registered, asyncio.Task[None]] = {}
+        self.reached: set[Registered] = set()  # of those that are watched
         self._task = broker.loop.create_task(self._follow(), name="lookout")
 
     async def close(self) -> None:
@@ -59,19 +60,21 @@ class Lookout:
                     wanted[each.broker_id, each.epoch] = address
             for registered in self._watches.keys() - wanted.keys():
                 self._watches.pop(registered).cancel()
+                self.reached.discard(registered)
             for registered in wanted.keys() - self._watches.keys():
                 self._watches[registered] = self._loop.create_task(self._watch(registered, wanted[registered]), name="lookout")
             seen = image.brokers
             await self._member.wait_for(lambda now, seen=seen: now.brokers is not seen)  # type: ignore[misc]
 
     async def _watch(self, registered: Registered, address: Address) -> None:
-        was_reached, refusals = False, 0
+        refusals = 0
         while True:
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     transport, silence = await self._loop.create_connection(_Silence, *address)
             except ConnectionRefusedError:
                 refusals += 1
+                was_reached = registered in self.reached
                 if was_reached and refusals > 1:
                     log.warning("event=broker-found-dead broker=%d epoch=%d", *registered)
                     self._member.tell_dead(*registered)
@@ -82,7 +85,8 @@ class Lookout:
                 refusals = 0
                 await asyncio.sleep(AGAIN_S)
                 continue
-            was_reached, refusals = True, 0
+            self.reached.add(registered)
+            refusals = 0
             began = self._loop.time()
             try:
                 await silence.ended.wait()

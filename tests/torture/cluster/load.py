@@ -31,6 +31,16 @@ LANGUAGES = ("python", "java")
 MEMBERS = 2
 STOP_TIMEOUT_S = 120.0
 JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+# Kafka's client logs to standard output otherwise, among what the program says there.
+LOGGING = """\
+appenders = err
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+rootLogger.level = warn
+rootLogger.appenderRefs = err
+rootLogger.appenderRef.err.ref = err
+"""
 Command = Callable[..., list[str]]
 CLIENT = Path(__file__).parent / "java" / "Client.java"
 
@@ -112,6 +122,7 @@ class Load:
         self.book = Book(languages)
         self._cluster, self._folder, self._guard = cluster, folder, guard
         self._running: dict[str, tuple[subprocess.Popen[str], Thread]] = {}
+        self._not_understood: list[str] = []
 
     def __enter__(self) -> Load:
         wanted = [CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=3) for name in (TOPIC, PROBED)]
@@ -136,7 +147,9 @@ class Load:
     def _java(self) -> Command:
         path = f"{self._folder / 'classes'}:{fetch()}/*"
         subprocess.run(["javac", "-d", str(self._folder / "classes"), "-cp", path, str(CLIENT)], check=True)
-        return lambda *words: ["java", *JVM, "-cp", path, "Client", *words]
+        logging = self._folder / "log4j2.properties"
+        logging.write_text(LOGGING)
+        return lambda *words: ["java", *JVM, f"-Dlog4j2.configurationFile={logging}", "-cp", path, "Client", *words]
 
     def _run(self, name: str, command: list[str], heard: Callable[[str], None]) -> None:
         with (self._folder / f"{name}.log").open("ab") as log:
@@ -147,7 +160,10 @@ class Load:
 
         def read() -> None:
             for line in lines:
-                heard(line.rstrip("\n"))
+                try:
+                    heard(line.rstrip("\n"))
+                except (ValueError, IndexError, KeyError):
+                    self._not_understood.append(f"{name}: {line}")
 
         thread = Thread(target=read, name=f"reads {name}")
         thread.start()
@@ -182,6 +198,7 @@ class Load:
         """AssertionError that names `what` if it does not come about, or if a client ended."""
         deadline = time.monotonic() + within_s
         while not condition():
+            assert not self._not_understood, f"a client said {self._not_understood[0]}"
             for name, (process, _) in self._running.items():
                 assert process.poll() is None, f"{name} ended: {self._words(name)}"
             assert time.monotonic() < deadline, f"not within {within_s:g} s: {what}"
