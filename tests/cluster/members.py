@@ -86,7 +86,7 @@ class Node:
         return self.member.image
 
     async def join(self) -> None:
-        await self.member.open("cluster")
+        await self.member.open("cluster", timeout_ms=WITHIN_S * 1000)
         self.logs = set(_expected_roles(self))  # a broker that starts makes the logs that it lacks
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 9000 + self.broker_id, "PLAINTEXT")
         registration = BrokerRegistration(self.broker_id, (endpoint,), log_dirs=(f"folder-{self.broker_id}",), kept=self.kept)

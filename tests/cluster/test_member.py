@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -253,6 +254,38 @@ async def test_a_longer_loss_makes_a_broker_stand_down(cluster: Members) -> None
     node.store.resume()  # the session still lives: nobody was elected meanwhile
     await cluster.until(cluster.is_settled)
     assert node.member.broker_epoch == node.image.brokers[2].epoch
+
+
+@pytest.mark.parametrize("gone", ["before it watches", "while it reads"])
+async def test_a_start_waits_for_a_lost_connection(cluster: Members, monkeypatch: pytest.MonkeyPatch, gone: str) -> None:
+    monkeypatch.setattr("barnabas.cluster.member.OPEN_AGAIN_MS", 10)
+    node = cluster.add(4)
+    lost = "watch" if gone == "before it watches" else "list"
+    ask, failed = getattr(node.store, lost), asyncio.Event()
+
+    def ask_once_in_vain(argument: Any) -> Any:
+        if not failed.is_set():
+            failed.set()
+            node.store.suspend()
+        return ask(argument)
+
+    monkeypatch.setattr(node.store, lost, ask_once_in_vain)
+    joining = asyncio.ensure_future(node.join())
+    await failed.wait()
+    node.store.resume()
+    await joining
+    await cluster.until(cluster.is_settled)
+    assert len(node.store._watchers) == 1
+
+
+async def test_a_start_without_a_connection_is_given_up(cluster: Members, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.cluster.member.OPEN_AGAIN_MS", 10)
+    node = cluster.add(4)
+    node.store.suspend()
+    with pytest.raises(StoreUnavailable):
+        await node.member.open("cluster", timeout_ms=30)
+    node.store.close()
+    del cluster.nodes[4]
 
 
 @pytest.mark.parametrize("broker_id", [1, 2])
