@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from barnabas.cluster.member import Member
     from barnabas.server.broker import Broker
 
-CONFIRM_S = 0.05  # between two refusals
-AGAIN_S = 1.0  # after an attempt that said nothing, and between two connections at least
+# Between two attempts, at first and at most; twice as long each time. While a process ends it may take a connection and drop it at once.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 CONNECT_TIMEOUT_S = 10.0
 log = logging.getLogger(__name__)
 Registered = tuple[int, int]  # broker, epoch of its registration
@@ -67,33 +67,35 @@ class Lookout:
             await self._member.wait_for(lambda now, seen=seen: now.brokers is not seen)  # type: ignore[misc]
 
     async def _watch(self, registered: Registered, address: Address) -> None:
-        refusals = 0
+        refusals, pause_s = 0, FIRST_PAUSE_S
         while True:
+            began_s = self._loop.time()
             try:
-                async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    transport, silence = await self._loop.create_connection(_Silence, *address)
+                await self._stay_connected(registered, address)
+                refusals = 0
             except ConnectionRefusedError:
                 refusals += 1
-                was_reached = registered in self.reached
-                if was_reached and refusals > 1:
+                if registered in self.reached and refusals > 1:
                     log.warning("event=broker-found-dead broker=%d epoch=%d", *registered)
                     self._member.tell_dead(*registered)
                     return
-                await asyncio.sleep(CONFIRM_S if was_reached else AGAIN_S)
-                continue
             except OSError:  # TimeoutError too
                 refusals = 0
-                await asyncio.sleep(AGAIN_S)
+            if not refusals and self._loop.time() - began_s > LONGEST_PAUSE_S:
+                pause_s = FIRST_PAUSE_S
                 continue
-            self.reached.add(registered)
-            refusals = 0
-            began = self._loop.time()
-            try:
-                await silence.ended.wait()
-            finally:
-                transport.close()
-            if self._loop.time() - began < AGAIN_S:
-                await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def _stay_connected(self, registered: Registered, address: Address) -> None:
+        """Until the connection is over; raises OSError where there is none."""
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            transport, silence = await self._loop.create_connection(_Silence, *address)
+        self.reached.add(registered)
+        try:
+            await silence.ended.wait()
+        finally:
+            transport.close()
 
 
 class _Silence(asyncio.BufferedProtocol):

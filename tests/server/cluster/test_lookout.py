@@ -95,8 +95,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 @pytest.fixture
 async def neighbour(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Neighbour]:
-    monkeypatch.setattr(lookout, "AGAIN_S", 0.01)
-    monkeypatch.setattr(lookout, "CONFIRM_S", 0.01)
+    monkeypatch.setattr(lookout, "LONGEST_PAUSE_S", 0.02)
     listening = Neighbour()
     await listening.listen()
     yield listening
