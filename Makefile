@@ -6,9 +6,10 @@ SEEDS ?= 2000
 ROUNDS ?= 30
 SEED ?= 1
 KINDS ?=
+BESIDE_KAFKA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz torture exactlyonce docs check requirements clean
+.PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz torture chaos exactlyonce docs check requirements clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +63,9 @@ exactlyonce: ## kill consume-transform-produce loops and brokers, ROUNDS=30 time
 	@tools/setup.sh interop
 	@$(PYTHON) -m tests.torture.transactions --rounds $(ROUNDS) --seed $(SEED)
 	@$(PYTHON) -m tests.torture.transactions.kafkas_copier
+
+chaos: setup ## kill, stop and cut off brokers, controllers and ZooKeepers of a cluster under load (BESIDE_KAFKA=1: Apache Kafka's too)
+	@$(PYTHON) -m tests.torture.cluster --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)" $(if $(BESIDE_KAFKA),--beside-kafka --save)
 
 docs: setup ## write the reference pages from the code
 	@$(PYTHON) tools/docs.py
