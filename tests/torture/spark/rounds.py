@@ -157,9 +157,7 @@ def _demand(wanted: list[plan.Row], bootstrap: str) -> None:
         reader.close()
     found, right = Counter(reader.rows), Counter(wanted)
     missing, wrong = right - found, found - right
-    assert not missing and not wrong, (
-        f"{len(missing)} missing, {len(wrong)} twice or wrong: {list(missing)[:3]} {list(wrong)[:3]}"
-    )
+    assert not missing and not wrong, f"{len(missing)} missing, {len(wrong)} twice or wrong: {list(missing)[:3]} {list(wrong)[:3]}"
 
 
 class Reader:
