@@ -29,6 +29,7 @@ CALL_S = 60.0
 PARTITIONS = 4
 WRITERS = ((1, 1), (10, 1), (1_000, 1), (10, 8))  # records a transaction, producers at once
 READ_RECORDS, READ_TRANSACTION, ABORTED_EVERY = 400_000, 1_000, 10
+READ_WAIT_S = 0.01  # for a full handful; also what the end may take too long
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 TITLE = "\n## Transactions\n"
 NOTES = """
@@ -115,7 +116,9 @@ def read(server: Server, topic: str, isolation: str) -> float:
     ended: set[int] = set()
     count, began = 0, time.perf_counter()
     while len(ended) < PARTITIONS:
-        for message in consumer.consume(10_000, CALL_S):
+        if time.perf_counter() - began > CALL_S:
+            raise RuntimeError(f"{server.name}: {count} records read, and not to the end")
+        for message in consumer.consume(500, READ_WAIT_S):
             if message.error():
                 ended.add(message.partition() or 0)
             else:

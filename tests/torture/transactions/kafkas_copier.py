@@ -18,7 +18,8 @@ from barnabas.testing import Broker
 
 SOURCE, COPY, NAME = "source", "copy", "copier"
 WITHIN_S = 1800.0
-POLL_S = 30.0
+CREATION_S = 30.0
+POLL_S = 0.5
 
 
 def copy(messages: int, transaction_size: int) -> float:
@@ -26,7 +27,7 @@ def copy(messages: int, transaction_size: int) -> float:
     with Broker() as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         for made in admin.create_topics([NewTopic(name, 1, 1) for name in (SOURCE, COPY)]).values():
-            made.result(POLL_S)
+            made.result(CREATION_S)
         writing = ["--topic", SOURCE, "--num-records", str(messages), "--record-size", "20", "--throughput", "-1"]
         writing += ["--transactional-id", "writer", "--transaction-duration-ms", "50"]
         run_tool("kafka-producer-perf-test", "--bootstrap-server", broker.bootstrap_servers, *writing, timeout_s=WITHIN_S)
@@ -52,7 +53,7 @@ def read(bootstrap: str, topic: str) -> list[bytes]:
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[bytes] = []
     while True:
-        for message in consumer.consume(10_000, POLL_S):
+        for message in consumer.consume(1_000, POLL_S):
             if message.error():
                 consumer.close()
                 return values
