@@ -13,7 +13,8 @@ from barnabas.clock import Clock
 from barnabas.coordination.outcome import Now
 from barnabas.coordination.shards import CoordinatorLog, Led, Phase, Shards
 from barnabas.coordination.transactions.markers import Marker
-from barnabas.coordination.transactions.shard import EndCounts, Initialised, InitRequest, TransactionConfig, TransactionShard
+from barnabas.coordination.transactions.shard import TransactionShard
+from barnabas.coordination.transactions.terms import EndCounts, Initialised, InitRequest, TransactionConfig
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition, Transaction
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
-from typing import Protocol
 
 from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Written
 from barnabas.coordination.records import Record
@@ -26,10 +25,17 @@ from barnabas.coordination.timers import Timers
 from barnabas.coordination.transactions import transaction as rules
 from barnabas.coordination.transactions.markers import Marker, MarkersDue
 from barnabas.coordination.transactions.records import read_record, tombstone, transaction_record
+from barnabas.coordination.transactions.terms import (
+    Completing,
+    Decided,
+    EndCounts,
+    Initialised,
+    InitRequest,
+    TransactionConfig,
+)
 from barnabas.coordination.transactions.transaction import (
     COMPLETED,
     NEVER_TIMES_OUT_MS,
-    NOBODY,
     PREPARED,
     Owner,
     State,
@@ -42,67 +48,6 @@ from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 STORY_LENGTH = 64  # events told when an invariant breaks
 RETRY_MS = 1_000  # until an abort is tried again that the log has refused
 RECORDS_AT_ONCE = 1_000  # tombstones of expired ids in one batch
-
-
-class TransactionConfig(Protocol):
-    """The broker settings that this coordinator obeys, named as Kafka's keys."""
-
-    @property
-    def transaction_max_timeout_ms(self) -> int: ...
-    @property
-    def transaction_two_phase_commit_enable(self) -> bool: ...
-    @property
-    def transactional_id_expiration_ms(self) -> int: ...
-    @property
-    def transaction_remove_expired_transaction_cleanup_interval_ms(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class InitRequest:
-    """InitProducerId for a transactional id.
-
-    Args:
-        expected: who asks, where it had the id before; else NOBODY.
-        two_phase: somebody else decides the transactions of this owner, so that they never time out (KIP-939).
-        keep_prepared: leave an open transaction as it is, to be ended by the next owner.
-    """
-
-    transactional_id: str
-    timeout_ms: int
-    expected: Owner = NOBODY
-    two_phase: bool = False
-    keep_prepared: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Initialised:
-    """The owner of the id, and whose transaction is open and was kept."""
-
-    owner: Owner
-    ongoing: Owner = NOBODY
-
-
-@dataclass(frozen=True, slots=True)
-class Decided(Written):
-    """The end of a transaction was decided by the record that was written."""
-
-    transaction: Transaction
-
-
-@dataclass(frozen=True, slots=True)
-class Completing(Written):
-    """Transactions were ended by the records that were written."""
-
-    markers: tuple[Marker, ...]
-
-
-@dataclass(slots=True)
-class EndCounts:
-    """How transactions were ended, as far as decided by coordinators that share this; the timed out ones are among the aborted."""
-
-    committed: int = 0
-    aborted: int = 0
-    timed_out: int = 0
 
 
 class _Due(Enum):
