@@ -100,8 +100,8 @@ def fill(server: Server, topic: str) -> None:
         writer.transact(commit=number % ABORTED_EVERY != 0)
 
 
-def read(server: Server, topic: str, isolation: str) -> float:
-    """Seconds to read all that a reader of this isolation gets."""
+def read(server: Server, topic: str, isolation: str) -> tuple[float, float]:
+    """Stored records a second that a reader of this isolation gets past, and microseconds of the server's CPU for each."""
     consumer = Consumer(
         {
             "bootstrap.servers": "{}:{}".format(*server.address),
@@ -114,7 +114,7 @@ def read(server: Server, topic: str, isolation: str) -> float:
     )
     consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
     ended: set[int] = set()
-    count, began = 0, time.perf_counter()
+    before, count, began = cpu_seconds(server.pid), 0, time.perf_counter()
     while len(ended) < PARTITIONS:
         if time.perf_counter() - began > CALL_S:
             raise RuntimeError(f"{server.name}: {count} records read, and not to the end")
@@ -123,13 +123,13 @@ def read(server: Server, topic: str, isolation: str) -> float:
                 ended.add(message.partition() or 0)
             else:
                 count += 1
-    took = time.perf_counter() - began
+    took, spent = time.perf_counter() - began, cpu_seconds(server.pid) - before
     consumer.close()
     aborted = len(range(0, READ_RECORDS // READ_TRANSACTION - 1, ABORTED_EVERY)) * READ_TRANSACTION
     expected = READ_RECORDS - (aborted if isolation == COMMITTED else 0)
     if count != expected:
         raise RuntimeError(f"{server.name}: {count} records read, not {expected}")
-    return took
+    return READ_RECORDS / took, spent / READ_RECORDS * 1e6
 
 
 def measure(servers: Sequence[Server], repeat: int, seconds: float) -> list[Result]:
@@ -143,10 +143,10 @@ def measure(servers: Sequence[Server], repeat: int, seconds: float) -> list[Resu
     topic = "transactions-read"
     for server in servers:
         fill(server, topic)
-    both = _in_turns(servers, repeat, lambda server: (read(server, topic, COMMITTED), read(server, topic, UNCOMMITTED)))
-    for isolation, figures in zip((COMMITTED, UNCOMMITTED), both, strict=True):
-        rate = {name: [READ_RECORDS / took for took in found] for name, found in figures.items()}
-        results.append(_compared(isolation, f"reading with {isolation}", "stored records/s", rate, higher=True))
+    for isolation in (COMMITTED, UNCOMMITTED):
+        rates, costs = _in_turns(servers, repeat, lambda server, i=isolation: read(server, topic, i))  # type: ignore[misc]
+        results.append(_compared(isolation, f"reading with {isolation}", "stored records/s", rates, higher=True))
+        results.append(_compared(f"cpu-{isolation}", f"CPU of reading with {isolation}", "us a record", costs, higher=False))
     return results
 
 
