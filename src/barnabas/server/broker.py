@@ -19,6 +19,7 @@ from barnabas.cluster.administration import Administration
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
+from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
@@ -165,7 +166,13 @@ class Broker:
             await self.http.start(*metrics_address)
         await self._bind()
         if isinstance(self.controller, Administration):
-            registration = BrokerRegistration(config.broker_id, tuple(self.endpoints), config.broker_rack)
+            registration = BrokerRegistration(
+                config.broker_id,
+                tuple(self.endpoints),
+                config.broker_rack,
+                log_dir_paths=absolute(config.log_dirs),
+                cordoned=config.cordoned_log_dirs,
+            )
             self.controller.start(registration, self.hosting.apply, bump_leader_epochs=not clean)
             self._registered = True
         self.hosting.host_all()
@@ -279,6 +286,7 @@ class Broker:
     def update_config(self, config: BrokerConfig) -> None:
         """Dynamic settings changed."""
         self.config = config
+        self.logs.cordon(cordoned_among(config.cordoned_log_dirs, config.log_dirs))
         self.cleaner.update_config()
 
     def coordinator(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:
