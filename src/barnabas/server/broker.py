@@ -159,6 +159,7 @@ class Broker:
             store = self.surroundings.open_store(directories[0])
             thread = self.surroundings.make_executor(1, "barnabas-metadata")
             self.controller = Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
+        self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
         await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
@@ -285,9 +286,12 @@ class Broker:
 
     def update_config(self, config: BrokerConfig) -> None:
         """Dynamic settings changed."""
+        self._take_config(config)
+        self.cleaner.update_config()
+
+    def _take_config(self, config: BrokerConfig) -> None:
         self.config = config
         self.logs.cordon(cordoned_among(config.cordoned_log_dirs, config.log_dirs))
-        self.cleaner.update_config()
 
     def coordinator(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:
         """Id, host and port of a group's coordinator on the listener that the request came by."""
