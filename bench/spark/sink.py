@@ -4,8 +4,8 @@
     python bench/spark/sink.py --broker kafka         # to Apache Kafka 4.3, fetched with Maven
     python bench/spark/sink.py --bootstrap HOST:PORT  # to one that runs already
 
-Rows with a key and a value of 100 B from two tasks to two partitions. Each run writes to a topic of its own, which is deleted afterwards; what arrived
-is counted.
+Rows with a key and a value of 100 B from two tasks to two partitions. Each run writes to a topic of its own, which is deleted afterwards;
+what arrived is counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ from barnabas.client.blocking import BlockingClient  # noqa: E402
 from barnabas.client.results import LATEST, NewTopic  # noqa: E402
 
 EXACTLY, AT_LEAST, CONNECTOR = "barnabas, exactly once", "barnabas, at least once", "Spark's connector"
-SINKS = {EXACTLY: ["--format", "barnabas"], AT_LEAST: ["--format", "barnabas", "--at-least-once"], CONNECTOR: ["--format", "kafka"]}
+SINKS = {
+    EXACTLY: ["--format", "barnabas"],
+    AT_LEAST: ["--format", "barnabas", "--at-least-once"],
+    CONNECTOR: ["--format", "kafka"],
+}
 WAYS = ("batch", "stream, one batch", "stream, small triggers")
 PARTITIONS = 2
 

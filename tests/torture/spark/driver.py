@@ -1,7 +1,7 @@
 """The pipeline as a process: `python -m tests.torture.spark.driver HOST:PORT FOLDER`.
 
-A query that fails is started again from its checkpoint, as a supervisor would. Lines of JSON on standard output: the JVM's process id, each finished
-micro-batch, each failure. It ends when its standard input does.
+A query that fails is started again from its checkpoint, as a supervisor would. Lines of JSON on standard output: the JVM's process id,
+each finished micro-batch, each failure. It ends when its standard input does.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def torture(rounds: int, seed: int) -> Iterator[Round]:
             driver.wait_for_batches(2)
             yield Round(number, kind, before)
         load.close()
-        _demand(plan.expected(load.count), broker.bootstrap_servers)
+        _demand(plan.expected(load.count), broker.bootstrap_servers, driver)
         driver.stop()
         _demand_nothing_open(broker.bootstrap_servers)
 
@@ -145,19 +145,23 @@ def _kill(kind: Kind, driver: Driver, broker: Broker, rng: random.Random) -> Non
         driver.start()
 
 
-def _demand(wanted: list[plan.Row], bootstrap: str) -> None:
-    """Every row once, as soon as all can be there."""
+def _demand(wanted: list[plan.Row], bootstrap: str, driver: Driver) -> None:
+    """Every row once, as soon as all can be there; waits as long as the pipeline goes on."""
     reader = Reader(bootstrap)
     try:
-        deadline = time.monotonic() + WAIT_S
+        seen, deadline = (0, 0), time.monotonic() + WAIT_S
         while len(reader.rows) < len(wanted) and time.monotonic() < deadline:
             reader.read()
+            if (len(reader.rows), driver.batches) != seen:
+                seen, deadline = (len(reader.rows), driver.batches), time.monotonic() + WAIT_S
         reader.read()
     finally:
         reader.close()
     found, right = Counter(reader.rows), Counter(wanted)
     missing, wrong = right - found, found - right
-    assert not missing and not wrong, f"{len(missing)} missing, {len(wrong)} twice or wrong: {list(missing)[:3]} {list(wrong)[:3]}"
+    assert not missing and not wrong, (
+        f"{len(missing)} missing, {len(wrong)} twice or wrong: {list(missing)[:3]} {list(wrong)[:3]}"
+    )
 
 
 class Reader:
