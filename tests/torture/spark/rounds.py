@@ -79,7 +79,8 @@ class Load:
         for partition in range(plan.PARTITIONS):
             self._producer.produce(plan.IN, plan.closing_value(self.count), partition=partition)
         left = self._producer.flush(WAIT_S)
-        assert not self._failed and not left, (self._failed[:3], left)
+        assert not self._failed, self._failed[:3]
+        assert not left, f"{left} records were not sent in time"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -159,9 +160,9 @@ def _demand(wanted: list[plan.Row], bootstrap: str, driver: Driver) -> None:
         reader.close()
     found, right = Counter(reader.rows), Counter(wanted)
     missing, wrong = right - found, found - right
-    assert not missing and not wrong, (
-        f"{len(missing)} missing, {len(wrong)} twice or wrong: {list(missing)[:3]} {list(wrong)[:3]}"
-    )
+    if missing or wrong:
+        told = f"{list(missing)[:3]} {list(wrong)[:3]}"
+        raise AssertionError(f"{len(missing)} rows are missing, {len(wrong)} are there twice or are wrong: {told}")
 
 
 class Reader:
