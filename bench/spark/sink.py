@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from compare import ROOT, ask, connector_jars, connector_python  # noqa: E402
+from bench.spark.compare import ask, connector_jars, connector_python  # noqa: E402
 
 from barnabas.client.blocking import BlockingClient  # noqa: E402
 from barnabas.client.results import LATEST, NewTopic  # noqa: E402

@@ -108,6 +108,6 @@ def test_an_owner_that_was_fenced_writes_nothing(broker: Broker) -> None:
         client.run(init_producer_id(client.config, client.cluster, "fenced"))
         producer = BatchProducer(client, now_ms, owner=first, transactional_id="fenced")
         producer.send(("fenced", 0), room([b"a"]), 1)
-        with pytest.raises(PartitionError, match="INVALID_PRODUCER_EPOCH|PRODUCER_FENCED"):
+        with pytest.raises(PartitionError, match=r"INVALID_PRODUCER_EPOCH|PRODUCER_FENCED"):
             producer.flush()
         assert count(client, "fenced") == 0

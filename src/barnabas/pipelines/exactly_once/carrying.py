@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.client import operations, transactions
@@ -166,7 +167,7 @@ class Carrier:
         while offset < end:
             answer = client.run(operations.fetch(config, client.cluster, *place, offset))
             for batch in decoder.decode(answer.records, offset, end, answer.aborted):
-                mine = batch.filter(pc.equal(batch.column("key"), self._sink.encode()))
+                mine = batch.filter(pc.equal(batch.column("key"), pa.scalar(self._sink.encode(), pa.binary())))
                 if mine.num_rows:
                     last = mine.column("value")[-1].as_py()
             offset = next_offset(answer.records, offset)
