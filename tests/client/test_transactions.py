@@ -10,10 +10,13 @@ import pytest
 from barnabas.client import transactions
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
-from barnabas.client.errors import ConnectionFailed, ResourceError, TimedOut
+from barnabas.client.errors import ConnectionFailed, ResourceError, TimedOut, UnsupportedRequest
 from barnabas.client.transactions import Initialised, Owner
+from barnabas.client.wire import Wire
 from barnabas.error_codes import ErrorCode
+from barnabas.protocol.codec import encode
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -60,6 +63,16 @@ def test_two_phase_commit_is_asked_for_and_what_was_kept_is_told() -> None:
     assert isinstance(request, InitProducerIdRequest)
     assert (node_id, request.enable2_pc, request.keep_prepared_txn) == (2, True, True)
     assert (request.producer_id, request.producer_epoch) == (4, 5)
+
+
+def test_two_phase_commit_is_not_asked_for_in_a_version_that_cannot_say_it() -> None:
+    wire = Wire("test")
+    wire.send_hello()
+    spoken = [ApiVersion(api_key=22, min_version=0, max_version=5), ApiVersion(api_key=18, min_version=0, max_version=4)]
+    wire.receive_hello(bytes(4) + encode(ApiVersionsResponse(api_keys=spoken), 4))
+    assert wire.version_of(InitProducerIdRequest) == 5
+    with pytest.raises(UnsupportedRequest, match="InitProducerId: the broker speaks versions 0 to 5, we speak 6 to 6"):
+        wire.version_of(InitProducerIdRequest, at_least=transactions.FIRST_TWO_PHASE)
 
 
 def test_an_end_under_way_is_waited_for_a_few_milliseconds_at_a_time() -> None:
