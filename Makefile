@@ -37,8 +37,9 @@ bench: setup ## measured beside Apache Kafka
 	@$(PYTHON) -m bench
 	@$(PYTHON) -m bench.storage
 
-sparkbench: setup ## the Spark source beside Spark's own connector
+sparkbench: setup ## the Spark source and sink beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py
+	@$(PYTHON) bench/spark/sink.py
 
 interop: ## the clients and tools of other languages
 	@tools/setup.sh interop
@@ -58,6 +59,7 @@ sim: setup ## SEEDS=n runs of the simulator: kills, power cuts and disk faults i
 
 torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1 (KINDS=move,stop: only so), and check that nothing is lost
 	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)"
+	@$(PYTHON) -m tests.torture.spark --rounds $(ROUNDS) --seed $(SEED)
 
 exactlyonce: ## kill consume-transform-produce loops and brokers, ROUNDS=30 times; Kafka's TransactionalMessageCopier
 	@tools/setup.sh interop

@@ -16,9 +16,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from measure import session  # noqa: E402 - its neighbour, in whichever Python this is
+from bench.spark.measure import session
 
 warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
 
@@ -74,7 +74,9 @@ def batch(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, co
 def stream(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, files: int = SMALL_BATCHES) -> None:
     source = spark.readStream.schema("key binary, value binary").option("maxFilesPerTrigger", files).parquet(f"{folder}/rows")
     checkpoint = f"{folder}/checkpoint-{topic}"
-    query = options(source.writeStream, arguments, topic).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query = (
+        options(source.writeStream, arguments, topic).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    )
     query.awaitTermination()
     read = sum(progress["numInputRows"] for progress in query.recentProgress)
     assert read == arguments.rows, (read, arguments.rows)
