@@ -22,47 +22,47 @@ FOLDER = re.compile(r"(?P<topic>.+)-(?P<index>\d+)")
 Contents = Mapping[int, tuple[bytes | None, bytes | None]]  # key and value by offset
 
 
-def is_at_rest(nodes: Sequence[Node]) -> bool:
-    """See the module."""
-    image = _common_image(nodes)
+def unrest(nodes: Sequence[Node]) -> str:
+    """Why the cluster is not at rest; "" where it is."""
+    image, reason = _common_image(nodes)
     if image is None:
-        return False
+        return reason
     brokers = {node.number: node.process.broker for node in nodes if node.process is not None}
     for topic in image.topics.values():
         for index, state in enumerate(topic.partitions):
             if state.leader < 0 or state.is_moving or set(state.isr) != set(state.replicas):
-                return False
-            ends = set()
+                return f"{topic.name}-{index} is {state}"
+            ends = {}
             for replica in state.replicas:
                 found = brokers[replica].partitions.get(topic.name, index)
                 if found is None or found.is_offline or found.topic_id != topic.topic_id:
-                    return False
-                ends.add((found.log.log_end_offset, found.high_watermark))
-            if len(ends) > 1 or ends != {(end, end) for end, _ in ends}:
-                return False
-    return True
+                    return f"{topic.name}-{index} is not there on broker {replica}"
+                ends[replica] = found.log.log_end_offset, found.high_watermark
+            if len({end for pair in ends.values() for end in pair}) > 1:
+                return f"{topic.name}-{index} has these ends and high watermarks: {ends}"
+    return ""
 
 
-def _common_image(nodes: Sequence[Node]) -> MetadataImage | None:
-    """What all brokers know; None while that differs, or one is not there."""
+def is_at_rest(nodes: Sequence[Node]) -> bool:
+    """See the module."""
+    return not unrest(nodes)
+
+
+def _common_image(nodes: Sequence[Node]) -> tuple[MetadataImage | None, str]:
+    """What all brokers know; None and why, while that differs or one is not there."""
     first: MetadataImage | None = None
     for node in nodes:
         if node.process is None or node.process.files.dead or not node.process.broker.ready:
-            return None
+            return None, f"{node.host} is not there"
         image = node.process.broker.metadata
         member = node.process.broker.member
         if member is None or member.is_down or len(image.brokers) < len(nodes):
-            return None
+            return None, f"{node.host} is down, or misses somebody"
         first = first or image
-        if (image.topics, image.brokers, image.configs, image.controller_id, image.deletions) != (
-            first.topics,
-            first.brokers,
-            first.configs,
-            first.controller_id,
-            first.deletions,
-        ):
-            return None
-    return first
+        for what in ("topics", "brokers", "configs", "controller_id", "deletions"):
+            if getattr(image, what) != getattr(first, what):
+                return None, f"{node.host} knows other {what}: {getattr(image, what)} instead of {getattr(first, what)}"
+    return first, ""
 
 
 def stray_folders(nodes: Sequence[Node]) -> list[str]:
@@ -81,8 +81,8 @@ def stray_folders(nodes: Sequence[Node]) -> list[str]:
 
 def compare_replicas(nodes: Sequence[Node]) -> None:
     """All replicas are the same: record by record from the last of their starts on, or of each key the last one; raises Violation."""
-    image = _common_image(nodes)
-    assert image is not None, "at rest"
+    image, reason = _common_image(nodes)
+    assert image is not None, reason
     for topic in image.topics.values():
         for index, state in enumerate(topic.partitions):
             copies = {number: _contents(nodes[number - 1], topic.name, index) for number in state.replicas}
@@ -129,11 +129,11 @@ def _compare(name: str, copies: Mapping[int, Contents], start: int, *, compacted
                 continue
             if one.get(offset) != other.get(offset):
                 raise Violation(f"inconsistent offsets: {name} differs at {offset} between the brokers {first} and {number}")
-        if compacted and _last(one) != _last(other):
+        if compacted and _last(one, start) != _last(other, start):
             raise Violation(f"inconsistent offsets: the last records of {name} differ between the brokers {first} and {number}")
 
 
-def _last(contents: Contents) -> dict[bytes | None, bytes]:
+def _last(contents: Contents, start: int) -> dict[bytes | None, bytes]:
     """Of each key the last value; deleted keys are gone, or about to go."""
-    last = {contents[offset][0]: contents[offset][1] for offset in sorted(contents)}
+    last = {contents[offset][0]: contents[offset][1] for offset in sorted(contents) if offset >= start}
     return {key: value for key, value in last.items() if value is not None}
