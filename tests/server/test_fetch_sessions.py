@@ -48,6 +48,18 @@ def test_a_full_fetch_makes_a_session_and_the_next_one_says_only_what_changed() 
     assert asked(third) == {("b", 1): 7}
 
 
+def test_who_names_a_partition_again_and_came_no_further_is_told_everything_again() -> None:
+    cache = sessions()
+    (wanted,) = cache.open(request({("a", 0): 5}), VERSION, 0).partitions
+    news = {"error_code": 0, "high_watermark": 9, "log_start_offset": 2, "has_records": False}
+    assert wanted.tell(**news)
+    assert not wanted.tell(**news)
+    cache.open(request({("a", 0): 7}, 1, 1), VERSION, 1)
+    assert not wanted.tell(**news), "it took the last answer"
+    cache.open(request({("a", 0): 7}, 1, 2), VERSION, 2)
+    assert wanted.tell(**news), "it may have dropped the last answer"
+
+
 def test_wrong_sessions_and_epochs_are_told_apart() -> None:
     cache = sessions()
     cache.open(request({("a", 0): 0}), VERSION, 0)

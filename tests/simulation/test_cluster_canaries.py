@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from barnabas.testing.simulation import cluster_canaries as canaries
-from barnabas.testing.simulation.cluster import ClusterSimulation
-from barnabas.testing.simulation.cluster_fate import ClusterFate
-from barnabas.testing.simulation.cluster_scenario import ClusterScenario, draw_cluster
 from barnabas.testing.simulation.clients import Producing
+from barnabas.testing.simulation.cluster import ClusterSimulation
+from barnabas.testing.simulation.cluster_scenario import ClusterScenario, draw_cluster
 from barnabas.testing.simulation.scenario import Topic
 
 MOST_SEEDS = 60
@@ -138,7 +137,7 @@ class StaleController(Story):
 
         loop.run_in_executor = send_late  # type: ignore[method-assign]
         other.kill()
-        while not held:
+        while not held:  # noqa: ASYNC110 - in virtual time looking costs little
             await asyncio.sleep(0.01)
         self.ensemble.expire(controller.host)
         await asyncio.sleep(sent_s + 2.0)

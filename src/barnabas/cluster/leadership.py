@@ -147,7 +147,9 @@ def _is_told(state: PartitionState, electorate: Electorate, ends: LogEnds, broke
 
 def _furthest(state: PartitionState, ends: LogEnds) -> int:
     """Who has the newest record, and of those the most; the first of the replicas among equals."""
-    return max(ends, key=lambda broker_id: (ends[broker_id].last_epoch, ends[broker_id].end_offset, -state.replicas.index(broker_id)))
+    return max(
+        ends, key=lambda broker_id: (ends[broker_id].last_epoch, ends[broker_id].end_offset, -state.replicas.index(broker_id))
+    )
 
 
 def elect_unclean(

@@ -93,7 +93,7 @@ class Member(Commands):
         self._session_events: list[SessionEvent] = []
         self._wake = asyncio.Event()
         self._handing_on = HandingOn(self._wake.set)
-        self._lost = LostPartitions(self._core.broker_id)
+        self.lost = LostPartitions(self._core.broker_id)
         self._changed = asyncio.Event()  # set and replaced whenever the image changes
         self._registration: BrokerRegistration | None = None
         self._settled: Callable[[], Awaitable[None]] | None = None
@@ -321,7 +321,7 @@ class Member(Commands):
                 return core.change_own_state(BrokerState.ACTIVE)
             if mine.state is BrokerState.ACTIVE and self.is_down:
                 self._take_roles()
-            if mine.state is BrokerState.ACTIVE and (ends := self._lost.log_ends(self.image, self.find_log)) != mine.log_ends:
+            if mine.state is BrokerState.ACTIVE and (ends := self.lost.log_ends(self.image, self.find_log)) != mine.log_ends:
                 return core.say_log_ends(ends)
         if core.deleted_topics and self._handing_on.is_idle and self._registration is not None:
             return core.forget_deleted_topics()
@@ -380,7 +380,7 @@ class Member(Commands):
     def _image_changed(self, before: MetadataImage, delta: MetadataDelta) -> None:
         self._tell_changed()
         topics = [*delta.deleted_topics, *(topic.name for topic in delta.topics)]
-        self._lost.follow(self.image, topics)
+        self.lost.follow(self.image, topics)
         if self._registration is None:
             return  # nothing is served yet: who serves begins with the image as it is when this broker joins
         core, image = self._core, self.image

@@ -93,8 +93,8 @@ class PartitionState:
     """Who leads one partition.
 
     Invariant: leader is in isr or NO_LEADER, isr and eligible are within replicas and have nothing in common, the first of replicas is
-    the preferred leader. What is lost has no leader and nobody eligible. The last known are within replicas. While replicas are moved, replicas are the new ones in their
-    order and then those that are to go.
+    the preferred leader. What is lost has no leader and nobody eligible. The last known are within replicas. While replicas are moved,
+    replicas are the new ones in their order and then those that are to go.
     """
 
     leader: int
@@ -106,7 +106,9 @@ class PartitionState:
     removing: tuple[int, ...] = ()
     eligible: tuple[int, ...] = ()  # may lead when nobody in sync can, see leadership.py
     is_lost: bool = False  # all in sync may have lost records: they are the last known ones, and may not lead, see leadership.py
-    last_known: tuple[int, ...] = ()  # had everything, and may have lost the end of it with their power (KIP-966), see leadership.py
+    last_known: tuple[
+        int, ...
+    ] = ()  # had everything, and may have lost the end of it with their power (KIP-966), see leadership.py
 
     @property
     def is_moving(self) -> bool:

@@ -88,7 +88,9 @@ class Hosting:
                 log.info("finishing the deletion of a topic topic=%s partition=%d", stray.topic, stray.partition)
                 broker.logs.delete(stray.topic, stray.partition).remove()
             elif self._was_moved_away(stray):
-                log.info("removing the log of a partition that has moved away topic=%s partition=%d", stray.topic, stray.partition)
+                log.info(
+                    "removing the log of a partition that has moved away topic=%s partition=%d", stray.topic, stray.partition
+                )
                 broker.logs.delete(stray.topic, stray.partition).remove()
             else:
                 log.warning("a log that the metadata does not know stays untouched directory=%s", stray.directory)

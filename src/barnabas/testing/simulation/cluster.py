@@ -1,8 +1,8 @@
 """One simulated run of a cluster: several brokers on one ZooKeeper, their clients, and a network that does not hold.
 
-How it works: as with a single broker (`simulation.py`), but nobody is kept out after a blow: clients go on all the time. A watchman looks after
-every event (`cluster_watch.py`). At the end everything is healed and started, and the cluster has to come to rest: all replicas in sync, and
-the same (`convergence.py`).
+How it works: as with a single broker (`simulation.py`), but nobody is kept out after a blow: clients go on all the time. A watchman
+looks after every event (`cluster_watch.py`). At the end everything is healed and started, and the cluster has to come to rest: all
+replicas in sync, and the same (`convergence.py`).
 """
 
 from __future__ import annotations
@@ -133,9 +133,7 @@ class ClusterSimulation(Crowd):
             def make(name: str, topic: Topic = topic) -> Any:
                 return self.history(topic, name, replicated=True)
 
-            tasks.append(
-                loop.create_task(admins.churn(admin, topic.name, topic.configs, how, make, replicas=REPLICAS))
-            )
+            tasks.append(loop.create_task(admins.churn(admin, topic.name, topic.configs, how, make, replicas=REPLICAS)))
         return tasks
 
     async def _administrate(self, name: str, admin: admins.Admin) -> None:

@@ -1,7 +1,7 @@
 """A cluster that was healed: whether it has come to rest, and whether its replicas are one then.
 
-At rest: all brokers serve and know the same of the cluster, every partition is led, all its replicas are in sync and have all of it, no move
-is under way, and no log lies where none belongs.
+At rest: all brokers serve and know the same of the cluster, every partition is led, all its replicas are in sync and have all of it, no
+move is under way, and no log lies where none belongs.
 """
 
 from __future__ import annotations
