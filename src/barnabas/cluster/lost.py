@@ -38,7 +38,8 @@ class LostPartitions:
 
     def log_ends(self, image: MetadataImage, find: FindLog) -> tuple[LogEnd, ...]:
         """What is to be said now: first of those that can be led when it is said, so that none waits for others."""
-        ripe, waiting = [], []
+        ripe: list[tuple[Topic, int, int]] = []
+        waiting: list[tuple[Topic, int, int]] = []
         for name in sorted(self._topics):
             topic = image.topics[name]
             for number in self._topics[name]:

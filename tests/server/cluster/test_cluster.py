@@ -21,6 +21,12 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -158,6 +164,21 @@ async def test_who_was_away_while_a_partition_moved_keeps_no_log_of_it(tmp_path:
         await cluster.start(away)
         assert not folder.exists()
         assert all((tmp_path / f"broker-{broker_id}" / "t-0").exists() for broker_id in target)
+
+
+async def test_where_a_followers_log_begins_is_written_down_before_deleted_records_are_said_to_be_gone(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        assert await create(cluster.clients[1], "t", 1) == ErrorCode.NONE
+        (state,) = cluster.controller.metadata.topics["t"].partitions
+        client = cluster.clients[state.leader]
+        for n in range(5):
+            assert await client.produce(b"%d" % n) == ErrorCode.NONE
+        item = DeleteRecordsPartition(partition_index=0, offset=3)
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[item])], timeout_ms=10_000)
+        answer = await client.ask((21, 2), request, DeleteRecordsResponse)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+        for broker_id in state.replicas:
+            assert "t 0 3" in (tmp_path / f"broker-{broker_id}" / "log-start-offset-checkpoint").read_text()
 
 
 async def test_producer_ids_are_the_clusters(tmp_path: Path) -> None:
