@@ -34,6 +34,7 @@ from barnabas.server.grouped import GroupedJob
 from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
+from barnabas.server.lookout import Lookout
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
@@ -82,6 +83,7 @@ class Broker:
         self.controller: Administration | Member
         self.member: Member | None = None  # where this broker is one of several
         self.forwarder: Forwarder | None = None
+        self.lookout: Lookout | None = None  # after the others of the cluster
         self.io_threads = self.surroundings.make_executor(IO_THREADS, "barnabas-io")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
         self.fetch_sessions = FetchSessions(
