@@ -478,8 +478,9 @@ class PartitionHistory(RuleBasedStateMachine):
     def change_minimum(self, minimum: int) -> None:
         if minimum != self.policy.min_in_sync:
             self.policy = replace(self.policy, min_in_sync=minimum)
-            if self.state.eligible:
-                self.become(replace(self.state, eligible=(), partition_epoch=self.state.partition_epoch + 1))
+            state, last_known = self.state, self.state.last_known if self.state.leader == NO_LEADER else ()
+            if state.eligible or last_known != state.last_known:
+                self.become(replace(state, eligible=(), last_known=last_known, partition_epoch=state.partition_epoch + 1))
 
     @precondition(lambda self: self.state.is_lost)
     @rule()

@@ -16,6 +16,7 @@ from barnabas.testing.simulation.cluster import ClusterSimulation
 from barnabas.testing.simulation.cluster_scenario import ClusterScenario, draw_cluster
 from barnabas.testing.simulation.scenario import Topic
 
+pytestmark = pytest.mark.timeout(600)  # seconds on idle cores; all that runs beside it on a busy machine is not its fault
 MOST_SEEDS = 60
 HEALTHY_SEEDS = 2
 Canary = Callable[[], AbstractContextManager[None]]
@@ -135,7 +136,7 @@ class StaleController(Story):
             loop.call_later(sent_s, send)
             return answer
 
-        loop.run_in_executor = send_late  # type: ignore[method-assign]
+        loop.run_in_executor = send_late  # type: ignore[method-assign, assignment]
         other.kill()
         while not held:  # noqa: ASYNC110 - in virtual time looking costs little
             await asyncio.sleep(0.01)
