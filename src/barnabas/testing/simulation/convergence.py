@@ -67,7 +67,10 @@ def _common_image(nodes: Sequence[Node]) -> tuple[MetadataImage | None, str]:
 
 
 def stray_folders(nodes: Sequence[Node]) -> list[str]:
-    """Logs on disks of brokers that are no replicas. One that was set aside, for a power cut took its topic's id, is an operator's to judge."""
+    """Logs on disks of brokers that are no replicas.
+
+    One that was set aside, for a power cut took its topic's id, is an operator's to judge.
+    """
     found = []
     for node in nodes:
         assert node.process is not None, "at rest"
