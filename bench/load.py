@@ -114,7 +114,12 @@ def produce(address: tuple[str, int], topic: str, partitions: int, pattern: Patt
     Raises:
         BadAnswer: an answer carries an error, is out of order, or does not come.
     """
-    pipes = [_Pipe(address, pattern, topic, i % partitions) for i in range(pattern.connections)]
+    return produce_to([address] * partitions, topic, pattern, seconds)
+
+
+def produce_to(leaders: Sequence[tuple[str, int]], topic: str, pattern: Pattern, seconds: float) -> Load:
+    """As `produce`, where partition i is written to at `leaders[i]`."""
+    pipes = [_Pipe(leaders[i % len(leaders)], pattern, topic, i % len(leaders)) for i in range(pattern.connections)]
     try:
         elapsed = _run(pipes, seconds)
     finally:

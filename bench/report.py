@@ -11,12 +11,11 @@ import platform
 import statistics
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tools.kafka import VERSION
 
 from barnabas.protocol.records.scan import compiled
-from bench.cases import Case
 
 Result = dict[str, Any]
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
@@ -79,7 +78,26 @@ def ratio_of(case: Result) -> list[float]:
     ]
 
 
-def describe_case(case: Case, runs: dict[str, list[dict[str, float]]]) -> Result:
+class Describable(Protocol):
+    """What a case says of itself; `bench.cases.Case` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def figure(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def higher_is_better(self) -> bool: ...
+    @property
+    def target(self) -> float | None: ...
+    @property
+    def limit(self) -> float | None: ...
+
+
+def describe_case(case: Describable, runs: dict[str, list[dict[str, float]]]) -> Result:
     result: Result = {
         "name": case.name,
         "title": case.title,

@@ -232,7 +232,7 @@ class KafkaNode:
 
     def _start_on_free_ports(self) -> bool:
         assert self._scratch is not None
-        port, controller_port = free_ports(2)
+        port, controller_port = self._pick_ports()
         self.bootstrap = f"127.0.0.1:{port}"
         properties = Path(self._scratch.name) / "server.properties"
         properties.write_text("".join(f"{key}={value}\n" for key, value in self._properties(port, controller_port).items()))
@@ -250,6 +250,11 @@ class KafkaNode:
             time.sleep(0.02)
         self._end_process()
         return False
+
+    def _pick_ports(self) -> tuple[int, int]:
+        """The ports of the broker and of the controller."""
+        port, controller_port = free_ports(2)
+        return port, controller_port
 
     def _properties(self, port: int, controller_port: int) -> dict[str, str]:
         return {

@@ -90,6 +90,11 @@ class ZooKeeper:
         """As `--metadata` takes it, without a root of one's own."""
         return f"zookeeper://{self.hosts}"
 
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the servers that run."""
+        return [process.pid for process in self._processes if process is not None]
+
     def _start_all(self) -> None:
         for attempt in range(START_ATTEMPTS):
             self._configure()
