@@ -34,9 +34,7 @@ class Latency:
     generator_late_p99_ms: float
 
 
-class Line:
-    """One connection, and when each message that is not answered yet was meant to leave."""
-
+class _Line:
     def __init__(self, address: tuple[str, int], topic: str, partition: int, batch: bytes, acks: int) -> None:
         self.socket = socket.create_connection(address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -78,7 +76,7 @@ def measure(
 ) -> Latency:
     """Send `rate` one-batch requests a second for `seconds`, spread over `CONNECTIONS`."""
     wake_in_time()
-    lines = [Line(address, topic, i % partitions, batch, acks) for i in range(CONNECTIONS)]
+    lines = [_Line(address, topic, i % partitions, batch, acks) for i in range(CONNECTIONS)]
     latencies: array[float] = array("d")
     late: array[float] = array("d")
     try:
@@ -95,7 +93,7 @@ def measure(
     )
 
 
-def _run(lines: list[Line], latencies: array[float], late: array[float], rate: int, total: int) -> None:
+def _run(lines: list[_Line], latencies: array[float], late: array[float], rate: int, total: int) -> None:
     by_descriptor = {line.socket.fileno(): line for line in lines}
     began = time.perf_counter() + 0.01
     sent = 0

@@ -93,14 +93,13 @@ def _bulk(connections: int, acks: int, value_bytes: int) -> Pattern:
 
 
 def _latency_case(acks: int) -> ClusterCase:
-    batch = record_batch(1, 100)
     name = f"end-to-end-{'all' if acks == ALL else acks}"
 
     def run(cluster: Cluster, seconds: float) -> Figures:
         topic = f"bench-{name}-{next(_numbers)}"
         leaders = create_topic(cluster, topic, 3 * len(BROKERS))
         before = cpu_of(cluster)
-        found = measure(leaders, topic, batch=batch, acks=acks, rate=RATE, seconds=seconds)
+        found = measure(leaders, topic, acks=acks, rate=RATE, seconds=seconds)
         spent = cpu_of(cluster) - before
         delete_topic(cluster, topic)
         return {**found.figures(), "cpu_s_per_million": spent / len(found.consumed) * 1e6}
@@ -112,6 +111,11 @@ def _latency_case(acks: int) -> ClusterCase:
 CASES = (
     *(_produce_case("one", producers, acks, 100, _one, 3.0) for acks in (ALL, LEADER) for producers in (1, 3)),
     _produce_case("one", 3, ALL, 1_000, _one, 3.0),
-    *(_produce_case("bulk", producers, acks, size, _bulk, 1.5) for size in (100, 1_000) for acks in (ALL, LEADER) for producers in (1, 3)),
+    *(
+        _produce_case("bulk", producers, acks, size, _bulk, 1.5)
+        for size in (100, 1_000)
+        for acks in (ALL, LEADER)
+        for producers in (1, 3)
+    ),
     *(_latency_case(acks) for acks in (ALL, LEADER)),
 )
