@@ -40,6 +40,7 @@ from barnabas.server.opening import close_logs, most_open_segments, open_logs
 from barnabas.server.receiver import Receiver
 from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
+from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
@@ -111,6 +112,7 @@ class Broker:
             loop, self.metrics, self.faults.report, self.surroundings.make_executor(FLUSH_THREADS, "barnabas-flush")
         )
         self.isr = IsrChanges(self)
+        self.throttles = Throttles(self)
         self.fetchers = Fetchers(self)
         self.hosting = Hosting(self)
         self.moves = Moves(self)
@@ -277,6 +279,7 @@ class Broker:
         """Dynamic settings changed."""
         self.config = config
         self.cleaner.update_config()
+        self.throttles.update_config()
 
     def coordinator(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:
         """Id, host and port of a group's coordinator on the listener that the request came by."""
