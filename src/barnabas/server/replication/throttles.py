@@ -1,8 +1,8 @@
 """How fast replicas that are brought up to date may be sent and fetched (KIP-73), so that clients keep their share of disks and network.
 
-`leader.replication.throttled.rate` holds for what this broker sends, `follower.replication.throttled.rate` for what it fetches. Both count the
-replicas that the topic's `*.replication.throttled.replicas` name: `partition:broker`, where the broker is the leader in the one list and
-the follower in the other, or `*`.
+`leader.replication.throttled.rate` holds for what this broker sends, `follower.replication.throttled.rate` for what it fetches. Both count
+the replicas that the topic's `*.replication.throttled.replicas` name: `partition:broker`, where the broker is the leader in the one list
+and the follower in the other, or `*`.
 
 Rules
   1. Only a replica that is out of sync is held back: one in sync has acknowledgements waiting for it. What is sent to one in sync counts.
