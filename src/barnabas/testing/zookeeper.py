@@ -129,7 +129,14 @@ class ZooKeeper:
         properties = [f"-D{name}={value}" for name, value in PROPERTIES.items()]
         command = [self._java, *JVM, *properties, "-cp", f"{JAR}:{LOGGER}", MAIN, str(self.folder / f"{index + 1}.cfg")]
         with (self.folder / f"{index + 1}.log").open("ab") as log:
-            self._processes[index] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
+            self._processes[index] = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,  # Ctrl-C in a terminal is not for it: brokers need it to leave in order
+            )
         self._tell_guard()
 
     def _tell_guard(self) -> None:
