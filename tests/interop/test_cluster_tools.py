@@ -151,7 +151,7 @@ def test_moves_are_listed_and_cancelled(tool: Tool, tmp_path: Path) -> None:
     assert "held-0: replicas: 1,3,2. adding: 3. removing: 2." in listed
     assert "is still in progress" in tool("kafka-reassign-partitions", "--verify", "--reassignment-json-file", moves)
     cancelled = tool("kafka-reassign-partitions", "--cancel", "--reassignment-json-file", moves)
-    assert "Successfully cancelled partition reassignments for: held-0" in cancelled
+    assert "Successfully cancelled partition reassignment for: held-0" in cancelled
     assert "No partition reassignments found." in tool("kafka-reassign-partitions", "--list")
     assert described(tool, "held")[0]["replicas"] == [1, 2]
 

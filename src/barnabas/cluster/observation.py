@@ -130,7 +130,7 @@ def _delta(
                 brokers.append(broker)
             elif entry is None and broker_id in image.brokers:
                 gone.append(broker_id)
-        elif path.startswith(records.CONFIGS):
+        elif records.is_config_path(path):
             resource = records.resource_of_path(path)
             settings = EMPTY if entry is None else records.decode(entry.value)
             if settings != image.config(*resource):

@@ -99,8 +99,11 @@ def unescape(segment: str) -> str:
     return ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), segment.encode()).decode()
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, sort_keys=True)  # json.dumps makes one for each call
+
+
 def encode(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True).encode()
+    return _ENCODER.encode(value).encode()
 
 
 def decode(value: bytes) -> Any:
@@ -222,6 +225,11 @@ def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topi
         chunks_of_topic.setdefault(topic_of_path(chunk.path), []).append(chunk)
     found = (decode_topic(head, chunks_of_topic.get(topic_of_path(head.path), ())) for head in topics)
     return [topic for topic in found if topic is not None]
+
+
+def is_config_path(path: str) -> bool:
+    """Whether settings stand there. Watchers are told of the parents too: /configs/broker has none, and is not all brokers."""
+    return path.startswith(CONFIGS) and "/" in path.removeprefix(CONFIGS)
 
 
 def resource_of_path(path: str) -> Resource:
