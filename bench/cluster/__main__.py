@@ -8,12 +8,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench import report
-from bench.cluster.cases import CASES, FULL, QUICK, ClusterCase, Figures, Lengths
+from bench.cluster.cases import CASES, FULL, MANY, MANY_CASES, QUICK, ClusterCase, Figures, Lengths
+from bench.cluster.many import measure_many
 from bench.cluster.servers import Cluster, Ours, Theirs, cpu_of
 from bench.servers import busy_seconds, cpu_seconds
 
@@ -22,7 +23,7 @@ SETTLE_S = 2.0  # between two measurements, for what the one before left to do
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
-    names = [case.name for case in CASES]
+    names = [*(case.name for case in CASES), MANY]
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"only these: {', '.join(names)}")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and cluster (default 3)")
     parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
@@ -34,17 +35,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"there is no case {unknown[0]}; there are {', '.join(names)}")
     cases = [case for case in CASES if not options.cases or case.name in options.cases]
     lengths = QUICK if options.quick else FULL
+    results = [] if (options.cases and MANY not in options.cases) or options.alone else _many(options.repeat)
+    if cases:
+        results += _each(cases, lengths, options)
+    if options.json and not options.alone:
+        _keep(Path(options.json), results, quick=options.quick, repeat=options.repeat)
+    return 0
+
+
+def _many(repeat: int) -> list[report.Result]:
+    runs: dict[str, list[Figures]] = {Ours.name: [], Theirs.name: []}
+    makers: tuple[Callable[[], Cluster], ...] = (Ours, Theirs)
+    for repetition in range(repeat):
+        for name, make in list(zip(runs, makers, strict=True))[:: 1 if repetition % 2 == 0 else -1]:
+            runs[name].append(measure_many(make))
+    results = [report.describe_case(case, runs) for case in MANY_CASES]
+    for result in results:
+        print(report.line_of(result), flush=True)
+    return results
+
+
+def _each(cases: Sequence[ClusterCase], lengths: Lengths, options: argparse.Namespace) -> list[report.Result]:
     with Ours() as ours:
         if options.alone:
             for case in cases:
                 runs = _take_turns(case, [ours], lengths, options.repeat)
                 print(case.title, *runs[ours.name], sep="\n    ", flush=True)
-            return 0
+            return []
         with Theirs() as theirs:
-            results = [_compare(case, (ours, theirs), lengths, options.repeat) for case in cases]
-    if options.json:
-        _keep(Path(options.json), results, quick=options.quick, repeat=options.repeat)
-    return 0
+            return [_compare(case, (ours, theirs), lengths, options.repeat) for case in cases]
 
 
 def _compare(case: ClusterCase, clusters: Sequence[Cluster], lengths: Lengths, repeat: int) -> report.Result:
@@ -77,7 +96,7 @@ def _measure(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> Figures:
 def _keep(path: Path, results: Sequence[report.Result], *, quick: bool, repeat: int) -> None:
     known: list[dict[str, Any]] = json.loads(path.read_text())["cases"] if path.exists() else []
     measured = {result["name"]: result for result in results}
-    order = {case.name: place for place, case in enumerate(CASES)}
+    order = {case.name: place for place, case in enumerate((*CASES, *MANY_CASES))}
     kept = [each for each in known if each["name"] not in measured] + list(measured.values())
     page = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),

@@ -108,6 +108,28 @@ def _latency_case(acks: int) -> ClusterCase:
     return ClusterCase(name, title, "p50_ms", "ms (median)", False, 2.0, run, is_latency=True)
 
 
+@dataclass(frozen=True, slots=True)
+class ManyCase:
+    """A figure of `many.measure_many`, which gives all of them at once."""
+
+    name: str
+    title: str
+    figure: str
+    unit: str
+    higher_is_better: bool = False
+    target: float | None = None
+    limit: float | None = None
+
+
+MANY = "many"
+MANY_CASES = (
+    ManyCase("many-made", "time to make them", "made_s", "s"),
+    ManyCase("many-idle", "CPU of all processes while idle", "idle_cpu", "% of a core"),
+    ManyCase("many-memory", "resident memory of all processes", "memory_mb", "MB"),
+    ManyCase("many-killed", "until all is led after kill -9 of a broker", "killed_s", "s"),
+    ManyCase("many-synced", "until all is in sync after it started again", "synced_s", "s"),
+    ManyCase("many-stopped", "until all is led after SIGTERM of a broker", "stopped_s", "s"),
+)
 CASES = (
     *(_produce_case("one", producers, acks, 100, _one, 3.0) for acks in (ALL, LEADER) for producers in (1, 3)),
     _produce_case("one", 3, ALL, 1_000, _one, 3.0),

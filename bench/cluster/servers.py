@@ -191,13 +191,17 @@ def create_topic(cluster: Cluster, name: str, partitions: int) -> list[Address]:
         time.sleep(POLL_S)
 
 
-def leaders_of(cluster: Cluster, topic: str) -> list[int | None]:
-    """The leader of each partition, None where there is none or not all replicas are in sync, by the metadata of any broker."""
+def leaders_of(cluster: Cluster, topic: str, *, asked: Address | None = None, in_sync: bool = True) -> list[int | None]:
+    """The leader of each partition, None where there is none or, with `in_sync`, where a replica is out of sync.
+
+    Args:
+        asked: whose metadata that is; any broker's if it is not given.
+    """
     request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
-    answer = wire.call(_any(cluster), wire.METADATA, 9, request, MetadataResponse)
+    answer = wire.call(asked or _any(cluster), wire.METADATA, 9, request, MetadataResponse)
     partitions = sorted(answer.topics[0].partitions, key=lambda each: each.partition_index)
     return [
-        None if each.error_code or each.leader_id < 0 or len(each.isr_nodes) < len(each.replica_nodes) else each.leader_id
+        None if each.leader_id < 0 or (in_sync and len(each.isr_nodes) < len(each.replica_nodes)) else each.leader_id
         for each in partitions
     ]
 
