@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,42 +34,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"there is no case {unknown[0]}; there are {', '.join(names)}")
     cases = [case for case in CASES if not options.cases or case.name in options.cases]
-    lengths = QUICK if options.quick else FULL
-    results = [] if (options.cases and MANY not in options.cases) or options.alone else _many(options.repeat)
-    if cases:
-        results += _each(cases, lengths, options)
-    if options.json and not options.alone:
-        _keep(Path(options.json), results, quick=options.quick, repeat=options.repeat)
+    wants_many = not options.alone and (not options.cases or MANY in options.cases)
+    for found in (_each(cases, options), _many(options.repeat) if wants_many else ()):
+        for results in found:
+            for result in results:
+                print(report.line_of(result), flush=True)
+            if options.json:  # after each, for all of it takes half an hour
+                _keep(Path(options.json), results, quick=options.quick, repeat=options.repeat)
     return 0
 
 
-def _many(repeat: int) -> list[report.Result]:
+def _many(repeat: int) -> Iterator[list[report.Result]]:
     runs: dict[str, list[Figures]] = {Ours.name: [], Theirs.name: []}
-    makers: tuple[Callable[[], Cluster], ...] = (Ours, Theirs)
     for repetition in range(repeat):
-        for name, make in list(zip(runs, makers, strict=True))[:: 1 if repetition % 2 == 0 else -1]:
-            runs[name].append(measure_many(make))
-    results = [report.describe_case(case, runs) for case in MANY_CASES]
-    for result in results:
-        print(report.line_of(result), flush=True)
-    return results
+        for make in (Ours, Theirs) if repetition % 2 == 0 else (Theirs, Ours):
+            runs[make.name].append(measure_many(make))
+    yield [report.describe_case(case, runs) for case in MANY_CASES]
 
 
-def _each(cases: Sequence[ClusterCase], lengths: Lengths, options: argparse.Namespace) -> list[report.Result]:
+def _each(cases: Sequence[ClusterCase], options: argparse.Namespace) -> Iterator[list[report.Result]]:
+    lengths = QUICK if options.quick else FULL
+    if not cases:
+        return
     with Ours() as ours:
         if options.alone:
             for case in cases:
                 runs = _take_turns(case, [ours], lengths, options.repeat)
                 print(case.title, *runs[ours.name], sep="\n    ", flush=True)
-            return []
+            return
         with Theirs() as theirs:
-            return [_compare(case, (ours, theirs), lengths, options.repeat) for case in cases]
-
-
-def _compare(case: ClusterCase, clusters: Sequence[Cluster], lengths: Lengths, repeat: int) -> report.Result:
-    described = report.describe_case(case, _take_turns(case, clusters, lengths, repeat))
-    print(report.line_of(described), flush=True)
-    return described
+            for case in cases:
+                yield [report.describe_case(case, _take_turns(case, (ours, theirs), lengths, options.repeat))]
 
 
 def _take_turns(case: ClusterCase, clusters: Sequence[Cluster], lengths: Lengths, repeat: int) -> dict[str, list[Figures]]:
@@ -96,7 +91,8 @@ def _measure(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> Figures:
 def _keep(path: Path, results: Sequence[report.Result], *, quick: bool, repeat: int) -> None:
     known: list[dict[str, Any]] = json.loads(path.read_text())["cases"] if path.exists() else []
     measured = {result["name"]: result for result in results}
-    order = {case.name: place for place, case in enumerate((*CASES, *MANY_CASES))}
+    names = [case.name for case in CASES] + [case.name for case in MANY_CASES]
+    order = {name: place for place, name in enumerate(names)}
     kept = [each for each in known if each["name"] not in measured] + list(measured.values())
     page = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
