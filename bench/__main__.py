@@ -15,10 +15,12 @@ from typing import Any
 from barnabas.protocol.records.scan import compiled
 from bench import report
 from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_ready
+from bench.cluster.page import render as render_cluster
 from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, resident_mb
 from bench.storage.result import render as render_storage
 
 STORAGE_RESULTS = Path(__file__).resolve().parent / "results" / "storage.json"  # of `python -m bench.storage`
+CLUSTER_RESULTS = STORAGE_RESULTS.with_name("cluster.json")  # of `python -m bench.cluster`
 READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"
 PROCESS_CASES = {
     READY: ("time to ready", "s", 0.5),
@@ -32,9 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what was asked for; the exit code says nothing about targets, only whether everything could be measured."""
     options = _parse(arguments)
     if options.render:
-        results, storage = (json.loads(path.read_text()) for path in (Path(options.render), STORAGE_RESULTS))
+        paths = (Path(options.render), STORAGE_RESULTS, CLUSTER_RESULTS)
+        results, storage, cluster = (json.loads(path.read_text()) for path in paths)
         report.PAGE.parent.mkdir(parents=True, exist_ok=True)
-        report.PAGE.write_text(report.render(results) + render_storage(storage))
+        report.PAGE.write_text(report.render(results) + render_storage(storage) + render_cluster(cluster))
         return 0
     wanted = options.case or [case.name for case in CASES] + list(PROCESS_CASES)
     results = {

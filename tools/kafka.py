@@ -175,6 +175,8 @@ class KafkaNode:
     kept there and outlives the node.
     """
 
+    start_timeout_s = START_TIMEOUT_S
+
     def __init__(
         self,
         *,
@@ -246,7 +248,7 @@ class KafkaNode:
         with (Path(self._scratch.name) / "kafka.log").open("ab") as log:
             command = java("kafka.Kafka", str(properties), jvm=(f"-Xms{self.heap}", f"-Xmx{self.heap}", *self.jvm))
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        while time.monotonic() - began < START_TIMEOUT_S and self._process.poll() is None:
+        while time.monotonic() - began < self.start_timeout_s and self._process.poll() is None:
             if _answers(port):
                 self.ready_after_s = time.monotonic() - began
                 return True

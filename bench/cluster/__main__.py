@@ -15,15 +15,18 @@ from typing import Any
 from bench import report
 from bench.cluster.cases import CASES, FULL, MANY, MANY_CASES, QUICK, ClusterCase, Figures, Lengths
 from bench.cluster.many import measure_many
+from bench.cluster.resync import measure_resync
 from bench.cluster.servers import Cluster, Ours, Theirs, cpu_of
 from bench.servers import busy_seconds, cpu_seconds
+from bench.storage.result import Result, lines_of
 
+RESYNC = "resync"
 SETTLE_S = 2.0  # between two measurements, for what the one before left to do
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
-    names = [*(case.name for case in CASES), MANY]
+    names = [*(case.name for case in CASES), MANY, RESYNC]
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"only these: {', '.join(names)}")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and cluster (default 3)")
     parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
@@ -41,6 +44,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(report.line_of(result), flush=True)
             if options.json:  # after each, for all of it takes half an hour
                 _keep(Path(options.json), results, quick=options.quick, repeat=options.repeat)
+    if not options.alone and (not options.cases or RESYNC in options.cases):
+        resync = measure_resync(options.repeat)
+        for each in resync:
+            print("\n".join(lines_of(each)), flush=True)
+        if options.json:
+            _keep(Path(options.json), [], quick=options.quick, repeat=options.repeat, resync=resync)
     return 0
 
 
@@ -88,8 +97,11 @@ def _measure(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> Figures:
     return {**figures, "others_cpu": max(others, 0.0) / (time.monotonic() - began) / (os.cpu_count() or 1)}
 
 
-def _keep(path: Path, results: Sequence[report.Result], *, quick: bool, repeat: int) -> None:
-    known: list[dict[str, Any]] = json.loads(path.read_text())["cases"] if path.exists() else []
+def _keep(
+    path: Path, results: Sequence[report.Result], *, quick: bool, repeat: int, resync: Sequence[Result] | None = None
+) -> None:
+    before: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": [], "resync": []}
+    known = before["cases"]
     measured = {result["name"]: result for result in results}
     names = [case.name for case in CASES] + [case.name for case in MANY_CASES]
     order = {name: place for place, name in enumerate(names)}
@@ -99,6 +111,7 @@ def _keep(path: Path, results: Sequence[report.Result], *, quick: bool, repeat: 
         "quick": quick,
         "repetitions": repeat,
         "machine": report.describe_machine(),
+        "resync": before["resync"] if resync is None else [each.as_json() for each in resync],
         "cases": sorted(kept, key=lambda each: order.get(each["name"], len(order))),
     }
     path.write_text(json.dumps(page, indent=1) + "\n")

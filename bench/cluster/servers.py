@@ -7,7 +7,7 @@ memory are in the sums, as Kafka's controllers are in those of its nodes.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -28,7 +28,12 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+)
 from barnabas.testing import Broker
 from barnabas.testing.zookeeper import ZooKeeper
 from bench import wire
@@ -71,11 +76,12 @@ class Cluster(Protocol):
 
 
 class Ours:
-    """Three brokers and one ZooKeeper."""
+    """Three brokers and one ZooKeeper; `config` goes before what is set here."""
 
     name = OURS
 
-    def __init__(self) -> None:
+    def __init__(self, config: Mapping[str, str] | None = None) -> None:
+        self._config = dict(config or {})
         self._zookeeper: ZooKeeper | None = None
         self._processes: dict[int, Broker] = {}
 
@@ -116,6 +122,7 @@ class Ours:
                     "group.initial.rebalance.delay.ms": "3000",
                     "offsets.topic.num.partitions": "50",
                     "offsets.topic.replication.factor": "3",
+                    **self._config,
                 }
                 self._processes[number] = Broker(config, log_level="warning")
                 self._processes[number].start()
@@ -197,13 +204,22 @@ def leaders_of(cluster: Cluster, topic: str, *, asked: Address | None = None, in
     Args:
         asked: whose metadata that is; any broker's if it is not given.
     """
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
-    answer = wire.call(asked or _any(cluster), wire.METADATA, 9, request, MetadataResponse)
-    partitions = sorted(answer.topics[0].partitions, key=lambda each: each.partition_index)
+    partitions = _partitions(asked or _any(cluster), topic)
     return [
         None if each.leader_id < 0 or (in_sync and len(each.isr_nodes) < len(each.replica_nodes)) else each.leader_id
         for each in partitions
     ]
+
+
+def replicas_of(cluster: Cluster, topic: str) -> int:
+    """How many replicas its partitions have, added up."""
+    return sum(len(each.replica_nodes) for each in _partitions(_any(cluster), topic))
+
+
+def _partitions(address: Address, topic: str) -> list[MetadataResponsePartition]:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+    answer = wire.call(address, wire.METADATA, 9, request, MetadataResponse)
+    return sorted(answer.topics[0].partitions, key=lambda each: each.partition_index)
 
 
 def end_offsets(topic: str, leaders: Sequence[Address]) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bench import report
 from bench.scale.groups import measure_groups
+from bench.scale.idle import measure_idle_fetch
 from bench.scale.page import write_page
 from bench.scale.size import measure
 
@@ -44,8 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "machine": report.describe_machine(),
         "sizes": sizes,
         "groups": measure_groups(),
+        "idle_fetch_s": measure_idle_fetch(),
     }
-    print(json.dumps(results["groups"]), flush=True)
+    print(json.dumps({name: results[name] for name in ("groups", "idle_fetch_s")}), flush=True)
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
     return 0
