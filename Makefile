@@ -35,6 +35,7 @@ check: lint types ## lint and types
 bench: setup ## measured beside Apache Kafka
 	@$(PYTHON) -m bench
 	@$(PYTHON) -m bench.storage
+	@$(PYTHON) -m bench.cluster
 
 sparkbench: setup ## the Spark source beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py
