@@ -12,6 +12,7 @@ import multiprocessing
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bench import report
 from bench.scale.groups import measure_groups
@@ -35,22 +36,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.render:
         write_page(json.loads(RESULTS.read_text()))
         return 0
-    sizes = []
-    for size in QUICK_SIZES if options.quick else SIZES:
+    chosen = [SIZES[number - 1] for number in options.size] if options.size else QUICK_SIZES if options.quick else SIZES
+    found: dict[str, Any] = {"sizes": []}
+    for size in chosen:
         with multiprocessing.get_context("spawn").Pool(1) as alone:
-            sizes.append(alone.apply(measure, size))
-        print(json.dumps(sizes[-1]), flush=True)
-    results = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": report.describe_machine(),
-        "sizes": sizes,
-        "groups": measure_groups(),
-        "idle_fetch_s": measure_idle_fetch(),
-    }
-    print(json.dumps({name: results[name] for name in ("groups", "idle_fetch_s")}), flush=True)
-    if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+            found["sizes"].append(alone.apply(measure, size))
+        print(json.dumps(found["sizes"][-1]), flush=True)
+        _keep(options.json, found)
+    if not options.size:
+        found |= {"groups": measure_groups(), "idle_fetch_s": measure_idle_fetch()}
+        print(json.dumps({name: found[name] for name in ("groups", "idle_fetch_s")}), flush=True)
+        _keep(options.json, found)
     return 0
+
+
+def _keep(path: str | None, found: dict[str, Any]) -> None:
+    """Write what was measured so far; what was not stays as it is there."""
+    if path is None:
+        return
+    before: dict[str, Any] = json.loads(Path(path).read_text()) if Path(path).exists() else {"sizes": []}
+    keys = "brokers", "partitions", "per_topic"
+    sizes = {tuple(size[key] for key in keys): size for size in [*before["sizes"], *found["sizes"]]}
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    ordered = [sizes[size] for size in SIZES if size in sizes]
+    page = {**before, **found, "date": today, "machine": report.describe_machine(), "sizes": ordered}
+    Path(path).write_text(json.dumps(page, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.storage.replicated import good_batches, stretch_from
 from tests.storage.support import NOW, batch, open_log
@@ -87,7 +88,7 @@ def test_stretches_cover_everything_within_their_bounds(records: list[int], epoc
 @pytest.mark.parametrize("segment_bytes", [200, 400, 10_000])
 def test_a_log_takes_in_all_of_it_whatever_its_segments_are(tmp_path: Path, segment_bytes: int) -> None:
     whole, _ = sent([1, 2, 3] * 5, [0] * 4 + [1] * 6 + [4] * 5)
-    log = open_log(tmp_path, segment_bytes=segment_bytes)
+    log = open_log(tmp_path, TopicConfig(segment_bytes=segment_bytes))
     log.append_as_follower(whole, now_ms=NOW)
     assert log.log_end_offset == 30
     assert [epoch for epoch, _ in log.epoch_entries] == [0, 1, 4]
