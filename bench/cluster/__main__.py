@@ -43,13 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for result in results:
                 print(report.line_of(result), flush=True)
             if options.json:  # after each, for all of it takes half an hour
-                _keep(Path(options.json), results, quick=options.quick, repeat=options.repeat)
+                _keep(Path(options.json), results, quick=options.quick)
     if not options.alone and (not options.cases or RESYNC in options.cases):
         resync = measure_resync(options.repeat)
         for each in resync:
             print("\n".join(lines_of(each)), flush=True)
         if options.json:
-            _keep(Path(options.json), [], quick=options.quick, repeat=options.repeat, resync=resync)
+            _keep(Path(options.json), [], quick=options.quick, resync=resync)
     return 0
 
 
@@ -97,9 +97,7 @@ def _measure(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> Figures:
     return {**figures, "others_cpu": max(others, 0.0) / (time.monotonic() - began) / (os.cpu_count() or 1)}
 
 
-def _keep(
-    path: Path, results: Sequence[report.Result], *, quick: bool, repeat: int, resync: Sequence[Result] | None = None
-) -> None:
+def _keep(path: Path, results: Sequence[report.Result], *, quick: bool, resync: Sequence[Result] | None = None) -> None:
     before: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": [], "resync": []}
     known = before["cases"]
     measured = {result["name"]: result for result in results}
@@ -109,7 +107,6 @@ def _keep(
     page = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "quick": quick,
-        "repetitions": repeat,
         "machine": report.describe_machine(),
         "resync": before["resync"] if resync is None else [each.as_json() for each in resync],
         "cases": sorted(kept, key=lambda each: order.get(each["name"], len(order))),

@@ -17,13 +17,15 @@ Measured by `python -m bench.cluster` as above, with these differences:
 - Figures of CPU and memory are of all processes of a cluster: of ours with its ZooKeeper, of Kafka's with its controllers.
 - *End to end* is from the moment a message was meant to leave the producer to the moment a consumer had it. The producer keeps up to five
   requests in flight on a connection and batches what comes due meanwhile, as Kafka's does.
+- Where other work took most of the machine, Kafka suffers more of it, for its brokers need more CPU for a request: ratios of throughput and
+  latency are larger than on an idle machine then. CPU per record says more.
 - *Failover* is counted from the signal until every partition has a leader that answers, with the default session timeouts of both.
 """
 
 
 def render(page: dict[str, Any]) -> str:
-    short = ", in short measurements (`--quick`)" if page["quick"] else ""
-    text = f"\n## Three brokers beside three of Kafka\n\nMeasured on {page['date']}, {page['repetitions']} repetitions{short}."
+    short = " in short measurements (`--quick`)" if page["quick"] else ""
+    text = f"\n## Three brokers beside three of Kafka\n\nMeasured on {page['date']}{short}; a figure alone was measured once."
     cases: list[Result] = page["cases"]
     shares = [run["others_cpu"] for case in cases for runs in case["runs"].values() for run in runs if "others_cpu" in run]
     if shares:

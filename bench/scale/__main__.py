@@ -28,6 +28,8 @@ QUICK_SIZES = SIZES[:2]
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes only, for a look")
+    numbers = range(1, len(SIZES) + 1)
+    parser.add_argument("--size", type=int, action="append", choices=numbers, help="only this one of the sizes; repeatable")
     parser.add_argument(
         "--json", metavar="FILE", help=f"write the results here, for a page {RESULTS.name} beside the other results"
     )

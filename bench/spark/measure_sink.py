@@ -74,7 +74,9 @@ def batch(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, co
 def stream(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, files: int = SMALL_BATCHES) -> None:
     source = spark.readStream.schema("key binary, value binary").option("maxFilesPerTrigger", files).parquet(f"{folder}/rows")
     checkpoint = f"{folder}/checkpoint-{topic}"
-    query = options(source.writeStream, arguments, topic).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query = (
+        options(source.writeStream, arguments, topic).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    )
     query.awaitTermination()
     read = sum(progress["numInputRows"] for progress in query.recentProgress)
     assert read == arguments.rows, (read, arguments.rows)

@@ -27,7 +27,11 @@ from barnabas.client.blocking import BlockingClient  # noqa: E402
 from barnabas.client.results import LATEST, NewTopic  # noqa: E402
 
 EXACTLY, AT_LEAST, CONNECTOR = "barnabas, exactly once", "barnabas, at least once", "Spark's connector"
-SINKS = {EXACTLY: ["--format", "barnabas"], AT_LEAST: ["--format", "barnabas", "--at-least-once"], CONNECTOR: ["--format", "kafka"]}
+SINKS = {
+    EXACTLY: ["--format", "barnabas"],
+    AT_LEAST: ["--format", "barnabas", "--at-least-once"],
+    CONNECTOR: ["--format", "kafka"],
+}
 WAYS = ("batch", "stream, one batch", "stream, small triggers")
 PARTITIONS = 2
 
