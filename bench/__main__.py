@@ -18,6 +18,8 @@ from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_read
 from bench.cluster.page import render as render_cluster
 from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, resident_mb
 from bench.storage.result import render as render_storage
+from bench.transactions import RESULTS as TRANSACTIONS_RESULTS
+from bench.transactions import render as render_transactions
 
 STORAGE_RESULTS = Path(__file__).resolve().parent / "results" / "storage.json"  # of `python -m bench.storage`
 CLUSTER_RESULTS = STORAGE_RESULTS.with_name("cluster.json")  # of `python -m bench.cluster`
@@ -34,10 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what was asked for; the exit code says nothing about targets, only whether everything could be measured."""
     options = _parse(arguments)
     if options.render:
-        paths = (Path(options.render), STORAGE_RESULTS, CLUSTER_RESULTS)
-        results, storage, cluster = (json.loads(path.read_text()) for path in paths)
+        paths = (Path(options.render), CLUSTER_RESULTS, TRANSACTIONS_RESULTS, STORAGE_RESULTS)
+        results, cluster, transactions, storage = (json.loads(path.read_text()) for path in paths)
+        rest = render_cluster(cluster) + render_transactions(transactions) + render_storage(storage)
         report.PAGE.parent.mkdir(parents=True, exist_ok=True)
-        report.PAGE.write_text(report.render(results) + render_storage(storage) + render_cluster(cluster))
+        report.PAGE.write_text(report.render(results) + rest)
         return 0
     wanted = options.case or [case.name for case in CASES] + list(PROCESS_CASES)
     results = {

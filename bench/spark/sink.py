@@ -4,8 +4,8 @@
     python bench/spark/sink.py --broker kafka         # to Apache Kafka 4.3, fetched with Maven
     python bench/spark/sink.py --bootstrap HOST:PORT  # to one that runs already
 
-Rows with a key and a value of 100 B from two tasks to two partitions. Each run writes to a topic of its own, which is deleted afterwards; what arrived
-is counted.
+Rows with a key and a value of 100 B from two tasks to two partitions. Each run writes to a topic of its own, which is deleted afterwards;
+what arrived is counted.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[2])]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from compare import ROOT, ask, connector_jars, connector_python  # noqa: E402
+from bench.spark.compare import ask, connector_jars, connector_python  # noqa: E402
 
 from barnabas.client.blocking import BlockingClient  # noqa: E402
 from barnabas.client.results import LATEST, NewTopic  # noqa: E402

@@ -116,7 +116,9 @@ class Copy:
 
     def forget_last_commit(self) -> None:
         """As if the driver had been killed when the sink had committed and Spark had not noted it."""
-        last = max((path for path in (self.checkpoint / "commits").iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+        last = max(
+            (path for path in (self.checkpoint / "commits").iterdir() if path.name.isdigit()), key=lambda path: int(path.name)
+        )
         last.unlink()
         last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
 
@@ -177,5 +179,3 @@ def test_a_named_batch_is_written_once(spark: SparkSession, kafka_server: str, t
         frame = spark.createDataFrame([(str(number), str(number))], "key string, value string")
         write(frame, kafka_server, topic=name, sinkName=f"batches-of-{name}", sinkBatchId=str(number))
     assert committed(load, name) == [(0, 0), (1, 1)]
-
-

@@ -19,6 +19,7 @@ from enum import Enum, IntEnum
 from types import MappingProxyType
 from uuid import UUID
 
+from barnabas.config.cordoning import CORDONED_LOG_DIRS, cordoned_among, words_of
 from barnabas.config.listeners import Endpoint
 
 NO_LEADER = -1
@@ -64,6 +65,8 @@ class BrokerRegistration:
     epoch: int = 0  # of the registration; no two have the same, it grows each time a broker comes back
     incarnation: str = ""  # names the process, so that it knows its own registration again
     log_dirs: tuple[str, ...] = ()  # ids of its log directories
+    log_dir_paths: tuple[str, ...] = ()
+    cordoned: tuple[str, ...] = ()  # `cordoned.log.dirs` as it started with it; dynamic settings stand over it
     state: BrokerState = BrokerState.ACTIVE
     kept: Kept = Kept.ALL  # counts while it is FENCED: before it is active, nothing rests on what it may have lost
 
@@ -163,6 +166,12 @@ class MetadataImage:
     def config(self, kind: ResourceType, name: str) -> Mapping[str, str]:
         """The settings of a resource that were set on it, as text."""
         return self.configs.get((kind, name), EMPTY)
+
+    def has_open_log_dir(self, broker: BrokerRegistration) -> bool:
+        """Whether new partitions may be placed on a broker: not if all of its log directories are cordoned."""
+        text = self.config(ResourceType.BROKER, str(broker.broker_id)).get(CORDONED_LOG_DIRS)
+        words = broker.cordoned if text is None else words_of(text)
+        return not words or len(cordoned_among(words, broker.log_dir_paths)) < len(broker.log_dir_paths)
 
     def topic_config(self, name: str) -> Mapping[str, str]:
         return self.configs.get((ResourceType.TOPIC, name), EMPTY)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration, Kept
+from barnabas.config.cordoning import absolute
 from barnabas.errors import LogDirFailed
 from barnabas.server.forwarding import Forwarder
 from barnabas.server.lookout import Lookout
@@ -60,6 +61,8 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
         tuple(broker.endpoints),
         config.broker_rack,
         log_dirs=tuple(encode_uuid(directory.id) for directory in broker.logs.directories),
+        log_dir_paths=absolute(config.log_dirs),
+        cordoned=config.cordoned_log_dirs,
         kept=what_was_kept(broker.logs.directories),
     )
     if registration.kept is not Kept.ALL and len(broker.logs):

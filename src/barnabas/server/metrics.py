@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.protocol.messages import APIS
+from barnabas.server.transactions import measures as transactions
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -138,6 +139,7 @@ NAMES = {
     "barnabas_leaderless_partitions": "Partitions with a replica here that nobody leads.",
     "barnabas_moving_partitions": "Partitions led here that are being moved to other brokers.",
     "barnabas_cleaner_since_last_run_seconds": "Time since compacted logs were last looked at.",
+    **transactions.NAMES,
 }
 
 
@@ -188,6 +190,7 @@ class BrokerCollector:
         yield from self._replication(GaugeMetricFamily)
         yield from self._cleaner(CounterMetricFamily, GaugeMetricFamily)
         yield from self._cluster(GaugeMetricFamily)
+        yield from transactions.measures(broker, CounterMetricFamily, GaugeMetricFamily)
         latency = HistogramMetricFamily("barnabas_request_seconds", NAMES["barnabas_request_seconds"], labels=["api"])
         for api_key, histogram in sorted(metrics.requests.items()):
             latency.add_metric([APIS[api_key][1]], histogram.cumulative(), histogram.sum_ns / 1e9)

@@ -27,7 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"broken after round {done}: {broken}")
         print(f"again: python -m tests.torture.spark --rounds {max(done, 1)} --seed {options.seed}")
         return 1
-    print(f"{done} kills in {time.monotonic() - began:.0f} s: the output is the plain calculation, each row once; seed {options.seed}")
+    print(
+        f"{done} kills in {time.monotonic() - began:.0f} s: the output is the plain calculation, each row once; seed {options.seed}"
+    )
     return 0
 
 

@@ -79,7 +79,8 @@ class Load:
         for partition in range(plan.PARTITIONS):
             self._producer.produce(plan.IN, plan.closing_value(self.count), partition=partition)
         left = self._producer.flush(WAIT_S)
-        assert not self._failed and not left, (self._failed[:3], left)
+        assert not self._failed, self._failed[:3]
+        assert not left, f"{left} records were not sent in time"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -115,7 +116,7 @@ def torture(rounds: int, seed: int) -> Iterator[Round]:
             driver.wait_for_batches(2)
             yield Round(number, kind, before)
         load.close()
-        _demand(plan.expected(load.count), broker.bootstrap_servers)
+        _demand(plan.expected(load.count), broker.bootstrap_servers, driver)
         driver.stop()
         _demand_nothing_open(broker.bootstrap_servers)
 
@@ -145,19 +146,23 @@ def _kill(kind: Kind, driver: Driver, broker: Broker, rng: random.Random) -> Non
         driver.start()
 
 
-def _demand(wanted: list[plan.Row], bootstrap: str) -> None:
-    """Every row once, as soon as all can be there."""
+def _demand(wanted: list[plan.Row], bootstrap: str, driver: Driver) -> None:
+    """Every row once, as soon as all can be there; waits as long as the pipeline goes on."""
     reader = Reader(bootstrap)
     try:
-        deadline = time.monotonic() + WAIT_S
+        seen, deadline = (0, 0), time.monotonic() + WAIT_S
         while len(reader.rows) < len(wanted) and time.monotonic() < deadline:
             reader.read()
+            if (len(reader.rows), driver.batches) != seen:
+                seen, deadline = (len(reader.rows), driver.batches), time.monotonic() + WAIT_S
         reader.read()
     finally:
         reader.close()
     found, right = Counter(reader.rows), Counter(wanted)
     missing, wrong = right - found, found - right
-    assert not missing and not wrong, f"{len(missing)} missing, {len(wrong)} twice or wrong: {list(missing)[:3]} {list(wrong)[:3]}"
+    if missing or wrong:
+        told = f"{list(missing)[:3]} {list(wrong)[:3]}"
+        raise AssertionError(f"{len(missing)} rows are missing, {len(wrong)} are there twice or are wrong: {told}")
 
 
 class Reader:

@@ -13,7 +13,8 @@ from barnabas.clock import Clock
 from barnabas.coordination.outcome import Now
 from barnabas.coordination.shards import CoordinatorLog, Led, Phase, Shards
 from barnabas.coordination.transactions.markers import Marker
-from barnabas.coordination.transactions.shard import Initialised, InitRequest, TransactionConfig, TransactionShard
+from barnabas.coordination.transactions.shard import TransactionShard
+from barnabas.coordination.transactions.terms import EndCounts, Initialised, InitRequest, TransactionConfig
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition, Transaction
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
@@ -86,10 +87,12 @@ class TransactionCoordinator:
         self._ids = ids
         self._sender = sender
         self._epoch_of = epoch_of
+        self.counts = EndCounts()
         self.shards: Shards[TransactionShard] = Shards("transaction", log_, clock, self._make, prepare, self._send)
 
     def _make(self, partition: int, now: Now) -> TransactionShard:
-        return TransactionShard(self._config, now, coordinator_epoch=self._epoch_of(partition), take_id=self._ids.take)
+        epoch = self._epoch_of(partition)
+        return TransactionShard(self._config, now, coordinator_epoch=epoch, take_id=self._ids.take, counts=self.counts)
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         """This broker leads `partition` now: read it, when `ready` has returned, and serve its transactional ids from then on."""
