@@ -23,6 +23,11 @@ from bench.transactions import render as render_transactions
 
 STORAGE_RESULTS = Path(__file__).resolve().parent / "results" / "storage.json"  # of `python -m bench.storage`
 CLUSTER_RESULTS = STORAGE_RESULTS.with_name("cluster.json")  # of `python -m bench.cluster`
+PARTS = (
+    (CLUSTER_RESULTS, render_cluster),
+    (TRANSACTIONS_RESULTS, render_transactions),
+    (STORAGE_RESULTS, render_storage),
+)  # as far as measured
 READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"
 PROCESS_CASES = {
     READY: ("time to ready", "s", 0.5),
@@ -36,11 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what was asked for; the exit code says nothing about targets, only whether everything could be measured."""
     options = _parse(arguments)
     if options.render:
-        paths = (Path(options.render), CLUSTER_RESULTS, TRANSACTIONS_RESULTS, STORAGE_RESULTS)
-        results, cluster, transactions, storage = (json.loads(path.read_text()) for path in paths)
-        rest = render_cluster(cluster) + render_transactions(transactions) + render_storage(storage)
         report.PAGE.parent.mkdir(parents=True, exist_ok=True)
-        report.PAGE.write_text(report.render(results) + rest)
+        text = report.render(json.loads(Path(options.render).read_text()))
+        for path, render in PARTS:
+            text += render(json.loads(path.read_text())) if path.exists() else ""
+        report.PAGE.write_text(text)
         return 0
     wanted = options.case or [case.name for case in CASES] + list(PROCESS_CASES)
     results = {
