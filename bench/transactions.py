@@ -36,7 +36,9 @@ NOTES = """
 Measured by `python -m bench.transactions` with confluent-kafka on both servers: each producer begins a transaction, writes records of 100
 bytes to four partitions in turn, and commits; the next one begins when the commit is answered. *CPU* is that of the server for one
 transaction. What is read was written in transactions of 1,000 records, every tenth of which is aborted; a second is one in which a reader
-of committed records, or one of all records, gets past so many stored ones.
+of committed records, or one of all records, gets past so many stored ones. Where the machine is busy with other work, as it was here, a
+server of one process gets a smaller share of it than one with many threads, and most of its time goes to waking the client: the CPU says
+more than the rate then.
 """
 Figures = dict[str, list[float]]
 _numbers = itertools.count()

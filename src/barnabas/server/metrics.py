@@ -137,6 +137,7 @@ NAMES = {
     "barnabas_brokers": "Live brokers of the cluster, as this one sees it.",
     "barnabas_stood_down": "1 while this broker leads nothing, because its session with the cluster's metadata is in doubt.",
     "barnabas_leaderless_partitions": "Partitions with a replica here that nobody leads.",
+    "barnabas_lost_partitions": "Leaderless partitions here of which all that were in sync may have lost records, see cluster.md.",
     "barnabas_moving_partitions": "Partitions led here that are being moved to other brokers.",
     "barnabas_cleaner_since_last_run_seconds": "Time since compacted logs were last looked at.",
     **transactions.NAMES,
@@ -246,17 +247,19 @@ class BrokerCollector:
 
     def _cluster(self, gauge: Any) -> Iterator[Metric]:
         broker, image = self._broker, self._broker.metadata
-        leaderless = moving = 0
+        leaderless = lost = moving = 0
         for partition in broker.partitions:
             state = image.partition(partition.topic, partition.index)
             if state is not None:
                 leaderless += state.leader < 0
+                lost += state.is_lost
                 moving += state.is_moving and state.leader == broker.config.broker_id
         for name, value in (
             ("barnabas_controller", broker.controller.is_controller),
             ("barnabas_brokers", len(image.brokers)),
             ("barnabas_stood_down", broker.member is not None and broker.member.is_down),
             ("barnabas_leaderless_partitions", leaderless),
+            ("barnabas_lost_partitions", lost),
             ("barnabas_moving_partitions", moving),
         ):
             yield gauge(name, NAMES[name], value=value)

@@ -21,7 +21,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST
 from barnabas.pipelines.exactly_once import protocol as p
 from barnabas.pipelines.exactly_once.carrying import Carrier
-from barnabas.pipelines.exactly_once.state import is_of_task
+from barnabas.pipelines.exactly_once.state import is_of_task, slot_id
 from barnabas.pipelines.sink_options import WriteTask
 from barnabas.pipelines.writing import Attempt, write_batches
 from barnabas.testing import Broker
@@ -264,6 +264,8 @@ def test_abort_of_a_batch_that_was_not_decided_leaves_nothing_open(sink: Sink, k
 
 
 def test_ids_are_used_again(sink: Sink) -> None:
+    if sink.carrier.carry_out(p.Claim(slot_id(sink.name, 0))) is None:
+        pytest.skip("without two-phase commit each attempt has an id of its own")
     for batch in range(5):
         sink.batch(batch, [[f"{batch}-{task}"] for task in range(3)])
     with BlockingClient(sink.client.config) as client:

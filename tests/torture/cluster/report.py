@@ -45,10 +45,9 @@ def _cell(times: Sequence[float]) -> str:
 
 def markdown_of(done: Done) -> str:
     times = {name: times_of(rounds) for name, rounds in done.items()}
-    lines = [f"| kind of round | {' | '.join(times)} |", f"|---|{'---:|' * len(times)}"]
-    for kind in dict.fromkeys(kind for each in times.values() for kind in each):
-        lines.append(f"| `{kind}` | {' | '.join(_cell(each.get(kind, [])) for each in times.values())} |")
-    return "\n".join(lines)
+    kinds = dict.fromkeys(kind for each in times.values() for kind in each)
+    rows = [f"| `{kind}` | {' | '.join(_cell(each.get(kind, [])) for each in times.values())} |" for kind in kinds]
+    return "\n".join([f"| kind of round | {' | '.join(times)} |", f"|---|{'---:|' * len(times)}", *rows])
 
 
 def load(path: Path = RESULTS) -> Done:

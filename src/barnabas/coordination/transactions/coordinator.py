@@ -6,6 +6,7 @@ Markers that are due go to whoever sends them (`MarkerSender`), and what he tell
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
@@ -161,7 +162,10 @@ class TransactionCoordinator:
         leds = list(self.shards)
         if any(led.phase is Phase.LOADING for led in leds):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        found = [each for led in leds for each in led.shard.matching(wanted)]
+        found: list[Transaction] = []
+        for led in leds:
+            found += led.shard.matching(wanted)
+            await asyncio.sleep(0)  # there may be many, and others want their turn
         for led in leds:
             await self.shards.settled(led)
         return found
