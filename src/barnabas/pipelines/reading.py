@@ -22,6 +22,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.errors import PartitionError
 from barnabas.client.results import Fetched
 from barnabas.error_codes import ErrorCode
+from barnabas.pipelines.assignment import id_text
 from barnabas.pipelines.decode import RecordDecoder
 from barnabas.pipelines.offsets import EARLIEST
 from barnabas.pipelines.planner import ReadTask, report_data_loss
@@ -53,7 +54,9 @@ def _take_client(config: ClientConfig) -> BlockingClient:
 
 def _read(task: ReadTask, client: BlockingClient, reader: PartitionReader) -> Iterator[pa.RecordBatch]:
     wanted = task.range
-    decoder = RecordDecoder(wanted.topic, wanted.partition, include_headers=task.include_headers)
+    decoder = RecordDecoder(
+        wanted.topic, wanted.partition, include_headers=task.include_headers, max_batch_bytes=task.max_batch_bytes
+    )
     deadline = time.monotonic() + task.poll_timeout_ms / 1000
     while reader.offset < wanted.end:
         position = reader.offset
@@ -63,6 +66,12 @@ def _read(task: ReadTask, client: BlockingClient, reader: PartitionReader) -> It
             if not _resume_after(error, task, client, reader):
                 return
             continue
+        if _is_of_another(task, client):
+            report_data_loss(
+                f"Could not read records in offset [{position}, {wanted.end}): topic {wanted.topic} was deleted and made again.",
+                fail=task.fail_on_data_loss,
+            )
+            return
         if answer.aborted:
             batches = decoder.decode(answer.records, position, wanted.end, answer.aborted)
         else:
@@ -75,6 +84,12 @@ def _read(task: ReadTask, client: BlockingClient, reader: PartitionReader) -> It
         elif time.monotonic() > deadline:
             _report_short(task, position, answer)
             return
+
+
+def _is_of_another(task: ReadTask, client: BlockingClient) -> bool:
+    """Whether what was read is of a topic that took the place of the task's; the client's metadata changes before such an answer only."""
+    found = client.cluster.topics.get(task.range.topic)
+    return bool(task.topic_id) and found is not None and id_text(found.topic_id) not in ("", task.topic_id)
 
 
 def _resume_after(error: PartitionError, task: ReadTask, client: BlockingClient, reader: PartitionReader) -> bool:
