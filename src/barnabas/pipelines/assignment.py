@@ -1,4 +1,4 @@
-"""Which partitions a query reads as the cluster is now, and what a position that a user gave is in offsets. The driver's eyes; knows no Spark.
+"""Which partitions a query reads as the cluster is now, and what a position that a user gave is in offsets. Knows no Spark.
 
 Rules
   1. A topic that is missing is asked for again a few times: one that was just made may not be known everywhere.

@@ -5,8 +5,8 @@ Rules
   2. Batches that are decoded together lie behind each other in the room, so that nothing is joined or copied.
 
 Ugly: snappy comes in two shapes, bare from librdkafka and in the frames of the Java library from everyone else. The Java frame is
-sixteen bytes of magic and versions, then blocks, each behind a length of four bytes. And only snappy says how large its result will be: where
-the others do not fit, they are decompressed again with more room.
+sixteen bytes of magic and versions, then blocks, each behind a length of four bytes. And only snappy says how large its result will be:
+where the others do not fit, they are decompressed again with more room.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _snappy(data: Buffer, room: Bytes) -> int:
 def _snappy_block(block: memoryview, room: Bytes) -> int:
     if cramjam.snappy.decompress_raw_len(block) > len(room):
         raise _Full
-    return cramjam.snappy.decompress_raw_into(block, room)
+    return cramjam.snappy.decompress_raw_into(block, room)  # type: ignore[arg-type]  # arrays are buffers, which the stubs do not know
 
 
 _CODECS: dict[int, Callable[[Buffer, Bytes], int]] = {

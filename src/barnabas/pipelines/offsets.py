@@ -1,7 +1,8 @@
 """Positions in topics as Spark's `kafka` source writes them, and the arithmetic on them. No Spark, no I/O.
 
-Offsets of a stream are `{"topic": {"partition": next offset}}`, topics and partitions in order, so that equal positions are equal text; beside
-the topics stand their ids under a name that no topic can have. `-1` stands for latest and `-2` for earliest where a user gives offsets by hand.
+Offsets of a stream are `{"topic": {"partition": next offset}}`, topics and partitions in order, so that equal positions are equal text;
+beside the topics stand their ids under a name that no topic can have. `-1` stands for latest and `-2` for earliest where a user gives
+offsets by hand.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Names are case-insensitive (Spark hands them over in lower case). What begins with `kafka.` goes to the client.
 
-Of our own are `commitOffsets` (default true: a stream commits what it has read to a consumer group, for lag tools to see), `maxBytesPerTrigger`
-and `maxBatchBytes`. And `kafka.isolation.level` is read_committed where nothing else is said, as all that a pipeline writes is committed or void.
+Of our own are `commitOffsets` (default true: a stream commits what it has read to a consumer group, for lag tools to see),
+`maxBytesPerTrigger` and `maxBatchBytes`. And `kafka.isolation.level` is read_committed where nothing else is said: what a pipeline writes
+is committed or void.
 """
 
 from __future__ import annotations

@@ -279,4 +279,3 @@ class Planner:
 
     def _data_loss(self, reason: str) -> None:
         report_data_loss(reason, fail=self._options.fail_on_data_loss)
-

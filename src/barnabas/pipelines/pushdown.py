@@ -2,7 +2,7 @@
 
 Rules
   1. A filter on topic, partition or offset is taken over whole: Spark does not check it again.
-  2. A lower bound of the timestamp moves the beginning of each partition, and Spark checks it again: an older record may follow a newer one.
+  2. A lower bound of the timestamp moves the beginning of each partition, and Spark checks it again: an older record may follow.
   3. Everything else is left to Spark.
 """
 
@@ -48,7 +48,7 @@ def bounds_of(filters: Iterable[Filter]) -> tuple[Bounds, list[Filter]]:
 
 
 def _narrow(bounds: Bounds, item: Any) -> tuple[Bounds, bool]:
-    path = getattr(item, "attribute", ())
+    path: tuple[str, ...] = getattr(item, "attribute", ())
     if len(path) != 1:
         return bounds, False
     column, value = path[0], getattr(item, "value", None)

@@ -10,7 +10,7 @@ NO_END = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Offsets [first_offset, end_offset) of partitions that pass every test, from the first record that is not older than `first_time_ms` on.
+    """Offsets [first_offset, end_offset) of the partitions that pass every test; `first_time_ms`: none before the first that is not older.
 
     There is no bound for the end by time: records need not lie in the order of their times.
     """

@@ -26,6 +26,7 @@ from pyspark.sql.streaming.datasource import (
 
 from barnabas.pipelines.offsets import OffsetRange, OptionError, from_stream_offset, stream_offset, to_json
 from barnabas.pipelines.options import ReadOptions, include_headers, read_options
+from barnabas.pipelines.progress import ProgressFile
 from barnabas.pipelines.ranges import EVERYTHING, Bounds
 
 if TYPE_CHECKING:
@@ -166,9 +167,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = read_options(options, streaming=True)
         self._planner: Planner | None = None
+        self._progress: ProgressFile | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_planner": None}
+        return {"_options": self._options, "_planner": None, "_progress": None}
 
     @property
     def planner(self) -> Planner:
@@ -176,6 +178,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         if self._planner is None:
             self._planner = Planner(self._options)
+            self._progress = ProgressFile.of_environment(self._options.group_id)
         return self._planner
 
     def initialOffset(self) -> dict[str, Any]:
@@ -194,6 +197,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         offsets, ids = from_stream_offset(start)
         everything = isinstance(limit, ReadAllAvailable)
         end = self.planner.latest(offsets, everything=everything, now_ms=time.monotonic() * 1000, start_ids=ids)
+        if self._progress is not None:
+            self._progress.record(offsets, self.planner.reported_latest() or end, time.time())
         return start if end == offsets and not self.planner.replaced(ids) else stream_offset(end, self.planner.topic_ids)
 
     def prepareForTriggerAvailableNow(self) -> None:
