@@ -133,6 +133,15 @@ def test_a_stream_has_no_end(name: str) -> None:
         read_options({**BASE, name: value}, streaming=True)
 
 
+def test_offsets_that_are_resolved_in_tasks() -> None:
+    assert read_options({**BASE, "resolveOffsets": "task"}, streaming=False).resolve_in_tasks
+    assert not read_options(BASE, streaming=False).resolve_in_tasks
+    assert not read_options({**BASE, "resolveOffsets": "task"}, streaming=True).resolve_in_tasks
+    for other in ({"minPartitions": "3"}, {"startingTimestamp": "3"}, {"resolveOffsets": "never"}):
+        with pytest.raises(OptionError, match="resolveOffsets"):
+            read_options({**BASE, "resolveOffsets": "task", **other}, streaming=False)
+
+
 def test_producer_settings() -> None:
     task = write_task({**BASE, "Topic": " t ", "kafka.linger.ms": "50"}, {"value": "string"})
     assert (task.topic, task.kafka) == ("t", {"bootstrap.servers": "a:1,b:2", "linger.ms": "50"})

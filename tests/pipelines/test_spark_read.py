@@ -168,6 +168,17 @@ def test_transactions(load: Callable[..., DataFrame], topic: MakeTopic, kafka_se
     assert len(load(subscribe=name, kafka__isolation__level="read_uncommitted").collect()) == 9
 
 
+def test_a_frame_reads_the_offsets_of_its_first_use_unless_tasks_resolve_them(
+    load: Callable[..., DataFrame], topic: MakeTopic, produce: Produce
+) -> None:
+    name = topic(2)
+    planned, followed = load(subscribe=name), load(subscribe=name, resolveOffsets="task")
+    assert (planned.count(), followed.count()) == (0, 0)
+    produce(name, [(p, None, b"x") for p in range(2)])
+    assert (planned.count(), followed.count()) == (0, 2)
+    assert load(subscribe=name).count() == 2
+
+
 @pytest.fixture
 def pushdown(spark: SparkSession) -> Iterator[None]:
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

@@ -170,7 +170,7 @@ class _Watch:
             self._progress = progress
             for item in progress:
                 click.echo(
-                    f"{', '.join(item.topics)}: {item.rows:,} rows read, {item.rows_per_second:,.0f} rows/s, {item.lag:,} behind"
+                    f"{', '.join(item.topics)}: {item.rows:,} rows read, {item.rows_per_second:,.1f} rows/s, {item.lag:,} behind"
                 )
 
 

@@ -72,7 +72,7 @@ def to_barnabas(frame: DataFrame, *, key: str | None = None, value: Sequence[str
 def as_table(frame: DataFrame) -> DataFrame:
     """The newest record of each key, as a compacted topic means it: a null value deletes its key, records without keys are left out.
 
-    A batch frame. In a join with a stream it is read anew for each micro-batch, so that the join sees the table as it is then.
+    A batch frame; read with `resolveOffsets=task`, a join with a stream sees the table as it is at each micro-batch.
     """
     from pyspark.sql import functions as F
 

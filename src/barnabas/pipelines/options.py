@@ -3,8 +3,8 @@
 Names are case-insensitive (Spark hands them over in lower case). What begins with `kafka.` goes to the client.
 
 Of our own are `commitOffsets` (default true: a stream commits what it has read to a consumer group, for lag tools to see),
-`maxBytesPerTrigger` and `maxBatchBytes`. And `kafka.isolation.level` is read_committed where nothing else is said: what a pipeline writes
-is committed or void.
+`maxBytesPerTrigger`, `maxBatchBytes` and `resolveOffsets`. And `kafka.isolation.level` is read_committed where nothing else is said: what a
+pipeline writes is committed or void.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class ReadOptions:
     fetch_offset_retry_interval_ms: int = 10
     group_id: str | None = None
     max_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES
+    resolve_in_tasks: bool = False
     client: ClientConfig = field(repr=False, kw_only=True)
 
 
@@ -112,6 +113,7 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         fetch_offset_retry_interval_ms=_positive(given, "fetchOffset.retryIntervalMs") or 10,
         group_id=_group_id(given, kafka) if streaming and _boolean(given, "commitOffsets", True) else None,
         max_batch_bytes=_positive(given, "maxBatchBytes") or MAX_DECOMPRESSED_BATCH_BYTES,
+        resolve_in_tasks=not streaming and _resolves_in_tasks(given, starting, ending),
         client=client_config({"isolation.level": "read_committed", **kafka}),
     )
 
@@ -208,6 +210,21 @@ def _check_batch(given: Mapping[str, str], starting: Position, ending: Position)
     for name in ("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"):
         if name.lower() in given:
             logger.warning("%s option ignored in batch queries", name)
+
+
+def _resolves_in_tasks(given: Mapping[str, str], starting: Position, ending: Position) -> bool:
+    """Spark plans a DataFrame once, so that used again it reads the same offsets; a table should be read as it is then."""
+    where = given.get("resolveoffsets", "plan").strip().lower()
+    if where not in {"plan", "task"}:
+        raise OptionError(f"resolveOffsets must be plan or task, got {where}")
+    if where == "plan":
+        return False
+    if starting.word is None or ending.word is None or "minpartitions" in given or "maxrecordsperpartition" in given:
+        raise OptionError(
+            "resolveOffsets=task reads whole partitions: it goes with no starting or ending offsets or timestamps, "
+            "and not with minPartitions or maxRecordsPerPartition"
+        )
+    return True
 
 
 def _check_pair(first: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int]) -> None:

@@ -117,6 +117,8 @@ class Planner:
     def batch_ranges(self, bounds: Bounds = EVERYTHING) -> list[OffsetRange]:
         """What a batch query reads, as far as it lies within `bounds`."""
         partitions = self._assignment.partitions()
+        if self._options.resolve_in_tasks:
+            return [OffsetRange(*tp, EARLIEST, LATEST) for tp in sorted(partitions)]
         start = self._assignment.resolve(self._options.starting, partitions, starting=True)
         end = self._assignment.resolve(self._options.ending, partitions, starting=False)
         for (topic, partition), offset in start.items():

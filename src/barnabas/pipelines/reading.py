@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -24,7 +25,7 @@ from barnabas.client.results import Fetched
 from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.assignment import id_text
 from barnabas.pipelines.decode import RecordDecoder
-from barnabas.pipelines.offsets import EARLIEST
+from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange
 from barnabas.pipelines.planner import ReadTask, report_data_loss
 
 logger = logging.getLogger(__name__)
@@ -39,12 +40,21 @@ _idle_clients: dict[ClientConfig, list[BlockingClient]] = {}
 def read_range(task: ReadTask) -> Iterator[pa.RecordBatch]:
     """The records of the task's range."""
     client = _take_client(task.client)
+    if task.range.end == LATEST:
+        task = _resolved(task, client)
     reader = PartitionReader(client, task.range.topic, task.range.partition, task.range.start, task.range.end)
     try:
         yield from _read(task, client, reader)
     finally:
         reader.close()
         _idle_clients.setdefault(task.client, []).append(client)
+
+
+def _resolved(task: ReadTask, client: BlockingClient) -> ReadTask:
+    """The whole partition, as it is now."""
+    tp = task.range.topic, task.range.partition
+    start, end = (client.list_offsets({tp: word})[tp].offset for word in (EARLIEST, LATEST))
+    return replace(task, range=OffsetRange(*tp, start, end))
 
 
 def _take_client(config: ClientConfig) -> BlockingClient:

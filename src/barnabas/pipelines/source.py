@@ -154,6 +154,8 @@ class FilteringTopicReader(TopicReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         from barnabas.pipelines.pushdown import bounds_of
 
+        if self._options.resolve_in_tasks:
+            return filters
         self._bounds, left = bounds_of(filters)
         return left
 
