@@ -58,7 +58,7 @@ def test_what_cannot_be_meant(command: Command, tmp_path: Path) -> None:
         done = command("pipeline", *arguments)
         assert (done.code, message in done.err) == (2, True), done.err
     assert command("pipeline", "stop", "nobody").code == 1
-    assert command("pipeline", "list").text == "no pipelines\n"
+    assert command("pipeline", "list").err == "no pipelines\n"
 
 
 def test_a_project_is_made(command: Command, tmp_path: Path) -> None:

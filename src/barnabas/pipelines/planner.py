@@ -189,7 +189,10 @@ class Planner:
         except PartitionError as error:
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
-            return None  # the records are gone, of which the task will tell
+        earliest = self._assignment.lookup([tp], EARLIEST)[
+            tp
+        ]  # the records are gone, of which the task will tell; others may be there
+        return self._assignment.bytes_per_offset(tp, earliest) if earliest > offset else None
 
     def replaced(self, start_ids: Mapping[str, str], ids: Mapping[str, str] | None = None) -> list[str]:
         """The topics that have other ids (now, unless `ids` says which) than they had at the start: deleted and made again."""
