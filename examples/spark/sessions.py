@@ -1,7 +1,10 @@
 """State of one's own (`transformWithState`): logins that failed three times in a row raise an alarm.
 
-For each user the processor keeps the failures since the last success. RocksDB holds the state, on the disk of the executors and in the
-checkpoint, so that there may be more users than memory; a user who is not heard of for a day is forgotten.
+For each user the processor keeps the failures since the last success, and nothing for users without any. RocksDB holds the state, on the
+disk of the executors and in the checkpoint, so that there may be more users than memory.
+
+With timeMode ProcessingTime (timers, or state that expires) Spark makes batches without data as long as the query runs, so that one with
+availableNow never ends; EventTime and None end.
 """
 
 from __future__ import annotations
@@ -15,14 +18,13 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from examples.spark.common import main, stream
 
 ALARM_AFTER = 3
-FORGET_AFTER_MS = 24 * 3600 * 1000
 
 
 class FailedLogins(StatefulProcessor):
     """Counts failures in a row; a row (user, failures, at) for each that makes it three or more."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._failures = handle.getValueState("failures", "count int", ttlDurationMs=FORGET_AFTER_MS)
+        self._failures = handle.getValueState("failures", "count int")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         state = self._failures.get()
@@ -31,7 +33,10 @@ class FailedLogins(StatefulProcessor):
             count = 0 if row.ok else count + 1
             if count >= ALARM_AFTER:
                 yield Row(user=key[0], failures=count, at=row.at)
-        self._failures.update((count,))
+        if count:
+            self._failures.update((count,))
+        else:
+            self._failures.clear()
 
     def close(self) -> None: ...
 
@@ -40,7 +45,7 @@ def alarms(spark: SparkSession, servers: str, logins: str) -> DataFrame:
     """The alarms, as they are raised."""
     rows = stream(spark, servers, logins, "user string, at timestamp, ok boolean")
     return rows.groupBy("user").transformWithState(
-        FailedLogins(), outputStructType="user string, failures int, at timestamp", outputMode="Append", timeMode="ProcessingTime"
+        FailedLogins(), outputStructType="user string, failures int, at timestamp", outputMode="Append", timeMode="None"
     )
 
 
