@@ -26,7 +26,7 @@ class FailedLogins(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._failures = handle.getValueState("failures", "count int")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
         state = self._failures.get()
         count = state[0] if state is not None else 0
         for row in sorted(rows, key=lambda row: row.at):

@@ -25,10 +25,9 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 @pytest.fixture(autouse=True)
 def _rocksdb(spark: SparkSession) -> Iterator[None]:
-    before = spark.conf.get(PROVIDER)
     spark.conf.set(PROVIDER, ROCKSDB)
     yield
-    spark.conf.set(PROVIDER, before)
+    spark.conf.unset(PROVIDER)
 
 
 class Example:

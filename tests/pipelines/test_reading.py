@@ -24,7 +24,7 @@ def task(client: BlockingClient, topic: str, start: int, end: int, **changes: An
     return replace(first, **changes)
 
 
-def offsets(it: ReadTask) -> list[int]:
+def offsets(it: ReadTask) -> list[Any]:
     return [offset for batch in read_range(it) for offset in batch.column("offset").to_pylist()]
 
 
