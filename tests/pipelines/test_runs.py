@@ -13,7 +13,7 @@ import pytest
 from barnabas.pipelines.progress import ProgressFile, read_progress
 from barnabas.pipelines.project import create_project, find_target
 from barnabas.pipelines.running import catalog_settings
-from barnabas.pipelines.runs import PipelineError, Run, RunFolder, known_runs, last_error, state_folder
+from barnabas.pipelines.runs import PipelineError, Run, RunFolder, flow_error, known_runs, last_error, state_folder
 
 HOLD = """
 import sys, time
@@ -79,7 +79,7 @@ def test_the_last_error_is_one_line(tmp_path: Path) -> None:
     assert last_error(folder) == "pyspark.errors.AnalysisException: no table"
     events = [{"time_s": 1, "message": "Flow a has FAILED.\nError: [BAD] it\nbroke"}, {"time_s": 2, "message": "Run is FAILED."}]
     folder.events.write_text("".join(json.dumps(event) + "\n" for event in events) + '{"half')
-    assert last_error(folder) == "[BAD] it broke"
+    assert last_error(folder) == flow_error(folder) == "[BAD] it broke"
 
 
 def test_progress_counts_rows_rate_and_lag(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from barnabas.cli.group import describe_group
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
 
@@ -124,7 +126,7 @@ def test_new_partitions_are_read_from_their_beginning(
 
 
 def test_a_running_query_sees_new_records_and_tells_its_group(
-    run: Run, stream: Load, topic: MakeTopic, produce: Produce, client: BlockingClient
+    run: Run, stream: Load, topic: MakeTopic, produce: Produce, client: BlockingClient, kafka_server: str
 ) -> None:
     name = topic()
     produce(name, records(3))
@@ -141,6 +143,9 @@ def test_a_running_query_sees_new_records_and_tells_its_group(
     finally:
         query.stop()
     assert client.committed_offsets(f"group-of-{name}", [(name, 0)])[name, 0].offset == 7
+    produce(name, records(2))
+    described = describe_group(AdminClient({"bootstrap.servers": kafka_server}), f"group-of-{name}", 10)
+    assert [(row["topic"], row["committed"], row["end"], row["lag"]) for row in described["partitions"]] == [(name, 7, 9, 2)]
 
 
 def test_records_deleted_before_they_were_read(

@@ -178,12 +178,19 @@ def events_of(folder: RunFolder) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def last_error(folder: RunFolder) -> str | None:
-    """One line that says why a run failed: what a flow told, or else the last line of an exception in the log."""
+def flow_error(folder: RunFolder) -> str | None:
+    """The last error that a flow told of, in one line; Spark may try the flow again."""
     for event in reversed(events_of(folder)):
         _, mark, reason = str(event["message"]).partition("Error:")
         if mark:
             return " ".join(reason.split())
+    return None
+
+
+def last_error(folder: RunFolder) -> str | None:
+    """One line that says why a run failed: what a flow told, or else the last line of an exception in the log."""
+    if told := flow_error(folder):
+        return told
     try:
         with folder.log.open("rb") as log:
             log.seek(max(log.seek(0, os.SEEK_END) - MAX_LINE_BYTES, 0))
@@ -191,5 +198,5 @@ def last_error(folder: RunFolder) -> str | None:
     except FileNotFoundError:
         return None
     errors = [line.strip() for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Failed|Loss)\b", line)]
-    told = errors or [line.strip() for line in lines if line.strip()]
-    return told[-1] if told else None
+    errors = errors or [line.strip() for line in lines if line.strip()]
+    return errors[-1] if errors else None
