@@ -50,6 +50,31 @@ class Shop:
         assert producer.flush(30) == 0
 
 
+STREAM = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+rows = spark.readStream.format("rate").load().writeStream.format("noop").option("checkpointLocation", {checkpoint!r}).start()
+print("streams", flush=True)
+rows.awaitTermination()
+"""
+
+
+def test_a_script_that_streams_is_stopped(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(STREAM.format(checkpoint=str(tmp_path / "checkpoint")))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "BARNABAS_STATE_DIR": str(tmp_path)}
+    barnabas = [sys.executable, "-m", "barnabas.cli", "pipeline"]
+    log = tmp_path / "pipelines" / "job" / "log"
+    with subprocess.Popen([*barnabas, "run", "--conf", "spark.ui.enabled=false", str(script)], env=environment) as process:
+        while not log.exists() or "streams" not in log.read_text():
+            assert process.poll() is None
+        subprocess.run([*barnabas, "stop", "job"], env=environment, check=True)
+        assert process.wait(60) == 0
+    listed = subprocess.run([*barnabas, "list", "--json"], env=environment, check=True, capture_output=True)
+    assert [row["state"] for row in json.loads(listed.stdout)] == ["stopped"]
+    assert "Traceback" not in log.read_text()
+
+
 def values(client: BlockingClient, topic: str) -> list[Any]:
     batches: Sequence[Any] = list(RecordDecoder(topic, 0).decode(client.fetch(topic, 0, 0).records))
     return [json.loads(row["value"]) for batch in batches for row in batch.to_pylist()]

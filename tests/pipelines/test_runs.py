@@ -144,4 +144,4 @@ def test_the_process_of_a_run_ends_with_its_parent(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         os.close(writing)
-        assert process.wait(60) == 143
+        assert process.wait(60) == 143, "as after SIGTERM"

@@ -5,7 +5,9 @@ server that this process starts, as PySpark's own `spark-pipelines` does; what S
 
 Rules
   1. The process ends when its parent does, however that ends: it holds the reading end of a pipe whose writing end nobody writes to.
-  2. SIGTERM ends the run in good order: queries and session are stopped, then the process exits with 143.
+  2. SIGTERM ends the run in good order: queries and session are stopped, then the process exits. The main thread most often waits for the
+     JVM, and an exception there would leave the connection in the middle of a call; so another thread stops Spark, which ends the wait. What
+     has not ended after half a minute is killed with its process group.
   3. Tables outlive a run: the catalog is a Derby database in the storage folder, unless the specification names another. Spark's default
      is in memory, and a second run would find the files of tables that no catalog knows.
 """
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from pyspark.pipelines.cli import PipelineSpec
     from pyspark.sql import SparkSession
 
+_ending = threading.Event()
 STOPPED = 128 + signal.SIGTERM
+GRACE_S = 30.0  # for queries and session to stop
 DEFAULTS = {
     "spark.python.daemon.module": "barnabas.pipelines.daemon",
     "spark.sql.connect.serverStacktrace.enabled": "false",
@@ -52,6 +56,7 @@ def main() -> None:
     parser.add_argument("arguments", nargs="*")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGUSR1, _raise)
     threading.Thread(target=_watch, args=(given.parent_pipe,), daemon=True).start()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = dict(pair.partition("=")[::2] for pair in given.conf)
@@ -62,8 +67,39 @@ def main() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: what follows is the way out
+    if not _ending.is_set():
+        _ending.set()
+        threading.Thread(target=_leave, daemon=True).start()
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
     raise SystemExit(STOPPED)
+
+
+def _leave() -> None:
+    """Runs beside the main thread from SIGTERM on."""
+    try:
+        _stop_classic_session()
+    finally:
+        os.kill(os.getpid(), signal.SIGUSR1)  # wakes the main thread, whatever it does
+        time.sleep(GRACE_S)
+        if os.getpgid(0) == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+        os._exit(STOPPED)
+
+
+def _stop_classic_session() -> None:
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context, session = SparkContext._active_spark_context, SparkSession._instantiatedSession
+    if context is None:  # none, or a session of Spark Connect, which the main thread stops
+        return
+    for query in session.streams.active if session is not None else ():
+        query.stop()
+    context.stop()
 
 
 def _watch(pipe: int) -> None:
@@ -73,7 +109,7 @@ def _watch(pipe: int) -> None:
 
 
 def run_script(script: Path, arguments: list[str], conf: Mapping[str, str]) -> None:
-    """The script as `__main__`; sessions that it leaves behind are stopped."""
+    """The script as `__main__`; a session that it leaves behind is stopped."""
     import shlex
 
     words = [word for name, value in {**DEFAULTS, **conf}.items() for word in ("--conf", f"{name}={value}")]
@@ -83,11 +119,8 @@ def run_script(script: Path, arguments: list[str], conf: Mapping[str, str]) -> N
     try:
         runpy.run_path(str(script), run_name="__main__")
     finally:
-        from pyspark.sql import SparkSession
-
-        session = SparkSession.getActiveSession()
-        if session is not None:
-            session.stop()
+        if not _ending.is_set():
+            _stop_classic_session()
 
 
 def catalog_settings(storage: str, project: Path) -> dict[str, str]:
