@@ -6,8 +6,8 @@ server that this process starts, as PySpark's own `spark-pipelines` does; what S
 Rules
   1. The process ends when its parent does, however that ends: it holds the reading end of a pipe whose writing end nobody writes to.
   2. SIGTERM ends the run in good order: queries and session are stopped, then the process exits. The main thread most often waits for the
-     JVM, and an exception there would leave the connection in the middle of a call; so another thread stops Spark, which ends the wait. What
-     has not ended after half a minute is killed with its process group.
+     JVM, and an exception there would leave the connection in the middle of a call; so another thread stops Spark, which ends the wait.
+     What has not ended after half a minute is killed with its process group.
   3. Tables outlive a run: the catalog is a Derby database in the storage folder, unless the specification names another. Spark's default
      is in memory, and a second run would find the files of tables that no catalog knows.
 """
