@@ -6,9 +6,10 @@ SEEDS ?= 2000
 ROUNDS ?= 30
 SEED ?= 1
 KINDS ?=
+BESIDE_KAFKA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz torture docs check requirements clean
+.PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz torture chaos docs check requirements clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -57,6 +58,9 @@ sim: setup ## SEEDS=n runs of the simulator: kills, power cuts and disk faults i
 
 torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1 (KINDS=move,stop: only so), and check that nothing is lost
 	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)"
+
+chaos: setup ## kill, stop and cut off brokers, controllers and ZooKeepers of a cluster under load (BESIDE_KAFKA=1: Apache Kafka's too)
+	@$(PYTHON) -m tests.torture.cluster --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)" $(if $(BESIDE_KAFKA),--beside-kafka --save)
 
 docs: setup ## write the reference pages from the code
 	@$(PYTHON) tools/docs.py

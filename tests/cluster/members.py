@@ -86,7 +86,7 @@ class Node:
         return self.member.image
 
     async def join(self) -> None:
-        await self.member.open("cluster")
+        await self.member.open("cluster", timeout_ms=WITHIN_S * 1000)
         self.logs = set(_expected_roles(self))  # a broker that starts makes the logs that it lacks
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 9000 + self.broker_id, "PLAINTEXT")
         registration = BrokerRegistration(self.broker_id, (endpoint,), log_dirs=(f"folder-{self.broker_id}",), kept=self.kept)
@@ -187,7 +187,10 @@ class Members:
     def is_settled(self) -> bool:
         """One controller, everybody has the same image, everything is led by who is alive, and everybody knows its roles."""
         live = self.live
-        if sum(node.member.is_controller for node in live) != 1 or self.controller.member._core.is_unsettled:
+        if sum(node.member.is_controller for node in live) != 1:
+            return False
+        member = self.controller.member
+        if member._core.is_unsettled or member._turn.locked():  # or what was planned is on its way to the store
             return False
         alive = {node.broker_id for node in live}
         images = [node.image for node in live]

@@ -9,7 +9,6 @@ import pytest
 
 from barnabas.pipelines.offsets import EARLIEST, LATEST, OptionError, Position
 from barnabas.pipelines.options import include_headers, read_options
-from barnabas.pipelines.writing import producer_settings, write_task
 
 BASE = {"kafka.bootstrap.servers": "a:1,b:2", "subscribe": "t"}
 
@@ -140,12 +139,3 @@ def test_offsets_that_are_resolved_in_tasks() -> None:
     for other in ({"minPartitions": "3"}, {"startingTimestamp": "3"}, {"resolveOffsets": "never"}):
         with pytest.raises(OptionError, match="resolveOffsets"):
             read_options({**BASE, "resolveOffsets": "task", **other}, streaming=False)
-
-
-def test_producer_settings() -> None:
-    task = write_task({**BASE, "Topic": " t ", "kafka.linger.ms": "50"}, {"value": "string"})
-    assert (task.topic, task.kafka) == ("t", {"bootstrap.servers": "a:1,b:2", "linger.ms": "50"})
-    settings = producer_settings({"acks": "1", "max.request.size": "9", "buffer.memory": "1", "linger.ms": "50"})
-    assert (settings["enable.idempotence"], settings["message.max.bytes"], settings["linger.ms"]) == (False, "9", "50")
-    assert "buffer.memory" not in settings
-    assert producer_settings({})["partitioner"] == "murmur2_random"

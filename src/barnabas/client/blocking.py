@@ -218,6 +218,11 @@ class BlockingClient:
             self._connections[address] = Connection(address, self.config)
         return self._connections[address]
 
+    @property
+    def has_second_transactions(self) -> bool:
+        """Whether the cluster speaks version 2 of transactions (KIP-890)."""
+        return self.connection_to(ANY_BROKER).wire.feature_level("transaction.version") >= 2
+
     def topics(self) -> dict[str, Topic]:
         """Every topic of the cluster."""
         return self.run(operations.all_topics(self.config, self.cluster))

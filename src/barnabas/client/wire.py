@@ -80,6 +80,7 @@ class Wire:
         self._next_correlation_id = 0
         self._in_flight: deque[_InFlight] = deque()
         self._versions: dict[int, tuple[int, int]] | None = None
+        self._features: dict[str, int] = {}
 
     @property
     def in_flight(self) -> int:
@@ -89,6 +90,10 @@ class Wire:
     def ready(self) -> bool:
         """Whether the versions are agreed."""
         return self._versions is not None
+
+    def feature_level(self, name: str) -> int:
+        """The level of a feature that the cluster has agreed on, 0 where it has none (KIP-584)."""
+        return self._features.get(name, 0)
 
     def version_of(self, request: type[Message], at_most: int | None = None) -> int:
         """The newest version that both sides speak; raises UnsupportedRequest where there is none."""
@@ -120,6 +125,7 @@ class Wire:
         if error:
             raise KafkaError(ErrorCode(error), "ApiVersions")
         self._versions = spoken
+        self._features = {item.name: item.max_version_level for item in answer.finalized_features}
         return None
 
     def receive(self, body: Buffer) -> Any:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from barnabas.cluster import records
+from barnabas.cluster.burial import NOBODY, Dead, bury
 from barnabas.cluster.configs import ConfigPlanner, ResourceChange
 from barnabas.cluster.controller_state import ControllerState
 from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
@@ -34,7 +35,6 @@ from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome, Topi
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
 
-NOBODY = -1  # as controller
 PRODUCER_ID_BLOCK = 1000  # ids a broker takes at once, as Kafka does
 MAX_PRODUCER_ID = 2**63 - 1
 
@@ -90,9 +90,11 @@ class Controller(ControllerState):
 
     def _office_of(self, former: BrokerRegistration) -> bool:
         """Whether a former process of this broker is controller by the books."""
+        return self._holds_office(former) and former.incarnation != self.incarnation
+
+    def _holds_office(self, broker: BrokerRegistration) -> bool:
         office = self._office
-        mine = (self.broker_id, former.incarnation)
-        return office is not None and (office.broker_id, office.incarnation) == mine and former.incarnation != self.incarnation
+        return office is not None and (office.broker_id, office.incarnation) == (broker.broker_id, broker.incarnation)
 
     def bump_leader_epochs(self) -> Plan:
         """Start a new leader epoch in every partition this broker leads, after a stop that may have lost the logs' ends.
@@ -131,6 +133,14 @@ class Controller(ControllerState):
         """Say what this broker may do now: it is ready, or it is about to stop."""
         broker = replace(self.image.brokers[self.broker_id], state=state)
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
+
+    def bury(self, dead: Dead) -> Plan | None:
+        """Take away the registration of one of these, if that is for this broker to do."""
+        for broker in dead.among(self.image.brokers):
+            holds_office = self._holds_office(broker)
+            if holds_office or self.election.is_leading:
+                return bury(broker, self.versions, holds_office=holds_office)
+        return None
 
     def unregister(self, broker_id: int) -> Plan:
         """Wait for a broker no more that is gone for good; raises KafkaError."""

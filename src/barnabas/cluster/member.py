@@ -11,9 +11,9 @@ How it works
 
 Rules
   1. What others wrote comes into the image by what watchers tell (`observation.py`); the difference goes to `apply`, in order.
-  2. Roles of replicas are handed on only while this broker is ACTIVE in a session that is believed to live. A connection that stays
-     lost for a third of the session's timeout is not believed any more: the server heard from this broker last up to two thirds
-     before it was noticed. Then, or when the session expired, the broker stands down, and takes its roles up anew when it is back.
+  2. Roles of replicas are handed on only while this broker is ACTIVE in a session that is believed to live: for the session's timeout, but
+     for a margin, since the store has surely heard from this broker. When that is over without a connection, when the session expired,
+     and when the registration is gone, the broker stands down, and takes its roles up anew when it is back.
   3. A refused write of the controller on its fence ends its office; what it was asked meanwhile fails with NotController.
   4. After StoreUnavailable what was to be written is read before anything else is planned: then it is decided (rule 8 of the store).
 """
@@ -30,6 +30,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from barnabas.cluster import records
+from barnabas.cluster.burial import Dead
 from barnabas.cluster.candidate import Candidate
 from barnabas.cluster.changes import all_replicas, config_instructions, replica_instructions
 from barnabas.cluster.commands import MAX_ATTEMPTS, Apply, Command, Commands, NotController, R
@@ -58,6 +59,7 @@ from barnabas.errors import Closed, ErrorCode, KafkaError
 T = TypeVar("T")
 MakeTopics = Callable[[Sequence[NewTopic]], Awaitable[dict[str, KafkaError | None]]]  # by way of the controller
 MAX_READS = 5  # of what changes again while it is read, until it is taken as it was found
+OPEN_AGAIN_MS = 200  # after a connection that was lost while a broker starts
 RETRY_MS = 1_000  # after a failure that nothing tells the end of
 BALANCED_AT_ONCE = 1_000  # partitions given back to their preferred leaders in one round
 logger = logging.getLogger(__name__)
@@ -97,6 +99,7 @@ class Member(Commands):
         self._settled: Callable[[], Awaitable[None]] | None = None
         self.is_down = True  # no part of the cluster, or perhaps none any more: roles are not handed on
         self._is_leaving = False
+        self._dead = Dead()
         self._lapse: asyncio.TimerHandle | None = None
         self._refused: BrokerIdInUse | None = None
         self._office_changed = True
@@ -108,10 +111,29 @@ class Member(Commands):
 
     # Joining and leaving
 
-    async def open(self, cluster_id: str) -> str:
-        """Read what the store holds; the cluster's id, which is `cluster_id` where it had none. Raises StoreUnavailable."""
-        await self._in_thread(self._store.watch, self._paths_told)
+    async def open(self, cluster_id: str, *, timeout_ms: int = 0) -> str:
+        """Read what the store holds; the cluster's id, which is `cluster_id` where it had none.
+
+        Raises:
+            StoreUnavailable: the connection was lost meanwhile, and not all was read within `timeout_ms`.
+        """
         self._store.watch_session(self._session_told)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        is_watched = False
+        while True:
+            try:
+                if not is_watched:
+                    await self._in_thread(self._store.watch, self._paths_told)
+                    is_watched = True
+                return await self._open(cluster_id)
+            except StoreUnavailable as error:
+                if loop.time() >= deadline:
+                    raise
+                logger.info("event=metadata-retry detail=%r", str(error))
+                await asyncio.sleep(OPEN_AGAIN_MS / 1000)
+
+    async def _open(self, cluster_id: str) -> str:
         async with self._turn:
             while True:
                 await self._follow()
@@ -225,10 +247,15 @@ class Member(Commands):
             self._lapse.cancel()
             self._lapse = None
         if event.state is SessionState.SUSPENDED:
-            believed_s = self._store.session_timeout_ms / 3000
+            believed_s = self._store.believed_ms / 1000
             self._lapse = asyncio.get_running_loop().call_later(believed_s, self._stand_down, "no connection to the store")
         elif event.state is SessionState.EXPIRED:
             self._stand_down("the session expired")
+        self._wake.set()
+
+    def tell_dead(self, broker_id: int, epoch: int) -> None:
+        """The process of the broker that registered under this epoch was found to be gone."""
+        self._dead.tell(broker_id, epoch)
         self._wake.set()
 
     def _stand_down(self, reason: str) -> None:
@@ -282,8 +309,11 @@ class Member(Commands):
             return
         try:
             await self._carry_out(plan)
-        except StoreConflict as conflict:
-            await self._refused_write(conflict)
+        except (StoreConflict, StoreUnavailable, KafkaError) as error:
+            self._core.settle_all()  # what was taken for settled when the plan was made may not be
+            if not isinstance(error, StoreConflict):
+                raise
+            await self._refused_write(error)
         self._wake.set()
 
     @property
@@ -320,6 +350,8 @@ class Member(Commands):
                 self._take_roles()
         if core.deleted_topics and self._handing_on.is_idle and self._registration is not None:
             return core.forget_deleted_topics()
+        if not self.is_down and not self._is_leaving and (burial := core.bury(self._dead)) is not None:
+            return burial
         if core.election.is_leading and core.is_unsettled:
             return core.settle()
         return None
@@ -351,6 +383,8 @@ class Member(Commands):
     def _observed(self, found: Observation) -> None:
         before = self.image
         self._core.observe(found)
+        if self.broker_epoch < 0:
+            self._stand_down("its registration is gone")
         self._image_changed(before, found.delta)
 
     async def _carry_out(self, plan: Plan) -> None:

@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from barnabas.client.blocking import BlockingClient, PartitionReader
 from barnabas.client.cluster import UnknownTopic
-from barnabas.client.config import ClientConfig
 from barnabas.client.errors import PartitionError
 from barnabas.client.results import Fetched
 from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.assignment import id_text
+from barnabas.pipelines.clients import borrowed_client
 from barnabas.pipelines.decode import RecordDecoder
 from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange
 from barnabas.pipelines.planner import ReadTask, report_data_loss
@@ -34,20 +34,18 @@ MAX_ROWS = (
     1 << 17
 )  # rows of one Arrow batch: the JVM takes 50,000 and more at its best speed, and small records would make millions
 GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
-_idle_clients: dict[ClientConfig, list[BlockingClient]] = {}
 
 
 def read_range(task: ReadTask) -> Iterator[pa.RecordBatch]:
     """The records of the task's range."""
-    client = _take_client(task.client)
-    if task.range.end == LATEST:
-        task = _resolved(task, client)
-    reader = PartitionReader(client, task.range.topic, task.range.partition, task.range.start, task.range.end)
-    try:
-        yield from _read(task, client, reader)
-    finally:
-        reader.close()
-        _idle_clients.setdefault(task.client, []).append(client)
+    with borrowed_client(task.client) as client:
+        if task.range.end == LATEST:
+            task = _resolved(task, client)
+        reader = PartitionReader(client, task.range.topic, task.range.partition, task.range.start, task.range.end)
+        try:
+            yield from _read(task, client, reader)
+        finally:
+            reader.close()
 
 
 def _resolved(task: ReadTask, client: BlockingClient) -> ReadTask:
@@ -55,11 +53,6 @@ def _resolved(task: ReadTask, client: BlockingClient) -> ReadTask:
     tp = task.range.topic, task.range.partition
     start, end = (client.list_offsets({tp: word})[tp].offset for word in (EARLIEST, LATEST))
     return replace(task, range=OffsetRange(*tp, start, end))
-
-
-def _take_client(config: ClientConfig) -> BlockingClient:
-    idle = _idle_clients.get(config)
-    return idle.pop() if idle else BlockingClient(config)
 
 
 def _read(task: ReadTask, client: BlockingClient, reader: PartitionReader) -> Iterator[pa.RecordBatch]:

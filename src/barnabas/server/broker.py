@@ -34,6 +34,7 @@ from barnabas.server.grouped import GroupedJob
 from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
+from barnabas.server.lookout import Lookout
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
@@ -50,7 +51,8 @@ from barnabas.storage.manager import LogManager
 from barnabas.storage.open_files import OpenFiles
 
 log = logging.getLogger(__name__)
-IO_THREADS = 4  # cold reads, deletes, checkpoints; each waits for the disk, not for a core
+IO_THREADS = 4  # deletes, checkpoints; each waits for the disk, not for a core
+READING_THREADS = 2  # of cold data; apart from the others, so that nothing that must be written waits for readers who lag
 
 
 def encode_cluster_id(random_id: UUID) -> str:
@@ -82,7 +84,9 @@ class Broker:
         self.controller: Administration | Member
         self.member: Member | None = None  # where this broker is one of several
         self.forwarder: Forwarder | None = None
+        self.lookout: Lookout | None = None  # after the others of the cluster
         self.io_threads = self.surroundings.make_executor(IO_THREADS, "barnabas-io")
+        self.reading_threads = self.surroundings.make_executor(READING_THREADS, "barnabas-reading")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
@@ -239,6 +243,7 @@ class Broker:
             except StorageError as error:
                 log.warning("files of removed segments stay for the next start error=%s", error)
         await self.loop.run_in_executor(None, self.io_threads.shutdown)
+        await self.loop.run_in_executor(None, self.reading_threads.shutdown)
 
     # --- Dispatcher
 

@@ -16,6 +16,7 @@ from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration, Kept
 from barnabas.errors import LogDirFailed
 from barnabas.server.forwarding import Forwarder
+from barnabas.server.lookout import Lookout
 from barnabas.storage.checkpoints import encode_uuid
 from barnabas.storage.directory import LogDirectory
 
@@ -45,7 +46,7 @@ async def open_member(broker: Broker, cluster_id: str) -> Member:
     member = Member(store, config, new_id=broker.new_id, incarnation=str(broker.new_id()), thread=thread)
     broker.controller = broker.member = member
     broker.forwarder = Forwarder(broker, member)
-    await member.open(cluster_id)
+    await member.open(cluster_id, timeout_ms=config.initial_broker_registration_timeout_ms)
     return member
 
 
@@ -73,6 +74,7 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
         broker.coordinators.follow(instructions)
 
     await member.join(registration, apply, settled, timeout_ms=config.initial_broker_registration_timeout_ms)
+    broker.lookout = Lookout(broker, member)
     if config.auto_leader_rebalance_enable:
         timers.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
 
@@ -87,5 +89,7 @@ def what_was_kept(directories: Sequence[LogDirectory]) -> Kept:
 
 async def leave(broker: Broker) -> None:
     """Where the broker had joined, and is to leave in order."""
+    if broker.lookout is not None:
+        await broker.lookout.close()
     if broker.member is not None and broker.ready and broker.config.controlled_shutdown_enable:
         await broker.member.leave(LEAVE_TIMEOUT_MS)

@@ -13,8 +13,8 @@ from unittest import mock
 
 from barnabas.cluster.metadata import Kept
 from barnabas.replication import in_sync
-from barnabas.server import joining, page_cache
-from barnabas.storage import loader, log, verify
+from barnabas.server import joining
+from barnabas.storage import log, recovering, verify
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.files import FaultyFiles
 
@@ -65,14 +65,14 @@ def without_checksums() -> Iterator[None]:
 
         __hash__ = int.__hash__
 
-    with mock.patch.object(loader, "crc32c", return_value=Anything()):
+    with mock.patch.object(recovering, "crc32c", return_value=Anything()):
         yield
 
 
 @contextmanager
 def truncation_off_by_one() -> Iterator[None]:
     """Recovery cuts the last good batch off with what lies behind it."""
-    scan = loader.scan_batches
+    scan = recovering.scan_batches
 
     def one_less(*args: Any) -> Iterator[Any]:
         before: Any = None
@@ -83,7 +83,7 @@ def truncation_off_by_one() -> Iterator[None]:
         if before is not None and before[0] + before[1].size == args[2]:
             yield before  # nothing is to be cut off
 
-    with mock.patch.object(loader, "scan_batches", one_less):
+    with mock.patch.object(recovering, "scan_batches", one_less):
         yield
 
 
@@ -91,10 +91,13 @@ def truncation_off_by_one() -> Iterator[None]:
 def reads_without_checksums() -> Iterator[None]:
     """What comes from the disk is served as it is."""
 
-    def believed(files: Any, fileno: int, _start: int, end: int, *_: int) -> verify.Verified:
-        return verify.Verified(end, None, files.size(fileno))
+    fault = verify.fault_of
 
-    with mock.patch.object(page_cache, "verify", believed):
+    def believed(batch: memoryview, size: int, left: int) -> str | None:
+        reason = fault(batch, size, left)
+        return None if reason == verify.WRONG_CRC else reason
+
+    with mock.patch.object(verify, "fault_of", believed):
         yield
 
 
