@@ -20,8 +20,8 @@ import statistics
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=["barnabas", "kafka"])
+    parser.add_argument("--way", action="append", choices=WAYS, help="measure this only; repeatable")
     arguments = parser.parse_args()
     kinds = ["given"] if arguments.bootstrap else ["barnabas", "kafka"] if arguments.server == "both" else [arguments.server]
     for kind in kinds:
@@ -74,8 +75,9 @@ def compare(kind: str, arguments: argparse.Namespace) -> None:
         with ExitStack() as stack:
             names = [name for name in ("barnabas", "kafka") if arguments.only in (None, name)]
             sources = {name: stack.enter_context(source(name, common)) for name in names}
-            results = take_turns(sources, arguments.rounds)
-    report(kind, results)
+            times, costs = take_turns(sources, arguments.rounds, arguments.way or WAYS)
+    report(f"million rows/s, median (best); PySpark {CONNECTOR}, {kind}", times)
+    report("million rows for a second of CPU in all processes of Spark", costs)
 
 
 @contextmanager
@@ -126,7 +128,9 @@ def source(name: str, common: list[str]) -> Iterator[subprocess.Popen[str]]:
     command += ["--format", name, *common, *(["--jars", str(connector_jars())] if name == "kafka" else [])]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(import_path()))
     print(f"starting {name} ...", file=sys.stderr, flush=True)
-    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         ask(process, None)
         yield process
         assert process.stdin is not None
@@ -145,14 +149,35 @@ def ask(process: subprocess.Popen[str], way: str | None) -> str:
     return answer
 
 
-def take_turns(sources: dict[str, subprocess.Popen[str]], rounds: int) -> dict[str, dict[str, list[float]]]:
-    results: dict[str, dict[str, list[float]]] = {name: {} for name in sources}
+Rates = dict[str, dict[str, list[float]]]  # by source and way
+
+
+def take_turns(sources: dict[str, subprocess.Popen[str]], rounds: int, ways: Sequence[str]) -> tuple[Rates, Rates]:
+    """Rows a second, and rows for a second of CPU, which a machine with other work on it tells better."""
+    times: Rates = {name: {way: [] for way in ways} for name in sources}
+    costs: Rates = {name: {way: [] for way in ways} for name in sources}
     for number in range(rounds):
-        for way in WAYS:
+        for way in ways:
             for name, process in sources.items():
-                results[name].setdefault(way, []).append(float(ask(process, way)))
-                print(f"round {number + 1}: {name:<10}{way:<24}{results[name][way][-1] / 1e6:6.2f}", file=sys.stderr, flush=True)
-    return results
+                before = session_cpu_seconds(process.pid)
+                rate, rows = (float(word) for word in ask(process, way).split())
+                spent = session_cpu_seconds(process.pid) - before
+                times[name][way].append(rate)
+                costs[name][way].append(rows / spent)
+                told = f"{rate / 1e6:6.2f} M/s {rows / spent / 1e6:6.2f} M/CPU s"
+                print(f"round {number + 1}: {name:<10}{way:<24}{told}", file=sys.stderr, flush=True)
+    return times, costs
+
+
+def session_cpu_seconds(leader: int) -> float:
+    """Of all processes that `leader` started, those that have ended too, as far as somebody waited for them."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended just now
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                ticks += sum(int(field) for field in fields[11:15])  # user and system, its own and of its ended children
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def import_path() -> list[str]:
@@ -192,10 +217,10 @@ def connector_jars() -> Path:
     return jars
 
 
-def report(kind: str, results: dict[str, dict[str, list[float]]]) -> None:
+def report(title: str, results: Rates) -> None:
     """Medians, and best of the rounds behind them."""
-    print(f"PySpark {CONNECTOR} on {kind}")
-    print(f"{'million rows/s, median (best)':<32}{'barnabas':>16}{'kafka connector':>18}{'ratio':>8}{'target':>8}")
+    print(title)
+    print(f"{'':<32}{'barnabas':>16}{'kafka connector':>18}{'ratio':>8}{'target':>8}")
     for way in next(iter(results.values())):
         cells, medians = [], []
         for name in ("barnabas", "kafka"):

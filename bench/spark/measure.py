@@ -1,4 +1,4 @@
-"""Reads a topic with one data source, in the way that each line of standard input names, and prints rows a second.
+"""Reads a topic with one data source, in the way that each line of standard input names, and prints rows a second and rows.
 
 Started by `compare.py`, under either PySpark; the session lives on between the lines, so that two sources take turns.
 """
@@ -16,7 +16,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-SMALL_TRIGGERS, SMALL_ROWS = 40, 2_000
+SMALL_TRIGGERS, SMALL_ROWS = 20, 2_000
 warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
 
 
@@ -44,7 +44,8 @@ def main() -> None:
     for line in sys.stdin:
         began = time.perf_counter()
         rate = ways[line.strip()](spark, arguments)
-        print(rate or arguments.rows / (time.perf_counter() - began), flush=True)
+        rows = arguments.rows if rate is None else SMALL_TRIGGERS * SMALL_ROWS
+        print(rate or rows / (time.perf_counter() - began), rows, flush=True)
     spark.stop()
 
 
