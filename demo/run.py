@@ -84,7 +84,10 @@ class Streams:
         self._count: int | None = None  # how many windows the finished pipeline wrote
 
     def run(self) -> tuple[Worst, list[dict[str, Any]]]:
-        """Run until the last window is written and watched; the worst of them, and all. The first failure is raised, after all else was stopped."""
+        """Run until the last window is written and watched; the worst of them, and all.
+
+        The first failure is raised, after all else was stopped.
+        """
         with ThreadPoolExecutor(max_workers=4, thread_name_prefix="demo") as pool:
             producers = Producers(pool, self._bootstrap, self._settings.part, self._board)
             try:

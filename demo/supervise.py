@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from demo.data import DemoError
 from demo.pipeline import Status
@@ -54,12 +54,12 @@ class Driver:
         while True:
             yield Status(**self._line())
 
-    def _line(self) -> dict[str, str]:
+    def _line(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
             raise DemoError("the pipeline's driver ended:\n" + self._last_errors())
-        read: dict[str, str] = json.loads(line)
+        read: dict[str, Any] = json.loads(line)
         return read
 
     def _last_errors(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from barnabas.cluster.instructions import ChangeReplica, CreateLog, DeleteLog, Instruction, StandDown
+from barnabas.cluster.lost import LastRecord
 from barnabas.cluster.member import Member
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
 from barnabas.cluster.metadata import BrokerRegistration, Kept, MetadataImage, PartitionState
@@ -79,6 +80,7 @@ class Node:
         self.heard: list[Instruction] = []
         self.is_dead = False
         self.kept = Kept.ALL
+        self.log_end: LastRecord | None = None  # of every log
         self.settled: list[PartitionState] = []  # of all partitions, when this broker was about to be active
 
     @property
@@ -90,6 +92,8 @@ class Node:
         self.logs = set(_expected_roles(self))  # a broker that starts makes the logs that it lacks
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 9000 + self.broker_id, "PLAINTEXT")
         registration = BrokerRegistration(self.broker_id, (endpoint,), log_dirs=(f"folder-{self.broker_id}",), kept=self.kept)
+
+        self.member.find_log = lambda *_: self.log_end
 
         async def settled() -> None:
             self.settled = [state for topic in self.image.topics.values() for state in topic.partitions]
@@ -154,9 +158,9 @@ class Members:
         for node in self._all:
             await node.close()
 
-    async def start(self, broker_id: int, kept: Kept = Kept.ALL) -> Node:
+    async def start(self, broker_id: int, kept: Kept = Kept.ALL, log_end: LastRecord | None = None) -> Node:
         node = self.add(broker_id)
-        node.kept = kept
+        node.kept, node.log_end = kept, log_end
         await node.join()
         return node
 

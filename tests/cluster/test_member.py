@@ -203,6 +203,33 @@ async def test_who_lost_its_power_leads_nothing_that_it_led_though_it_was_not_mi
         assert state.leader in state.isr
 
 
+async def test_when_all_lose_their_power_the_log_that_goes_furthest_leads_once_all_are_back(cluster: Members) -> None:
+    await created(cluster)
+    for node in cluster.live:
+        node.crash()
+    await cluster.start(1, Kept.SYNCED, (3, 10))
+    await cluster.start(2, Kept.SYNCED, (4, 5))
+    await cluster.until(lambda: not cluster.state("t").is_lost and cluster.state("t").leader == NO_LEADER)
+    assert cluster.state("t").last_known == (1, 2), "the third one may have everything"
+    await cluster.start(3, Kept.SYNCED, (4, 7))
+    await cluster.until(cluster.is_settled)
+    await cluster.until(lambda: all(not broker.log_ends for broker in cluster.controller.image.brokers.values()))
+    for number in range(3):
+        state = cluster.state("t", number)
+        assert (state.leader, state.isr, state.is_lost) == (3, (3,), False)
+
+
+async def test_without_anybody_who_had_something_a_lost_partition_waits(cluster: Members) -> None:
+    await created(cluster)
+    for node in cluster.live:
+        node.crash()
+    for broker_id in (1, 2, 3):
+        await cluster.start(broker_id, Kept.UNKNOWN, (-1, 0))
+    await cluster.until(cluster.is_settled)
+    assert cluster.state("t").is_lost
+    assert cluster.state("t").last_known == ()
+
+
 async def test_what_a_machine_lost_is_said_once(cluster: Members) -> None:
     """A session that expires later loses no records."""
     await created(cluster)

@@ -13,8 +13,8 @@ from tests.torture.cluster.__main__ import main
 from tests.torture.cluster.check import Checker
 from tests.torture.cluster.load import Book
 from tests.torture.cluster.network import Loopback, NoNetwork
-from tests.torture.cluster.report import times_of
-from tests.torture.cluster.rounds import Round, longest_gap
+from tests.torture.cluster.report import load, markdown_of, save, times_of
+from tests.torture.cluster.rounds import Plan, Round, longest_gap
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -126,9 +126,17 @@ def test_the_longest_time_without_a_record_is_found_across_the_edges_of_a_round(
     assert longest_gap(book, 2.5, 3.5) == 4.5
 
 
-def test_times_are_collected_by_kind_and_in_all() -> None:
+def test_times_are_collected_by_kind_and_in_all(tmp_path: Path) -> None:
     rounds = [Round(1, "kill-leader", "a", 0.5, 1), Round(2, "cut-leader", "b", 7.0, 1), Round(3, "kill-leader", "a", 0.25, 1)]
     assert times_of(rounds) == {"kill-leader": [0.5, 0.25], "cut-leader": [7.0], "all": [0.5, 7.0, 0.25]}
+    save({"barnabas": rounds}, Plan(3, 1), tmp_path / "times.json")
+    assert markdown_of(load(tmp_path / "times.json")).splitlines() == [
+        "| kind of round | barnabas |",
+        "|---|---:|",
+        "| `kill-leader` | 0.38 / 0.50 (2) |",
+        "| `cut-leader` | 7.00 / 7.00 (1) |",
+        "| `all` | 0.50 / 7.00 (3) |",
+    ]
 
 
 def test_without_namespaces_nothing_can_be_cut(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         await self._writable.wait()
         if self.lost is not None:
             raise self.lost
-        return await self._exchange(self.wire.send(call.request, call.at_most))
+        return await self._exchange(self.wire.send(call.request, call.at_most, call.at_least))
 
     async def _exchange(self, frame: bytes) -> Any:
         if self._transport is None or self.lost is not None:

@@ -76,7 +76,7 @@ class Connection:
             frame = self.wire.receive_hello(self._read_frame(reuse=False))
 
     def send(self, call: Call) -> None:
-        self._write(self.wire.send(call.request, call.at_most))
+        self._write(self.wire.send(call.request, call.at_most, call.at_least))
 
     def receive(self, *, reuse: bool = False) -> Any:
         """The next response; with `reuse` its buffers are good until the next call only."""

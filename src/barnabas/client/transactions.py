@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
-from barnabas.client.errors import ClientError, ResourceError
+from barnabas.client.errors import ClientError, ResourceError, UnsupportedRequest
 from barnabas.client.operations import refresh
 from barnabas.client.plans import Call, Plan, call, retrying
 from barnabas.client.results import TopicPartition
@@ -32,6 +32,7 @@ from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 
 TRANSACTION_COORDINATOR = 1  # FindCoordinator's word
 FIRST_RETRY_MS = 5  # an end that is under way takes a few milliseconds
+FIRST_TWO_PHASE = 6  # of InitProducerId
 LAST_SINGLE_ADD = 3  # of AddPartitionsToTxn: later versions are for brokers
 LAST_FIRST_VERSION_END, LAST_FIRST_VERSION_PRODUCE = 4, 11  # of EndTxn and Produce: later ones mean transactions of version 2
 MOST_COORDINATORS = 10_000  # that a client remembers; ids that are used once would make it grow for ever
@@ -95,7 +96,10 @@ def init_producer_id(
         response = yield from retrying(config, "producer id", attempt)
     else:
         name = transactional_id
-        answers = yield from _of_coordinators(config, cluster, [name], lambda _: request, lambda _, r: r.error_code)
+        at_least = FIRST_TWO_PHASE if two_phase else None  # an older version would leave the wish out and abort what is prepared
+        answers = yield from _of_coordinators(
+            config, cluster, [name], lambda _: request, lambda _, r: r.error_code, at_least=at_least
+        )
         response = answers[name]
         if response.error_code:
             raise ResourceError(ErrorCode(response.error_code), f"transactional id {name}")
@@ -197,6 +201,7 @@ def _of_coordinators(
     request_for: Callable[[str], Message],
     code_of: Callable[[str, Any], int],
     at_most: int | None = None,
+    at_least: int | None = None,
 ) -> Plan[dict[str, Any]]:
     """A request for each id to its coordinator, all at once; again those that failed in a way that passes. The last answers by id."""
     wanted = list(ids)
@@ -205,9 +210,11 @@ def _of_coordinators(
     def attempt() -> Plan[None]:
         left = [name for name in wanted if name not in answers]
         yield from _find_coordinators(config, cluster, left)
-        came = yield [Call(request_for(name), cluster.coordinators[name], at_most) for name in left]
+        came = yield [Call(request_for(name), cluster.coordinators[name], at_most, at_least) for name in left]
         error: Exception | None = None
         for name, answer in zip(left, came, strict=True):
+            if isinstance(answer, UnsupportedRequest):
+                raise answer
             if isinstance(answer, ClientError):
                 cluster.coordinators.pop(name, None)
                 error = answer

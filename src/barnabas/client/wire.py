@@ -95,18 +95,19 @@ class Wire:
         """The level of a feature that the cluster has agreed on, 0 where it has none (KIP-584)."""
         return self._features.get(name, 0)
 
-    def version_of(self, request: type[Message], at_most: int | None = None) -> int:
+    def version_of(self, request: type[Message], at_most: int | None = None, at_least: int | None = None) -> int:
         """The newest version that both sides speak; raises UnsupportedRequest where there is none."""
         api = api_of(request)
-        first, last = api.first_version, api.last_version if at_most is None else min(at_most, api.last_version)
+        first = api.first_version if at_least is None else max(at_least, api.first_version)
+        last = api.last_version if at_most is None else min(at_most, api.last_version)
         theirs = (self._versions or {}).get(api.key)
         if theirs is None or theirs[1] < first or theirs[0] > last:
             raise UnsupportedRequest(api.name, (first, last), theirs)
         return min(last, theirs[1])
 
-    def send(self, request: Message, at_most: int | None = None) -> bytes:
+    def send(self, request: Message, at_most: int | None = None, at_least: int | None = None) -> bytes:
         """The frame of `request` in the agreed version; raises UnsupportedRequest."""
-        return self._frame(request, self.version_of(type(request), at_most))
+        return self._frame(request, self.version_of(type(request), at_most, at_least))
 
     def send_hello(self, version: int | None = None) -> bytes:
         """The ApiVersions request that opens every connection."""

@@ -8,7 +8,7 @@ Rules
   1. That a broker is dead is a hint. It need not be true: whoever takes a living broker's registration away has done what a session that
      ends too early does. Leaders are elected in new epochs, what the broker writes as controller is refused by the fence, and it stands
      down and registers anew when it sees that it is gone.
-  2. The controller buries the others. Where the controller is dead, everybody does, and the first commit counts; then somebody is elected.
+  2. The controller buries the others. Where the controller is dead, everybody does, and the first whose commit is done is its successor.
   3. Only an ACTIVE registration with the very epoch is buried. Who says that it is SHUTTING_DOWN closes its sockets in order.
 """
 
@@ -16,13 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from barnabas.cluster import records
 from barnabas.cluster.metadata import BrokerRegistration, MetadataDelta
 from barnabas.cluster.plan import Plan, Versions
 from barnabas.cluster.store import ABSENT, Check, Operation, Remove
 
-NOBODY = -1  # as controller
+
+class Successor(NamedTuple):
+    """A broker that stands for controller, and what it writes for that."""
+
+    broker_id: int
+    claim: tuple[Operation, ...]
 
 
 class Dead:
@@ -41,10 +47,13 @@ class Dead:
         return [brokers[broker_id] for broker_id in self._epochs if brokers[broker_id].is_active]
 
 
-def bury(broker: BrokerRegistration, versions: Versions, *, holds_office: bool) -> Plan:
-    """The registration goes, and with it the office of controller.
+def bury(broker: BrokerRegistration, versions: Versions, *, successor: Successor | None) -> Plan:
+    """The registration goes, and with it the office of controller where the broker held that.
 
     It conflicts when a broker has registered or somebody was elected since the image was made: then it is to be looked at anew.
+
+    Args:
+        successor: who takes the office that the broker held; without one the planner has it.
     """
     path = records.broker_path(broker.broker_id)
     operations: list[Operation] = [
@@ -54,7 +63,7 @@ def bury(broker: BrokerRegistration, versions: Versions, *, holds_office: bool) 
     ]
     operations.append(Remove(path, versions.expected(path)))
     delta = MetadataDelta(gone_brokers=(broker.broker_id,))
-    if holds_office:
-        operations.append(Remove(records.CONTROLLER, versions.expected(records.CONTROLLER)))
-        delta = replace(delta, controller_id=NOBODY)
-    return Plan(tuple(operations), delta)
+    if successor is not None:
+        operations += [Remove(records.CONTROLLER, versions.expected(records.CONTROLLER)), *successor.claim]
+        delta = replace(delta, controller_id=successor.broker_id)
+    return Plan(tuple(operations), delta, claims_office=successor is not None)

@@ -19,22 +19,23 @@ from dataclasses import replace
 from uuid import UUID
 
 from barnabas.cluster import records
-from barnabas.cluster.burial import NOBODY, Dead, bury
+from barnabas.cluster.burial import Dead, Successor, bury
 from barnabas.cluster.configs import ConfigPlanner, ResourceChange
 from barnabas.cluster.controller_state import ControllerState
 from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
 from barnabas.cluster.election import Claim, OfficeReadEvent
 from barnabas.cluster.internal_topics import internal_topic
 from barnabas.cluster.leadership import Electorate, Policy, counts_on
-from barnabas.cluster.metadata import BrokerRegistration, BrokerState, MetadataDelta, ResourceType, Topic
+from barnabas.cluster.metadata import BrokerRegistration, BrokerState, LogEnd, MetadataDelta, ResourceType, Topic
 from barnabas.cluster.partition_planner import InSyncRequest, MoveRequest, PartitionOutcome, PartitionPlanner
 from barnabas.cluster.plan import Plan, PlanBuilder
 from barnabas.cluster.registration import register, update
-from barnabas.cluster.store import ABSENT, Entry, Put, Remove
+from barnabas.cluster.store import ABSENT, Entry, Operation, Put, Remove
 from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome, TopicPlanner
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
 
+NOBODY = -1  # as controller
 PRODUCER_ID_BLOCK = 1000  # ids a broker takes at once, as Kafka does
 MAX_PRODUCER_ID = 2**63 - 1
 
@@ -82,11 +83,14 @@ class Controller(ControllerState):
             delta = replace(delta, controller_id=NOBODY)
         claims = self.versions.expected(records.CONTROLLER) == ABSENT
         if claims:
-            for instruction in self.election.handle(OfficeReadEvent(None, self._controller_epoch)):
-                if isinstance(instruction, Claim):
-                    operations += instruction.operations
+            operations += self._claim()
             delta = replace(delta, controller_id=broker.broker_id)
         return Plan(tuple(operations), delta, claims_office=claims)
+
+    def _claim(self) -> tuple[Operation, ...]:
+        """What makes this broker controller where nobody is."""
+        instructions = self.election.handle(OfficeReadEvent(None, self._controller_epoch))
+        return tuple(each for claim in instructions if isinstance(claim, Claim) for each in claim.operations)
 
     def _office_of(self, former: BrokerRegistration) -> bool:
         """Whether a former process of this broker is controller by the books."""
@@ -125,7 +129,8 @@ class Controller(ControllerState):
         electorate = Electorate.of(() if mine is None else (mine,))
         for topic in self.image.topics.values():
             lossy = bool(electorate.doubtful) and self.broker_id in electorate.lossy(self._policy(topic.name))
-            if any(counts_on(state, self.broker_id, lossy=lossy) for state in topic.partitions):
+            unknown = self.broker_id in electorate.unknown
+            if any(counts_on(state, self.broker_id, lossy=lossy, unknown=unknown) for state in topic.partitions):
                 return True
         return False
 
@@ -134,12 +139,18 @@ class Controller(ControllerState):
         broker = replace(self.image.brokers[self.broker_id], state=state)
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
 
+    def say_log_ends(self, ends: tuple[LogEnd, ...]) -> Plan:
+        """Tell whoever is controller how far the logs of lost partitions go here, and of no others."""
+        broker = replace(self.image.brokers[self.broker_id], log_ends=ends)
+        return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
+
     def bury(self, dead: Dead) -> Plan | None:
         """Take away the registration of one of these, if that is for this broker to do."""
         for broker in dead.among(self.image.brokers):
-            holds_office = self._holds_office(broker)
-            if holds_office or self.election.is_leading:
-                return bury(broker, self.versions, holds_office=holds_office)
+            if self._holds_office(broker):
+                return bury(broker, self.versions, successor=Successor(self.broker_id, self._claim()))
+            if self.election.is_leading:
+                return bury(broker, self.versions, successor=None)
         return None
 
     def unregister(self, broker_id: int) -> Plan:

@@ -228,7 +228,7 @@ class RecordEncoder:
 
     def _limit_of(self, topic: str) -> int:
         share = OPEN_BYTES // sum(shape.partitions for shape in self._shapes.values())
-        return min(self._shapes[topic].batch_bytes, LARGEST_BATCH, max(SMALLEST_BATCH, share))
+        return min(self._shapes[topic].batch_bytes, self._max_record_bytes, LARGEST_BATCH, max(SMALLEST_BATCH, share))
 
     def _hand_on(self, place: tuple[str, int], batch: _OpenBatch) -> None:
         if batch.count:

@@ -19,6 +19,7 @@ from barnabas.cluster.administration import Administration
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
+from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
@@ -160,6 +161,7 @@ class Broker:
             store = self.surroundings.open_store(directories[0])
             thread = self.surroundings.make_executor(1, "barnabas-metadata")
             self.controller = Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
+        self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
         await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
@@ -167,7 +169,13 @@ class Broker:
             await self.http.start(*metrics_address)
         await self._bind()
         if isinstance(self.controller, Administration):
-            registration = BrokerRegistration(config.broker_id, tuple(self.endpoints), config.broker_rack)
+            registration = BrokerRegistration(
+                config.broker_id,
+                tuple(self.endpoints),
+                config.broker_rack,
+                log_dir_paths=absolute(config.log_dirs),
+                cordoned=config.cordoned_log_dirs,
+            )
             self.controller.start(registration, self.hosting.apply, bump_leader_epochs=not clean)
             self._registered = True
         self.hosting.host_all()
@@ -280,8 +288,12 @@ class Broker:
 
     def update_config(self, config: BrokerConfig) -> None:
         """Dynamic settings changed."""
-        self.config = config
+        self._take_config(config)
         self.cleaner.update_config()
+
+    def _take_config(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.logs.cordon(cordoned_among(config.cordoned_log_dirs, config.log_dirs))
 
     def coordinator(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:
         """Id, host and port of a group's coordinator on the listener that the request came by."""

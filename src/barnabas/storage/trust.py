@@ -43,15 +43,16 @@ class Trust:
     """What is known of the bytes of one segment.
 
     `tail`: from this byte on the segment was written by this process. `end_offset`: no batch of the segment reaches past it; offsets
-    lie outside of the CRC.
+    lie outside of the CRC. `cuts` counts how often the segment was cut: what a thread found out before says nothing after it.
     """
 
-    __slots__ = ("_ends", "_stretches", "damages", "end_offset", "files", "tail")
+    __slots__ = ("_ends", "_stretches", "cuts", "damages", "end_offset", "files", "tail")
 
     def __init__(self, files: Files, tail: int, end_offset: Callable[[], int] = lambda: NOTHING_FOLLOWS) -> None:
         self.files = files
         self.tail = tail
         self.end_offset = end_offset
+        self.cuts = 0
         self.damages: dict[int, Damage] | None = None  # by position
         self._stretches: list[tuple[int, int]] = []
         self._ends: dict[int, int] | None = None  # position of the batch at which a read ended, by the offset that was read next
@@ -117,6 +118,7 @@ class Trust:
 
     def cut(self, position: int) -> None:
         """The segment was cut at `position`, and grows from there."""
+        self.cuts += 1
         self.tail = min(self.tail, position)
         self._ends = None
         if self.damages:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coordination.transactions.records import read_record, transaction_record
-from barnabas.coordination.transactions.shard import Initialised
+from barnabas.coordination.transactions.terms import Initialised
 from barnabas.coordination.transactions.transaction import LAST_EPOCH, NEVER_TIMES_OUT_MS, Owner, State, Transaction
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 from tests.coordination.transactions.driver import TIMEOUT_MS, A, B, C, Config, Driver

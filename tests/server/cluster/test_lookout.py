@@ -1,10 +1,9 @@
-"""Who is found dead, and who is not: the lookout on real sockets, and brokers that act on it."""
+"""Who is found dead, and who is not: the lookout on real sockets. What follows of it is in `tests/cluster/test_member.py`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,8 +15,6 @@ from barnabas.config.listeners import Endpoint
 from barnabas.server import lookout
 from barnabas.server.broker import Broker
 from barnabas.server.lookout import Lookout
-from tests.server.cluster.in_process import Cluster, running
-from tests.server.cluster.test_cluster import create
 
 WITHIN_S = 15
 
@@ -142,36 +139,3 @@ async def test_only_who_is_active_is_watched_and_each_registration_by_itself(nei
     await until(lambda: watched.told)
     assert watched.told == [(2, 9)]
     await watching.close()
-
-
-def lose_sockets(broker: Broker) -> None:
-    """As the end of the process would; its session with the store lives on, for as long as nobody ends it."""
-    broker._listeners.close()
-    for connection in list(broker.connections):
-        connection.close()
-
-
-@pytest.mark.parametrize("victim", ["controller", "another"])
-async def test_what_it_led_is_led_by_others_at_once(tmp_path: Path, victim: str) -> None:
-    async with running(tmp_path) as cluster:
-        assert await create(cluster.clients[1], "t", partitions=6) == 0
-        await cluster.until(lambda: all(_is_watched_by_all(cluster, broker_id) for broker_id in cluster.brokers))
-        dead = cluster.controller.config.broker_id if victim == "controller" else cluster.others[0]
-        before = cluster.brokers[dead].metadata.topics["t"].partitions
-        mine = [number for number, state in enumerate(before) if state.leader == dead]
-        lose_sockets(cluster.brokers[dead])
-        others = [broker for broker_id, broker in cluster.brokers.items() if broker_id != dead]
-        await cluster.until(
-            lambda: all(
-                broker.metadata.topics["t"].partitions[number].leader_epoch > before[number].leader_epoch
-                for broker in others
-                for number in mine
-            )
-        )
-        assert mine
-        assert others[0].metadata.controller_id in {broker.config.broker_id for broker in others}
-
-
-def _is_watched_by_all(cluster: Cluster, broker_id: int) -> bool:
-    others = [broker.lookout for other, broker in cluster.brokers.items() if other != broker_id]
-    return all(each is not None and any(reached == broker_id for reached, _ in each.reached) for each in others)

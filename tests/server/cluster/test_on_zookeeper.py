@@ -155,6 +155,8 @@ def test_brokers_come_and_go_and_nothing_acknowledged_is_lost(brokers: list[Brok
         controller = members.controller
         controller.kill()
         traffic.wait_for_more()
+        found = f"event=broker-found-dead broker={brokers.index(controller) + 1} "
+        assert all(found in broker.log for broker in brokers if broker is not controller), "nobody waited for the session's end"
         controller.start()
         until(members.all_in_sync)
         leader = members.leader

@@ -1,4 +1,7 @@
-"""What rounds come to: tables for people, and the file that the documentation quotes."""
+"""What rounds come to: tables for people, and the file that the documentation quotes.
+
+`python -m tests.torture.cluster.report` writes that file as the table of `docs/internals/cluster.md`.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,18 @@ def _cell(times: Sequence[float]) -> str:
     return f"{median(times):.2f} / {max(times):.2f} ({len(times)})" if times else "-"
 
 
+def markdown_of(done: Done) -> str:
+    times = {name: times_of(rounds) for name, rounds in done.items()}
+    kinds = dict.fromkeys(kind for each in times.values() for kind in each)
+    rows = [f"| `{kind}` | {' | '.join(_cell(each.get(kind, [])) for each in times.values())} |" for kind in kinds]
+    return "\n".join([f"| kind of round | {' | '.join(times)} |", f"|---|{'---:|' * len(times)}", *rows])
+
+
+def load(path: Path = RESULTS) -> Done:
+    clusters = json.loads(path.read_text())["clusters"]
+    return {name: [Round(**each) for each in rounds] for name, rounds in clusters.items()}
+
+
 def save(done: Done, plan: Plan, path: Path = RESULTS) -> None:
     results = {
         "date": time.strftime("%Y-%m-%d"),
@@ -49,3 +64,7 @@ def save(done: Done, plan: Plan, path: Path = RESULTS) -> None:
         "clusters": {name: [asdict(each) for each in rounds] for name, rounds in done.items()},
     }
     path.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    print(markdown_of(load()))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[3]
-WAIT_S = 300.0  # for anything that must happen; a loaded machine takes its time
+WAIT_S = 900.0  # for anything that must happen; Spark's start takes half a minute of CPU, and the machine may be busy
 STOP_S = 60.0
 
 
@@ -107,7 +107,8 @@ class Driver:
             self._process.wait(STOP_S)
         except subprocess.TimeoutExpired:
             self.kill()
-        self._close()
+        else:
+            self._close()
 
     def _close(self) -> None:
         assert self._process is not None

@@ -1,7 +1,7 @@
 """The pipeline as a process: `python -m tests.torture.spark.driver HOST:PORT FOLDER`.
 
-A query that fails is started again from its checkpoint, as a supervisor would. Lines of JSON on standard output: the JVM's process id, each finished
-micro-batch, each failure. It ends when its standard input does.
+A query that fails is started again from its checkpoint, as a supervisor would. Lines of JSON on standard output: the JVM's process id,
+each finished micro-batch, each failure. It ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def session() -> SparkSession:
         .config("spark.driver.memory", "1g")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.python.authenticate.socketTimeout", "120s")
         .config("spark.python.daemon.module", "barnabas.pipelines.daemon")
         .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
         .config("spark.log.level", "ERROR")
@@ -80,12 +81,17 @@ def say(**message: object) -> None:
     print(json.dumps(message), flush=True)
 
 
+def wait_for_end(ended: threading.Event) -> None:
+    sys.stdin.read()
+    ended.set()
+
+
 def main(bootstrap: str, folder: Path) -> None:
     from pyspark import SparkContext
     from pyspark.errors import StreamingQueryException
 
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    threading.Thread(target=wait_for_end, args=(ended,), daemon=True).start()
     spark = session()
     say(java=SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
     while not ended.is_set():

@@ -1,7 +1,7 @@
 """The input, record by record, and what the pipeline must make of it, by plain Python.
 
-Record number i has the key i % KEYS, the event time i * STEP_MS and i as its value; it lies in the partition i % PARTITIONS. Each window of each
-key is one record of the output: how many records, their sum, the least and the greatest.
+Record number i has the key i % KEYS, the event time i * STEP_MS and i as its value; it lies in the partition i % PARTITIONS. Each window of
+each key is one record of the output: how many records, their sum, the least and the greatest.
 """
 
 from __future__ import annotations

@@ -112,10 +112,6 @@ class Copiers:
     def ends(self) -> dict[str, int]:
         return {each.name: each.ends for each in self.all}
 
-    @property
-    def logs(self) -> str:
-        return "".join(each.log for each in self.all)
-
     def keep(self) -> None:
         for each in self.all:
             each.keep()

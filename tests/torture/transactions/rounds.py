@@ -33,7 +33,6 @@ SETTINGS: dict[str, str | int | bool] = {
     "offsets.topic.replication.factor": 3,
     "transaction.state.log.replication.factor": 3,
     "min.insync.replicas": 2,
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000,
 }
 
 
@@ -87,7 +86,7 @@ def torture(plan: Plan) -> Iterator[Round]:
             if load.failed:
                 raise Broken(f"the input has errors: {load.failed[:3]}")
             _demand(reader, load, copiers)
-            print(copiers.logs)
+
         reader.close()
 
 

@@ -16,13 +16,15 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from barnabas.client import transactions
+from barnabas.client import operations, transactions
 from barnabas.client.batches import next_offset
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.errors import PartitionError, ResourceError, TimedOut, UnsupportedRequest
 from barnabas.client.producer import BatchProducer
-from barnabas.client.results import EARLIEST, LATEST, NewTopic
+from barnabas.client.results import EARLIEST, LATEST, NewTopic, TopicPartition
 from barnabas.client.transactions import Owner
 from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.decode import RecordDecoder
@@ -53,6 +55,7 @@ class Carrier:
         self._client = client
         self._sink = sink
         self._timeout_ms = transaction_timeout_ms
+        self._known_place: TopicPartition | None = None
 
     def run(self, steps: p.Steps[R]) -> R:
         """To the end; errors of an instruction go through the protocol."""
@@ -123,6 +126,13 @@ class Carrier:
 
     # -- the state ------------------------------------------------------------------------------------------------------
 
+    @property
+    def _place(self) -> TopicPartition:
+        """The partition of the sinks' topic that has this sink."""
+        if self._known_place is None:
+            self._known_place = TOPIC, self._partition()
+        return self._known_place
+
     def _partition(self) -> int:
         partitions = self._client.topics_by_name([TOPIC])
         if TOPIC not in partitions:
@@ -147,22 +157,22 @@ class Carrier:
             time.sleep(client.config.retry_backoff_ms / 1000)
 
     def _read_state(self) -> SinkState:
-        place = TOPIC, self._partition()
-        with BlockingClient(replace(self._client.config, read_committed=True)) as reader:
-            offset = reader.list_offsets({place: EARLIEST})[place].offset
-            end = self._client.list_offsets({place: LATEST})[place].offset
-            decoder = RecordDecoder(*place)
-            deadline = time.monotonic() + max(self._client.config.default_api_timeout_ms, 2 * SINK_TIMEOUT_MS) / 1000
-            last: bytes | None = None
-            while offset < end:
-                answer = reader.fetch(*place, offset)
-                for batch in decoder.decode(answer.records, offset, end, answer.aborted):
-                    for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True):
-                        if key == self._sink.encode():
-                            last = value
-                offset = next_offset(answer.records, offset)
-                if offset < end and time.monotonic() > deadline:
-                    raise TimedOut(f"end of {TOPIC}-{place[1]}", self._client.config.default_api_timeout_ms)
+        client, place = self._client, self._place
+        config = replace(client.config, read_committed=True)
+        offset = client.list_offsets({place: EARLIEST})[place].offset
+        end = client.list_offsets({place: LATEST})[place].offset
+        decoder = RecordDecoder(*place)
+        deadline = time.monotonic() + max(config.default_api_timeout_ms, 2 * SINK_TIMEOUT_MS) / 1000
+        last: bytes | None = None
+        while offset < end:
+            answer = client.run(operations.fetch(config, client.cluster, *place, offset))
+            for batch in decoder.decode(answer.records, offset, end, answer.aborted):
+                mine = batch.filter(pc.equal(batch.column("key"), pa.scalar(self._sink.encode(), pa.binary())))
+                if mine.num_rows:
+                    last = mine.column("value")[-1].as_py()
+            offset = next_offset(answer.records, offset)
+            if offset < end and time.monotonic() > deadline:
+                raise TimedOut(f"end of {TOPIC}-{place[1]}", config.default_api_timeout_ms)
         return from_json(self._sink, last) if last is not None else SinkState()
 
     def _write_state(self, state: SinkState, token: Owner) -> Owner:
@@ -177,7 +187,7 @@ class Carrier:
         )
         batch = bytearray(build_batch([(self._sink.encode(), to_json(state))]))
         try:
-            producer.send((TOPIC, self._partition()), batch, 1)
+            producer.send(self._place, batch, 1)
             producer.flush()
         except (PartitionError, ResourceError) as error:
             if error.code in NOT_THE_OWNER:

@@ -373,17 +373,22 @@ class _Fetch:
                 found[slot] = wanted, data._replace(records=HeldRegion(data.records, files))
         pairs = [(regions[slot], cast(HeldRegion, found[slot][1].records)) for slot in doubtful]
         future = self._broker.loop.run_in_executor(self._broker.reading_threads, page_cache.load, files, pairs)
-        future.add_done_callback(lambda done: self._after_load(found, doubtful, [pair[0] for pair in pairs], done))
+        asked = [(slot, region, region.trust.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]
+        future.add_done_callback(lambda done: self._after_load(found, asked, done))
 
     def _after_load(
-        self, found: list[Found], slots: list[int], regions: list[FileRegion], done: asyncio.Future[list[Verified | OSError]]
+        self, found: list[Found], asked: list[tuple[int, FileRegion, int]], done: asyncio.Future[list[Verified | OSError]]
     ) -> None:
+        """Args: asked: slots in `found`, their regions, and how often their segments had been cut."""
         if done.cancelled() or done.exception() is not None:
             log.error("reading cold data failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
             self._connection.close()
             return
-        for slot, region, verified in zip(slots, regions, done.result(), strict=True):
-            found[slot] = self._verified(found[slot], region, verified)
+        for (slot, region, cuts), verified in zip(asked, done.result(), strict=True):
+            if region.trust.cuts == cuts:
+                found[slot] = self._verified(found[slot], region, verified)
+            else:  # the log was truncated while a thread looked at it
+                found[slot] = self._again(found[slot], region)
         if not self._connection.closed:
             self._finish(found)
 
@@ -416,18 +421,22 @@ class _Fetch:
 
     def _sound(self, found: Found, region: FileRegion, verified: Verified) -> Found:
         """What a partition gives of a region that was verified: its whole batches."""
-        wanted, data = found
+        _, data = found
         end = region.position + region.size
         if region.reach and not verified.has_records:  # nothing, or what compaction emptied: not what the reader asks for
-            partition = self._find(wanted)
-            if partition is None:
-                return wanted, _failed(wanted.index, self._absence(wanted))
-            minimum_one = region.reach > end
-            return wanted, self._look_at(partition, wanted, region.size, minimum_one=minimum_one, is_verified_later=False)
+            return self._again(found, region, minimum_one=region.reach > end)
         if verified.end != end:
             cast(HeldRegion, data.records).size = verified.end - region.position
         region.trust.note_end(verified.next_offset, verified.end)
         return found
+
+    def _again(self, found: Found, region: FileRegion, *, minimum_one: bool = True) -> Found:
+        """What a partition gives by another look, which finds the end of the region itself."""
+        wanted, _ = found
+        partition = self._find(wanted)
+        if partition is None:
+            return wanted, _failed(wanted.index, self._absence(wanted))
+        return wanted, self._look_at(partition, wanted, region.size, minimum_one=minimum_one, is_verified_later=False)
 
     def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData:
         partition = self._find(wanted)

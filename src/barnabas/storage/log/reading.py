@@ -15,6 +15,7 @@ from barnabas.storage.producer_state import (
     CompletedTransaction,
     LastWrite,
     ProducerDescription,
+    ProducerEntry,
 )
 from barnabas.storage.reading import FileRegion, read_region
 from barnabas.storage.time_search import TimestampedOffset, first_at_or_after, newest
@@ -99,6 +100,10 @@ class ReadableLog(LogState):
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
         """Whether a producer's transaction, of this epoch, is open here."""
         return self._producers.is_in_transaction(producer_id, epoch)
+
+    def first_open_transaction(self) -> ProducerEntry | None:
+        """The producer whose open transaction holds readers of committed records back; None without one."""
+        return self._producers.first_open()
 
     def markers_of(self, producer_id: int) -> int:
         """Another number after each marker of a producer."""

@@ -1,7 +1,8 @@
 """Which log directories there are, which partition has its folder where, and which directories have failed.
 
 Rules
-  1. A new log goes to the directory with the fewest logs.
+  1. A new log goes to the directory with the fewest logs, of those that are not cordoned. Where all are, and the log is made all the same
+     (somebody assigned it to this broker by hand), it lies somewhere: cordoning keeps partitions away and makes none unavailable.
   2. A directory that failed (`fail`) is left alone from then on: its logs are out of use, its checkpoints stay as they are, and it is not
      marked clean. The others go on.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from pathlib import Path
 from threading import Lock
 from uuid import UUID, uuid4
@@ -59,6 +60,7 @@ class LogHomes:
         ] = {}  # where logs were that have moved, while the old folder has its name
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self._finder = FolderFinder(self._files, self._failed_at_start)
+        self._cordoned: frozenset[str] = frozenset()
         self._closed = False
         self._unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met
         self._checkpoint_lock = Lock()
@@ -142,8 +144,16 @@ class LogHomes:
 
     def _home_of(self, key: TopicPartition) -> LogDirectory:
         usable = self._usable()
+        free = [directory for directory in usable if not self.is_cordoned(directory)] or usable
         preferred = self._preferred.pop(key, None)
-        return preferred if preferred in usable else min(usable, key=lambda directory: self._counts[directory.path])
+        return preferred if preferred in free else min(free, key=lambda directory: self._counts[directory.path])
+
+    def cordon(self, paths: Set[str]) -> None:
+        """The directories with these absolute paths, and no others, get no new logs."""
+        self._cordoned = frozenset(paths)
+
+    def is_cordoned(self, directory: LogDirectory) -> bool:
+        return os.path.abspath(directory.path) in self._cordoned
 
     def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
         """Where the log is to be made, if it is made while this process lives."""

@@ -1,6 +1,6 @@
 """Faults that a broker could have, put between it and its disk or into it: the simulator has to find each of them.
 
-Nothing in the broker knows of them. A simulator that passes these is broken.
+Nothing in the broker knows of them. A simulator that passes these is broken. Those of replication are in `cluster_canaries.py`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from barnabas.cluster.metadata import Kept
-from barnabas.replication import in_sync
-from barnabas.server import joining
-from barnabas.storage import log, recovering, verify
+from barnabas.storage import recovering, verify
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.files import FaultyFiles
 
@@ -98,29 +95,4 @@ def reads_without_checksums() -> Iterator[None]:
         return None if reason == verify.WRONG_CRC else reason
 
     with mock.patch.object(verify, "fault_of", believed):
-        yield
-
-
-@contextmanager
-def acknowledging_before_the_others_have_it() -> Iterator[None]:
-    """A leader commits what it alone has written."""
-
-    def high_watermark(_: Any, current: int, leader_end: int, **__: Any) -> int:
-        return max(current, leader_end)
-
-    with mock.patch.object(in_sync.InSyncReplicas, "high_watermark", high_watermark):
-        yield
-
-
-@contextmanager
-def followers_that_do_not_truncate() -> Iterator[None]:
-    """A follower keeps what another leader's epoch has replaced."""
-    with mock.patch.object(log.Log, "truncate_to", return_value=None):
-        yield
-
-
-@contextmanager
-def losing_the_end_in_silence() -> Iterator[None]:
-    """A broker whose machine lost power says that its logs are whole."""
-    with mock.patch.object(joining, "what_was_kept", return_value=Kept.ALL):
         yield
