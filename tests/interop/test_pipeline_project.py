@@ -18,7 +18,7 @@ from barnabas.client.results import NewTopic
 from barnabas.pipelines.decode import RecordDecoder
 from barnabas.testing import Broker
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[2]
 
 

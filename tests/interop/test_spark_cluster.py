@@ -23,7 +23,7 @@ from barnabas.client.results import NewTopic
 from barnabas.pipelines.decode import RecordDecoder
 from barnabas.testing import Broker
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[2]
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 MINUTES = 40
