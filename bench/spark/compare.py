@@ -1,11 +1,15 @@
-"""Our data source beside Spark's own connector: the same topic on the same machine, taking turns; rows a second and the ratio.
+"""Our data source beside Spark's own connector: the same topic, Spark version and machine, taking turns; rows a second and the ratio.
 
-    python bench/spark/compare.py --bootstrap 127.0.0.1:9092
+    python bench/spark/compare.py                              # on a broker of ours, then on Apache Kafka
+    python bench/spark/compare.py --server kafka --rounds 5
+    python bench/spark/compare.py --bootstrap 127.0.0.1:9092   # on a server that runs
 
 Fills a topic if it is not there (5 million records of 100 B in 2 partitions), fetches the connector's jars with Maven and the PySpark they
-belong to with pip, both into `.cache/` of the checkout. Without `--bootstrap` a broker of our own is started.
+belong to with pip, both into `.cache/` of the checkout. Both sources run in that PySpark; what ours needs besides, it finds in the
+environment that runs this.
 
-The connector is the newest whose parts are all on Maven Central: of 4.0.1 to 4.3.0 the token provider is not there.
+The connector is the newest on Maven Central, 4.2.0. Its token provider is not there, nor is that of any version after 4.0.0; the one of
+4.0.0 serves, since nothing asks it for a token.
 """
 
 from __future__ import annotations
@@ -15,56 +19,77 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import sysconfig
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from barnabas.client.blocking import BlockingClient  # noqa: E402
 from barnabas.client.results import LATEST, NewTopic  # noqa: E402
 
 CACHE = ROOT / ".cache" / "spark-connector"
-CONNECTOR = "4.0.0"
+CONNECTOR = "4.2.0"
 PARTS = {
     "org.apache.spark:spark-sql-kafka-0-10_2.13": CONNECTOR,
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13": CONNECTOR,
-    "org.apache.kafka:kafka-clients": "3.9.0",
-    "org.apache.commons:commons-pool2": "2.12.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13": "4.0.0",
+    "org.apache.kafka:kafka-clients": "3.9.2",
+    "org.apache.commons:commons-pool2": "2.13.1",
 }
-WAYS = ("batch, aggregated", "batch, noop", "stream, one batch", "stream, limited")
-TARGETS = {"batch, aggregated": 2.5, "stream, one batch": 1.3}
+WAYS = ("batch, aggregated", "batch, noop", "stream, one batch", "stream, limited", "stream, small triggers")
+TARGETS = {"batch, aggregated": 3.0, "stream, one batch": 1.5, "stream, small triggers": 1.0}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bootstrap", help="host:port of a running server")
+    parser.add_argument("--server", choices=["barnabas", "kafka", "both"], default="both", help="what to start where none runs")
     parser.add_argument("--records", type=int, default=5_000_000)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=["barnabas", "kafka"])
+    parser.add_argument("--way", action="append", choices=WAYS, help="measure this only; repeatable")
     arguments = parser.parse_args()
-    with server(arguments.bootstrap) as bootstrap:
+    kinds = ["given"] if arguments.bootstrap else ["barnabas", "kafka"] if arguments.server == "both" else [arguments.server]
+    for kind in kinds:
+        compare(kind, arguments)
+
+
+def compare(kind: str, arguments: argparse.Namespace) -> None:
+    with server(kind, arguments.bootstrap) as bootstrap:
         topic = f"spark-bench-{arguments.records}-{arguments.size}-{arguments.partitions}"
         fill(bootstrap, topic, arguments)
-        common = ["--bootstrap", bootstrap, "--topic", topic, "--rows", str(arguments.records)]
+        common = [
+            "--bootstrap",
+            bootstrap,
+            "--topic",
+            topic,
+            "--rows",
+            str(arguments.records),
+            "--partitions",
+            str(arguments.partitions),
+        ]
         with ExitStack() as stack:
             names = [name for name in ("barnabas", "kafka") if arguments.only in (None, name)]
             sources = {name: stack.enter_context(source(name, common)) for name in names}
-            report(take_turns(sources, arguments.rounds))
+            times, costs = take_turns(sources, arguments.rounds, arguments.way or WAYS)
+    report(f"million rows/s, median (best); PySpark {CONNECTOR}, {kind}", times)
+    report("million rows for a second of CPU in all processes of Spark", costs)
 
 
 @contextmanager
-def server(bootstrap: str | None) -> Iterator[str]:
-    if bootstrap:
+def server(kind: str, bootstrap: str) -> Iterator[str]:
+    if kind == "given":
         yield bootstrap
         return
-    from barnabas.testing import Broker
+    from bench.servers import Barnabas, Kafka
 
-    with Broker() as broker:
-        yield broker.bootstrap_servers
+    with Barnabas() if kind == "barnabas" else Kafka() as started:
+        host, port = started.address
+        yield f"{host}:{port}"
 
 
 def fill(bootstrap: str, topic: str, arguments: argparse.Namespace) -> None:
@@ -99,11 +124,13 @@ def fill(bootstrap: str, topic: str, arguments: argparse.Namespace) -> None:
 @contextmanager
 def source(name: str, common: list[str]) -> Iterator[subprocess.Popen[str]]:
     """A session that measures what it is told to."""
-    command = [sys.executable if name == "barnabas" else str(connector_python()), str(Path(__file__).with_name("measure.py"))]
+    command = [str(connector_python()), str(Path(__file__).with_name("measure.py"))]
     command += ["--format", name, *common, *(["--jars", str(connector_jars())] if name == "kafka" else [])]
-    environment = dict(os.environ, PYTHONPATH=str(ROOT / "src") if name == "barnabas" else "")
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(import_path()))
     print(f"starting {name} ...", file=sys.stderr, flush=True)
-    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         ask(process, None)
         yield process
         assert process.stdin is not None
@@ -122,18 +149,45 @@ def ask(process: subprocess.Popen[str], way: str | None) -> str:
     return answer
 
 
-def take_turns(sources: dict[str, subprocess.Popen[str]], rounds: int) -> dict[str, dict[str, list[float]]]:
-    results: dict[str, dict[str, list[float]]] = {name: {} for name in sources}
+Rates = dict[str, dict[str, list[float]]]  # by source and way
+
+
+def take_turns(sources: dict[str, subprocess.Popen[str]], rounds: int, ways: Sequence[str]) -> tuple[Rates, Rates]:
+    """Rows a second, and rows for a second of CPU, which a machine with other work on it tells better."""
+    times: Rates = {name: {way: [] for way in ways} for name in sources}
+    costs: Rates = {name: {way: [] for way in ways} for name in sources}
     for number in range(rounds):
-        for way in WAYS:
+        for way in ways:
             for name, process in sources.items():
-                results[name].setdefault(way, []).append(float(ask(process, way)))
-                print(f"round {number + 1}: {name:<10}{way:<20}{results[name][way][-1] / 1e6:6.2f}", file=sys.stderr, flush=True)
-    return results
+                before = session_cpu_seconds(process.pid)
+                rate, rows = (float(word) for word in ask(process, way).split())
+                spent = session_cpu_seconds(process.pid) - before
+                times[name][way].append(rate)
+                costs[name][way].append(rows / spent)
+                told = f"{rate / 1e6:6.2f} M/s {rows / spent / 1e6:6.2f} M/CPU s"
+                print(f"round {number + 1}: {name:<10}{way:<24}{told}", file=sys.stderr, flush=True)
+    return times, costs
+
+
+def session_cpu_seconds(leader: int) -> float:
+    """Of all processes that `leader` started, those that have ended too, as far as somebody waited for them."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended just now
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                ticks += sum(int(field) for field in fields[11:15])  # user and system, its own and of its ended children
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def import_path() -> list[str]:
+    """Our source, and where the connector's PySpark does not have it, what this environment has."""
+    own = str(next((CACHE / CONNECTOR / "python" / "lib").glob("python3*/site-packages")))
+    return [str(ROOT / "src"), own, sysconfig.get_path("purelib")]
 
 
 def connector_python() -> Path:
-    folder = CACHE / "python"
+    folder = CACHE / CONNECTOR / "python"
     python = folder / "bin" / "python"
     if not (folder / "complete").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
@@ -144,7 +198,7 @@ def connector_python() -> Path:
 
 def connector_jars() -> Path:
     """The connector's own jars; what else they need, Spark has."""
-    jars = CACHE / "jars"
+    jars = CACHE / CONNECTOR / "jars"
     if len(list(jars.glob("*.jar"))) == len(PARTS):
         return jars
     jars.mkdir(parents=True, exist_ok=True)
@@ -154,7 +208,7 @@ def connector_jars() -> Path:
         group, artifact = part.split(":")
         name = f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
         parts += f"<dependency>{name}{exclude}</dependency>"
-    pom = CACHE / "pom.xml"
+    pom = CACHE / CONNECTOR / "pom.xml"
     pom.write_text(
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>bench</groupId>'
         f"<artifactId>connector</artifactId><version>1</version><dependencies>{parts}</dependencies></project>"
@@ -163,9 +217,10 @@ def connector_jars() -> Path:
     return jars
 
 
-def report(results: dict[str, dict[str, list[float]]]) -> None:
+def report(title: str, results: Rates) -> None:
     """Medians, and best of the rounds behind them."""
-    print(f"{'million rows/s, median (best)':<32}{'barnabas':>16}{'kafka connector':>18}{'ratio':>8}{'target':>8}")
+    print(title)
+    print(f"{'':<32}{'barnabas':>16}{'kafka connector':>18}{'ratio':>8}{'target':>8}")
     for way in next(iter(results.values())):
         cells, medians = [], []
         for name in ("barnabas", "kafka"):

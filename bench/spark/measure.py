@@ -1,4 +1,4 @@
-"""Reads a topic with one data source, in the way that each line of standard input names, and prints rows a second.
+"""Reads a topic with one data source, in the way that each line of standard input names, and prints rows a second and rows.
 
 Started by `compare.py`, under either PySpark; the session lives on between the lines, so that two sources take turns.
 """
@@ -6,6 +6,7 @@ Started by `compare.py`, under either PySpark; the session lives on between the 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -15,6 +16,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+SMALL_TRIGGERS, SMALL_ROWS = 20, 2_000
 warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
 
 
@@ -24,18 +26,26 @@ def main() -> None:
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--topic", required=True)
     parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--partitions", type=int, required=True)
     parser.add_argument("--jars", default="")
     parser.add_argument("--rows-a-trigger", type=int, default=500_000)
     arguments = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = session(arguments)
-    ways = {"batch, aggregated": aggregated, "batch, noop": noop, "stream, one batch": stream, "stream, limited": limited}
+    ways = {
+        "batch, aggregated": aggregated,
+        "batch, noop": noop,
+        "stream, one batch": stream,
+        "stream, limited": limited,
+        "stream, small triggers": small,
+    }
     aggregated(spark, arguments)  # the first read in a session starts the workers
     print("ready", flush=True)
     for line in sys.stdin:
         began = time.perf_counter()
-        ways[line.strip()](spark, arguments)
-        print(arguments.rows / (time.perf_counter() - began), flush=True)
+        rate = ways[line.strip()](spark, arguments)
+        rows = arguments.rows if rate is None else SMALL_TRIGGERS * SMALL_ROWS
+        print(rate or rows / (time.perf_counter() - began), rows, flush=True)
     spark.stop()
 
 
@@ -44,7 +54,10 @@ def session(arguments: argparse.Namespace) -> Any:
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
     builder = (
-        builder.config("spark.sql.shuffle.partitions", "2").config("spark.driver.memory", "2g").config("spark.log.level", "ERROR")
+        builder.config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.streaming.numRecentProgressUpdates", "200")
+        .config("spark.driver.memory", "2g")
+        .config("spark.log.level", "ERROR")
     )
     if arguments.jars:
         builder = builder.config("spark.jars", ",".join(str(path) for path in sorted(Path(arguments.jars).glob("*.jar"))))
@@ -79,14 +92,26 @@ def limited(spark: Any, arguments: argparse.Namespace) -> None:
     run(options(spark.readStream, arguments).option("maxOffsetsPerTrigger", arguments.rows_a_trigger), arguments)
 
 
-def run(reader: Any, arguments: argparse.Namespace) -> None:
+def small(spark: Any, arguments: argparse.Namespace) -> float:
+    """Rows a second in triggers of so few rows that what a trigger costs is all; the first, which starts things, is left out."""
+    rows = SMALL_TRIGGERS * SMALL_ROWS
+    end = arguments.rows // arguments.partitions
+    start = {arguments.topic: {str(p): end - rows // arguments.partitions for p in range(arguments.partitions)}}
+    reader = options(spark.readStream, arguments).option("startingOffsets", json.dumps(start))
+    progress = run(reader.option("maxOffsetsPerTrigger", SMALL_ROWS), arguments, rows)[1:]
+    spent_ms = sum(item["durationMs"]["triggerExecution"] for item in progress)
+    return float(sum(item["numInputRows"] for item in progress) * 1000 / spent_ms)
+
+
+def run(reader: Any, arguments: argparse.Namespace, rows: int | None = None) -> list[Any]:
     folder = tempfile.mkdtemp()
     try:
         writer = reader.load().writeStream.format("noop").option("checkpointLocation", folder)
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
         read = sum(progress["numInputRows"] for progress in query.recentProgress)
-        assert read == arguments.rows, (read, arguments.rows)
+        assert read == (rows or arguments.rows), (read, rows, arguments.rows)
+        return list(query.recentProgress)
     finally:
         shutil.rmtree(folder)
 

@@ -97,6 +97,7 @@ def spark() -> Iterator[SparkSession]:
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.python.daemon.module", "barnabas.pipelines.daemon")
             .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+            .config("spark.python.authenticate.socketTimeout", "60s")
             .config("spark.log.level", "ERROR")
             .getOrCreate()
         )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.pipelines.codecs import decompress
+from barnabas.pipelines.codecs import Room
 from barnabas.pipelines.decode import SCHEMA, SCHEMA_WITH_HEADERS, CorruptBatch, RecordDecoder, batch_table
 from barnabas.protocol.records import kernels
 from tests.pipelines.batches import GZIP, LZ4, NONE, SNAPPY, ZSTD, Header, batch, marker, seal
@@ -149,9 +149,26 @@ def test_both_shapes_of_snappy() -> None:
     text = b"some text " * 100
     bare = bytes(cramjam.snappy.compress_raw(text))
     framed = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + struct.pack(">i", len(bare)) + bare
-    assert bytes(decompress(SNAPPY, bare)) == bytes(decompress(SNAPPY, framed)) == text
+    room = Room(16)
+    assert room.append(SNAPPY, bare)
+    assert not room.append(SNAPPY, framed), "the room is full, and what is in it must stay"
+    assert bytes(room.data) == text
+    room.clear()
+    assert room.append(SNAPPY, framed)
+    assert bytes(room.data) == text
     with pytest.raises(ValueError, match="snappy: a block of"):
-        decompress(SNAPPY, framed[:-5])
+        Room(16).append(SNAPPY, framed[:-5])
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_a_batch_that_unfolds_to_too_much_is_refused(codec: int) -> None:
+    data = batch(0, [(None, bytes(3_000_000))], codec=codec)
+    assert len(data) < 200_000
+    bounded = RecordDecoder("topic", 3, max_batch_bytes=2_000_000)
+    with pytest.raises(CorruptBatch, match="it unfolds to more than 2000000 bytes"):
+        list(bounded.decode(data))
+    (piece,) = RecordDecoder("topic", 3, piece_bytes=10).decode(data)
+    assert piece.num_rows == 1
 
 
 @settings(max_examples=300, deadline=None)

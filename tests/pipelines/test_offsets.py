@@ -13,10 +13,13 @@ from barnabas.pipelines.offsets import (
     Offsets,
     OptionError,
     from_json,
+    from_stream_offset,
+    limit_bytes,
     limit_rows,
     offsets_from_json,
     partitions_from_json,
     split_ranges,
+    stream_offset,
     to_json,
 )
 
@@ -96,3 +99,22 @@ def test_cut_ranges_cover_the_same_offsets_once(
 def test_a_skewed_partition_is_cut_and_a_small_one_is_not() -> None:
     parts = split_ranges([OffsetRange("t", 0, 0, 1000), OffsetRange("t", 1, 0, 10)], 5)
     assert [(r.partition, r.size) for r in parts] == [(0, 250)] * 4 + [(1, 10)]
+
+
+def test_a_streams_offset_has_the_ids_of_its_topics() -> None:
+    offsets = {("b", 0): 5, ("a", 1): 7, ("a", 0): 6}
+    written = stream_offset(offsets, {"a": "id-a", "b": "", "gone": "x"})
+    assert written == {"a": {"0": 6, "1": 7}, "b": {"0": 5}, "#topicIds": {"a": "id-a"}}
+    assert from_stream_offset(written) == (offsets, {"a": "id-a"})
+    assert stream_offset(offsets, {}) == to_json(offsets)
+    assert from_stream_offset(to_json(offsets)) == (offsets, {})
+
+
+def test_bytes_are_shared_out_by_what_offsets_weigh() -> None:
+    start, end = {("a", 0): 0, ("b", 0): 100}, {("a", 0): 1000, ("b", 0): 1100}
+    weights = {"a": 10.0, "b": 90.0}
+    assert limit_bytes(10_000, start, end, lambda tp, offset: weights[tp[0]]) == {("a", 0): 100, ("b", 0): 200}
+    assert limit_bytes(10_000, start, end, lambda tp, offset: None) == end
+    assert limit_bytes(10_000, end, end, lambda tp, offset: 10.0) == end
+    only_a = limit_bytes(1_000, start, end, lambda tp, offset: 10.0 if tp[0] == "a" else None)
+    assert only_a == {("a", 0): 100, ("b", 0): 1100}, "what is not known is not limited"

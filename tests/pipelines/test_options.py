@@ -130,3 +130,12 @@ def test_a_stream_has_no_end(name: str) -> None:
     value = '{"t":{"0":1}}' if name.endswith("ByTimestamp") else "1" if name == "endingTimestamp" else "latest"
     with pytest.raises(OptionError, match="not valid in streaming queries"):
         read_options({**BASE, name: value}, streaming=True)
+
+
+def test_offsets_that_are_resolved_in_tasks() -> None:
+    assert read_options({**BASE, "resolveOffsets": "task"}, streaming=False).resolve_in_tasks
+    assert not read_options(BASE, streaming=False).resolve_in_tasks
+    assert not read_options({**BASE, "resolveOffsets": "task"}, streaming=True).resolve_in_tasks
+    for other in ({"minPartitions": "3"}, {"startingTimestamp": "3"}, {"resolveOffsets": "never"}):
+        with pytest.raises(OptionError, match="resolveOffsets"):
+            read_options({**BASE, "resolveOffsets": "task", **other}, streaming=False)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.cluster import Partition, Topic, UnknownTopic
 from barnabas.client.errors import TimedOut
-from barnabas.client.results import ListedOffset
+from barnabas.client.results import Fetched, ListedOffset
+from barnabas.pipelines.assignment import id_text
 from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, Offsets, OptionError
 from barnabas.pipelines.options import read_options
 from barnabas.pipelines.planner import DataLoss, Planner
+from barnabas.pipelines.ranges import Bounds
 from barnabas.protocol.message import ZERO_UUID
 
 
@@ -24,11 +28,13 @@ class FakeClient:
         self.logs = logs
         self.committed: list[tuple[str, Offsets]] = []
         self.refuse_commits = False
+        self.ids: dict[str, UUID] = {}
+        self.bytes_at: Callable[[int], int] = lambda offset: 100
 
     def topics(self) -> dict[str, Topic]:
         names = sorted({topic for topic, _ in self.logs})
         partitions = {n: {p: Partition(p, 1, 0) for t, p in sorted(self.logs) if t == n} for n in names}
-        return {n: Topic(n, ZERO_UUID, partitions[n], n.startswith("__")) for n in names}
+        return {n: Topic(n, self.ids.get(n, ZERO_UUID), partitions[n], n.startswith("__")) for n in names}
 
     def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
         return {name: topic for name, topic in self.topics().items() if name in names}
@@ -48,6 +54,11 @@ class FakeClient:
         if self.refuse_commits:
             raise TimedOut("commit", timeout_ms)
         self.committed.append((group, offsets))
+
+    def fetch(self, topic: str, partition: int, offset: int, *, max_bytes: int) -> Fetched:
+        """A batch of one record, as large as `bytes_at` says."""
+        header = struct.pack(">qi", offset, self.bytes_at(offset) - 12)
+        return Fetched(header.ljust(self.bytes_at(offset), b"\0"), 0, 0, 0, ())
 
     def close(self) -> None: ...
 
@@ -185,3 +196,51 @@ def test_commits_are_shown_and_a_refusal_does_no_harm() -> None:
     it.commit({("t", 0): 6})
     it.commit({("t", 0): 7})
     assert client.committed == [("g", {("t", 0): 5})]
+
+
+def test_bytes_of_a_trigger_are_estimated_from_samples() -> None:
+    client = FakeClient({("t", 0): (0, 1000), ("t", 1): (0, 1000)})
+    start = {("t", 0): 0, ("t", 1): 0}
+    assert latest(planner(client, maxBytesPerTrigger="20000"), start) == {("t", 0): 100, ("t", 1): 100}
+    client.bytes_at = lambda offset: 100 + offset  # records grow
+    end = latest(planner(client, maxBytesPerTrigger="20000"), start)
+    read = sum(client.bytes_at(offset) for last in end.values() for offset in range(last))
+    assert 17_000 < read < 23_000
+    assert latest(planner(client, maxBytesPerTrigger="1"), start) == {("t", 0): 1, ("t", 1): 1}
+    assert latest(planner(client, maxBytesPerTrigger="9999999"), start) == {("t", 0): 1000, ("t", 1): 1000}
+
+
+def test_rows_and_bytes_limit_together() -> None:
+    client = FakeClient({("t", 0): (0, 1000)})
+    it = planner(client, maxBytesPerTrigger="20000", maxOffsetsPerTrigger="50")
+    assert latest(it, {("t", 0): 0}) == {("t", 0): 50}
+    client.bytes_at = lambda offset: 1000
+    assert latest(it, {("t", 0): 0}) == {("t", 0): 20}
+    assert latest(it, {("t", 0): 0}, everything=True) == {("t", 0): 1000}
+
+
+def test_a_topic_with_another_id_is_another_topic() -> None:
+    client = FakeClient({("t", 0): (0, 50), ("u", 0): (0, 5)})
+    client.ids = {"t": UUID(int=7), "u": UUID(int=8)}
+    before, start = {"t": "old", "u": id_text(UUID(int=8))}, {("t", 0): 10, ("u", 0): 2}
+    strict, lenient = planner(client, subscribe="t,u"), planner(client, subscribe="t,u", failOnDataLoss="false")
+    with pytest.raises(DataLoss, match="Topic t was deleted and made again: its id was old and is"):
+        strict.latest(start, everything=False, now_ms=0, start_ids=before)
+    end = lenient.latest(start, everything=False, now_ms=0, start_ids=before)
+    assert lenient.replaced(before) == ["t"]
+    with pytest.raises(DataLoss, match="Topic t was deleted and made again"):
+        strict.stream_ranges(start, end, before, strict.topic_ids)
+    assert lenient.stream_ranges(start, end, before, lenient.topic_ids) == [OffsetRange("t", 0, 0, 50), OffsetRange("u", 0, 2, 5)]
+    assert strict.stream_ranges(start, end, {}, strict.topic_ids)[0] == OffsetRange("t", 0, 10, 50), "of a checkpoint without ids"
+
+
+def test_bounds_of_a_batch_query() -> None:
+    client = FakeClient({("t", 0): (0, 10), ("t", 1): (5, 20), ("u", 0): (0, 5)})
+
+    def ranges(bounds: Bounds) -> list[OffsetRange]:
+        return planner(client, streaming=False, subscribe="t,u").batch_ranges(bounds)
+
+    assert ranges(Bounds().of_topics(frozenset("u"))) == [OffsetRange("u", 0, 0, 5)]
+    assert ranges(Bounds().of_partitions(lambda p: p > 0)) == [OffsetRange("t", 1, 5, 20)]
+    assert ranges(Bounds().of_offsets(7, 12)) == [OffsetRange("t", 0, 7, 10), OffsetRange("t", 1, 7, 12)]
+    assert ranges(Bounds().since(8)) == [OffsetRange("t", 0, 8, 10), OffsetRange("t", 1, 8, 20)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -163,6 +163,38 @@ def test_transactions(load: Callable[..., DataFrame], topic: MakeTopic, kafka_se
             producer.produce(name, b"%d" % i)
         producer.flush()
         end()
-    committed = load(subscribe=name, kafka__isolation__level="read_committed").orderBy("offset").collect()
+    committed = load(subscribe=name).orderBy("offset").collect()
     assert [(row.offset, row.value) for row in committed] == [(i, b"0") for i in range(3)] + [(i, b"2") for i in range(8, 11)]
-    assert len(load(subscribe=name).collect()) == 9
+    assert len(load(subscribe=name, kafka__isolation__level="read_uncommitted").collect()) == 9
+
+
+def test_a_frame_reads_the_offsets_of_its_first_use_unless_tasks_resolve_them(
+    load: Callable[..., DataFrame], topic: MakeTopic, produce: Produce
+) -> None:
+    name = topic(2)
+    planned, followed = load(subscribe=name), load(subscribe=name, resolveOffsets="task")
+    assert (planned.count(), followed.count()) == (0, 0)
+    produce(name, [(p, None, b"x") for p in range(2)])
+    assert (planned.count(), followed.count()) == (0, 2)
+    assert load(subscribe=name).count() == 2
+
+
+@pytest.fixture
+def pushdown(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    yield
+    spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+@pytest.mark.usefixtures("pushdown")
+def test_filters_are_pushed_where_spark_offers_them(load: Callable[..., DataFrame], topic: MakeTopic, produce: Produce) -> None:
+    name = topic(3)
+    produce(name, [(p, None, b"x", {"timestamp": 1_000_000 + i * 1_000}) for i in range(10) for p in range(3)])
+    some = load(subscribe=name).where("partition in (0, 2) and offset >= 4 and offset < 7")
+    assert some.rdd.getNumPartitions() == 2
+    assert sorted((r.partition, r.offset) for r in some.collect()) == [(p, i) for p in (0, 2) for i in (4, 5, 6)]
+    late = load(subscribe=name).where("timestamp >= timestamp_millis(1007000) and partition = 1")
+    assert [r.offset for r in late.orderBy("offset").collect()] == [7, 8, 9]
+    assert load(subscribe=name).where("topic = 'another'").collect() == []
+    assert len(load(subscribe=name).where("value = cast('x' as binary)").collect()) == 30
+    assert len(load(subscribe=name).collect()) == 30

@@ -234,8 +234,9 @@ class BlockingClient:
     def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
         return self.run(operations.list_offsets(self.config, self.cluster, timestamps))
 
-    def fetch(self, topic: str, partition: int, offset: int) -> Fetched:
-        return self.run(operations.fetch(self.config, self.cluster, topic, partition, offset))
+    def fetch(self, topic: str, partition: int, offset: int, *, max_bytes: int | None = None) -> Fetched:
+        config = self.config if max_bytes is None else replace(self.config, fetch_bytes=max_bytes)
+        return self.run(operations.fetch(config, self.cluster, topic, partition, offset))
 
     def produce(self, topic: str, partition: int, batch: Buffer, *, acks: int = -1) -> Produced:
         return self.run(operations.produce(self.config, self.cluster, topic, partition, batch, acks=acks))

@@ -24,12 +24,14 @@ import pyarrow as pa
 from crc32c import crc32c
 
 from barnabas.errors import BarnabasError
-from barnabas.pipelines.codecs import decompress
+from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
+from barnabas.pipelines.codecs import Room
 from barnabas.protocol.message import Buffer
 from barnabas.protocol.records import kernels as k
 
 CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 PIECE_BYTES = 16 << 20  # of decompressed records in one Arrow batch, unless one record batch has more
+ROOM_TO_SPARE = 4 << 20  # beyond a piece, so that the last batch of one seldom has to be unfolded twice
 MAX_BATCH_BYTES = (1 << 31) - 1  # Arrow's offsets are 32 bits wide
 ABORT_MARKER = 0
 
@@ -82,16 +84,26 @@ class RecordDecoder:
         include_headers: whether rows carry their headers (null where a record has none).
         check_crc: False only where the bytes were checked before.
         piece_bytes: decompressed bytes that one Arrow batch is made from, about.
+        max_batch_bytes: what one compressed batch may unfold to; beyond, it is taken for corrupt.
     """
 
     def __init__(
-        self, topic: str, partition: int, *, include_headers: bool = False, check_crc: bool = True, piece_bytes: int = PIECE_BYTES
+        self,
+        topic: str,
+        partition: int,
+        *,
+        include_headers: bool = False,
+        check_crc: bool = True,
+        piece_bytes: int = PIECE_BYTES,
+        max_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES,
     ) -> None:
         self.topic, self.partition = topic, partition
         self.schema = SCHEMA_WITH_HEADERS if include_headers else SCHEMA
         self._include_headers = include_headers
         self._check_crc = check_crc
         self._piece_bytes = piece_bytes
+        self._max_batch_bytes = max_batch_bytes
+        self._room: Room | None = None  # taken when the first compressed batch comes
         self._topics: Array = pa.array([], pa.string())
         self._partitions: Array = pa.array([], pa.int32())
 
@@ -155,22 +167,33 @@ class RecordDecoder:
 
     def _compressed(self, records: Buffer, table: Longs) -> Iterator[tuple[Bytes, Longs]]:
         view = memoryview(records)
-        first, parts, ends, size = 0, [], [], 0
+        if self._room is None:
+            self._room = Room(self._piece_bytes + ROOM_TO_SPARE, self._max_batch_bytes)
+        room = self._room
+        room.clear()
+        first, ends = 0, [0]
         for i, row in enumerate(table):
-            begin, end = int(row[k.POSITION]), int(row[k.POSITION] + row[k.SIZE])
-            try:
-                part = decompress(int(row[k.ATTRIBUTES]) & CODEC_MASK, view[begin + k.HEADER_BYTES : end])
-            except ValueError as error:
-                raise self._corrupt(row, str(error)) from error
-            parts.append(np.frombuffer(part, np.uint8))
-            size += len(part)
-            ends.append(size)
-            if size >= self._piece_bytes or i == len(table) - 1:
-                data = parts[0] if len(parts) == 1 else np.concatenate(parts)
-                stops = np.array(ends, np.int64)
-                starts = np.concatenate((np.zeros(1, np.int64), stops[:-1]))
-                yield data, self._sections(table[first : i + 1], starts, stops)
-                first, parts, ends, size = i + 1, [], [], 0
+            if not self._unfold(view, row, room):
+                yield room.data, self._room_sections(table[first:i], ends)
+                room.clear()
+                first, ends = i, [0]
+                self._unfold(view, row, room)
+            ends.append(room.used)
+            if room.used >= self._piece_bytes or i == len(table) - 1:
+                yield room.data, self._room_sections(table[first : i + 1], ends)
+                room.clear()
+                first, ends = i + 1, [0]
+
+    def _unfold(self, view: memoryview, row: Longs, room: Room) -> bool:
+        begin, end = int(row[k.POSITION]) + k.HEADER_BYTES, int(row[k.POSITION] + row[k.SIZE])
+        try:
+            return room.append(int(row[k.ATTRIBUTES]) & CODEC_MASK, view[begin:end])
+        except ValueError as error:
+            raise self._corrupt(row, str(error)) from error
+
+    def _room_sections(self, table: Longs, ends: list[int]) -> Longs:
+        bounds = np.array(ends, np.int64)
+        return self._sections(table, bounds[:-1], bounds[1:])
 
     def _sections(self, table: Longs, begin: Longs, end: Longs) -> Longs:
         sections = np.empty((len(table), k.SECTION_COLUMNS), np.int64)

@@ -1,7 +1,8 @@
 """Positions in topics as Spark's `kafka` source writes them, and the arithmetic on them. No Spark, no I/O.
 
-Offsets of a stream are `{"topic": {"partition": next offset}}`, topics and partitions in order, so that equal positions are equal text.
-`-1` stands for latest and `-2` for earliest where a user gives offsets by hand.
+Offsets of a stream are `{"topic": {"partition": next offset}}`, topics and partitions in order, so that equal positions are equal text;
+beside the topics stand their ids under a name that no topic can have. `-1` stands for latest and `-2` for earliest where a user gives
+offsets by hand.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ LATEST, EARLIEST = -1, -2
 TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, int]
 JsonOffsets = dict[str, dict[str, int]]
+TOPIC_IDS = "#topicIds"
 
 
 class OptionError(ValueError):
@@ -91,6 +93,18 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
     return result
 
 
+def stream_offset(offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]) -> dict[str, Any]:
+    """What goes into the checkpoint of a stream."""
+    result: dict[str, Any] = dict(to_json(offsets))
+    ids = {topic: topic_ids[topic] for topic in result if topic_ids.get(topic)}
+    return {**result, TOPIC_IDS: ids} if ids else result
+
+
+def from_stream_offset(value: Mapping[str, Any]) -> tuple[Offsets, dict[str, str]]:
+    """The offsets and the topics' ids out of a checkpoint; without ids where Spark's own source wrote it."""
+    return from_json({topic: items for topic, items in value.items() if topic != TOPIC_IDS}), dict(value.get(TOPIC_IDS, {}))
+
+
 def names(partitions: Iterable[TopicPartition]) -> str:
     """`a-0, a-1`, for messages."""
     return ", ".join(f"{topic}-{partition}" for topic, partition in sorted(partitions))
@@ -127,6 +141,33 @@ def limit_rows(limit: int, start: Mapping[TopicPartition, int], end: Mapping[Top
     for tp, size in sizes.items():
         share = limit * size / total
         rows = math.ceil(share) if share < 1 else math.floor(share)
+        result[tp] = min(end[tp], start[tp] + rows)
+    return result
+
+
+def limit_bytes(
+    limit: int,
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    density: Callable[[TopicPartition, int], float | None],
+) -> Offsets:
+    """About `limit` bytes of the log between `start` and the result, in proportion to what each partition has.
+
+    Args:
+        density: bytes that an offset takes at a place of a partition, None where that is not known. It is asked where a partition
+            begins and where it would be cut by the first answer; between the two it is taken to change evenly.
+    """
+    open_ones = {tp: offset - start[tp] for tp, offset in end.items() if tp in start and offset > start[tp]}
+    first = {tp: known for tp in open_ones if (known := density(tp, start[tp]))}
+    total = sum(size * first[tp] for tp, size in open_ones.items() if tp in first)
+    if not total:
+        return dict(end)
+    cut = {tp: start[tp] + min(open_ones[tp], max(int(open_ones[tp] * limit / total), 1)) for tp in first}
+    mean = {tp: (first[tp] + (density(tp, cut[tp] - 1) or first[tp])) / 2 for tp in first}
+    planned = sum((cut[tp] - start[tp]) * mean[tp] for tp in first)
+    result = dict(end)
+    for tp in first:
+        rows = max(int((cut[tp] - start[tp]) * limit / planned), 1)
         result[tp] = min(end[tp], start[tp] + rows)
     return result
 

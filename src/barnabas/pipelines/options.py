@@ -2,7 +2,9 @@
 
 Names are case-insensitive (Spark hands them over in lower case). What begins with `kafka.` goes to the client.
 
-One option of our own: `commitOffsets` (default true) - a stream commits what it has read to a consumer group, for lag tools to see.
+Of our own are `commitOffsets` (default true: a stream commits what it has read to a consumer group, for lag tools to see),
+`maxBytesPerTrigger`, `maxBatchBytes` and `resolveOffsets`. And `kafka.isolation.level` is read_committed where nothing else is said: what a
+pipeline writes is committed or void.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 
 from barnabas.client.config import ClientConfig
 from barnabas.errors import ConfigError
+from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
 from barnabas.pipelines.offsets import (
     EARLIEST,
     LATEST,
@@ -65,12 +68,15 @@ class ReadOptions:
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     max_offsets_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 900_000
     poll_timeout_ms: int = DEFAULT_POLL_TIMEOUT_MS
     fetch_offset_retries: int = 3
     fetch_offset_retry_interval_ms: int = 10
     group_id: str | None = None
+    max_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES
+    resolve_in_tasks: bool = False
     client: ClientConfig = field(repr=False, kw_only=True)
 
 
@@ -99,13 +105,16 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         min_partitions=_positive(given, "minPartitions"),
         max_records_per_partition=_positive(given, "maxRecordsPerPartition"),
         max_offsets_per_trigger=_positive(given, "maxOffsetsPerTrigger"),
+        max_bytes_per_trigger=_positive(given, "maxBytesPerTrigger"),
         min_offsets_per_trigger=_positive(given, "minOffsetsPerTrigger"),
         max_trigger_delay_ms=_duration_ms(given.get("maxtriggerdelay", DEFAULT_MAX_TRIGGER_DELAY)),
         poll_timeout_ms=_positive(given, "kafkaConsumer.pollTimeoutMs") or DEFAULT_POLL_TIMEOUT_MS,
         fetch_offset_retries=_positive(given, "fetchOffset.numRetries") or 3,
         fetch_offset_retry_interval_ms=_positive(given, "fetchOffset.retryIntervalMs") or 10,
         group_id=_group_id(given, kafka) if streaming and _boolean(given, "commitOffsets", True) else None,
-        client=client_config(kafka),
+        max_batch_bytes=_positive(given, "maxBatchBytes") or MAX_DECOMPRESSED_BATCH_BYTES,
+        resolve_in_tasks=not streaming and _resolves_in_tasks(given, starting, ending),
+        client=client_config({"isolation.level": "read_committed", **kafka}),
     )
 
 
@@ -198,9 +207,24 @@ def _check_batch(given: Mapping[str, str], starting: Position, ending: Position)
     for first, last in ((starting.offsets, ending.offsets), (starting.timestamps_ms, ending.timestamps_ms)):
         if first is not None and last is not None:
             _check_pair(first, last)
-    for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"):
+    for name in ("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"):
         if name.lower() in given:
             logger.warning("%s option ignored in batch queries", name)
+
+
+def _resolves_in_tasks(given: Mapping[str, str], starting: Position, ending: Position) -> bool:
+    """Spark plans a DataFrame once, so that used again it reads the same offsets; a table should be read as it is then."""
+    where = given.get("resolveoffsets", "plan").strip().lower()
+    if where not in {"plan", "task"}:
+        raise OptionError(f"resolveOffsets must be plan or task, got {where}")
+    if where == "plan":
+        return False
+    if starting.word is None or ending.word is None or "minpartitions" in given or "maxrecordsperpartition" in given:
+        raise OptionError(
+            "resolveOffsets=task reads whole partitions: it goes with no starting or ending offsets or timestamps, "
+            "and not with minPartitions or maxRecordsPerPartition"
+        )
+    return True
 
 
 def _check_pair(first: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int]) -> None:

@@ -7,6 +7,8 @@ Rules
   2. A batch goes from what the last one ended with to what `latest` answered: both are in the checkpoint, nothing else is needed
      to repeat it.
   3. Whatever means that records are gone goes to `_data_loss`: an error, or a warning with failOnDataLoss=false.
+  4. The ids of topics are in the checkpoint beside the offsets. A topic with another id was deleted and made again: its old offsets mean
+     nothing, and it is read from its earliest record on.
 
 Ugly: Spark keeps the end of a batch in the checkpoint and not where the first one began, and a Python source is not told where the
 checkpoint is. A query that starts at a moving position (latest) would therefore begin later when its first batch is repeated after a
@@ -16,28 +18,31 @@ crash, and records in between would be lost. So the first batch of such a query 
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from barnabas.client.blocking import BlockingClient
-from barnabas.client.cluster import Topic, UnknownTopic
 from barnabas.client.config import ClientConfig
+from barnabas.client.errors import PartitionError
+from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError
+from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
+from barnabas.pipelines.assignment import Assignment
 from barnabas.pipelines.offsets import (
     EARLIEST,
     LATEST,
     OffsetRange,
     Offsets,
     OptionError,
-    Position,
     TopicPartition,
+    limit_bytes,
     limit_rows,
     names,
     split_ranges,
 )
 from barnabas.pipelines.options import ReadOptions
+from barnabas.pipelines.ranges import EVERYTHING, Bounds
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +64,8 @@ class ReadTask:
     include_headers: bool
     fail_on_data_loss: bool
     poll_timeout_ms: int
+    max_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES
+    topic_id: str = ""  # the range is of the topic with this id; "" where it is not known
 
 
 class DataLoss(BarnabasError):
@@ -90,6 +97,7 @@ class Planner:
     def __init__(self, options: ReadOptions, client: BlockingClient | None = None) -> None:
         self._options = options
         self._client = client or BlockingClient(options.client)
+        self._assignment = Assignment(options, self._client)
         self._target: Offsets | None = None  # where Trigger.AvailableNow ends
         self._initial: Offsets | None = None  # what `initial` answered in this process
         self._first_batch_done = False  # of a query that starts at a moving position: see Ugly
@@ -101,29 +109,48 @@ class Planner:
     def close(self) -> None:
         self._client.close()
 
-    def batch_ranges(self) -> list[OffsetRange]:
-        """What a batch query reads."""
-        partitions = self._assigned()
-        start = self._resolve(self._options.starting, partitions, starting=True)
-        end = self._resolve(self._options.ending, partitions, starting=False)
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        """The ids of the query's topics, as they were seen last."""
+        return self._assignment.topic_ids
+
+    def batch_ranges(self, bounds: Bounds = EVERYTHING) -> list[OffsetRange]:
+        """What a batch query reads, as far as it lies within `bounds`."""
+        partitions = self._assignment.partitions()
+        if self._options.resolve_in_tasks:
+            return [OffsetRange(*tp, EARLIEST, LATEST) for tp in sorted(partitions)]
+        start = self._assignment.resolve(self._options.starting, partitions, starting=True)
+        end = self._assignment.resolve(self._options.ending, partitions, starting=False)
         for (topic, partition), offset in start.items():
             if offset > end[topic, partition] and self._options.starting.word is None:
                 raise OptionError(
                     f"The resolved start offset {offset} is greater than the resolved end offset {end[topic, partition]} "
                     f"for topic {topic} partition {partition}."
                 )
-        return self._split(OffsetRange(*tp, start[tp], end[tp]) for tp in sorted(start))
+        return self._split(self._within(bounds, [OffsetRange(*tp, start[tp], end[tp]) for tp in sorted(start)]))
+
+    def _within(self, bounds: Bounds, ranges: list[OffsetRange]) -> list[OffsetRange]:
+        kept = [r for r in ranges if bounds.has(r.topic, r.partition)]
+        newer = {}
+        if bounds.first_time_ms is not None:
+            newer = self._assignment.at_timestamps({(r.topic, r.partition): bounds.first_time_ms for r in kept if r.size > 0})
+        cut = []
+        for r in kept:
+            first = newer.get((r.topic, r.partition), r.start)
+            start = r.end if first == LATEST else max(r.start, first, bounds.first_offset)
+            cut.append(OffsetRange(r.topic, r.partition, start, min(r.end, bounds.end_offset)))
+        return cut
 
     def initial(self) -> Offsets:
         """Where a new stream begins."""
-        self._initial = self._resolve(self._options.starting, self._assigned(), starting=True)
+        self._initial = self._assignment.resolve(self._options.starting, self._assignment.partitions(), starting=True)
         return self._initial
 
     def prepare_available_now(self) -> None:
         """From here on records that come are for the next run."""
-        self._target = self._lookup(self._assigned(), LATEST)
+        self._target = self._assignment.lookup(self._assignment.partitions(), LATEST)
 
-    def latest(self, start: Offsets, *, everything: bool, now_ms: float) -> Offsets:
+    def latest(self, start: Offsets, *, everything: bool, now_ms: float, start_ids: Mapping[str, str] | None = None) -> Offsets:
         """Where the next micro-batch ends; `start` where there is nothing to read or not enough yet.
 
         Spark asks only when the batch that ended with `start` is in the checkpoint, so `start` is shown to the group here: its own
@@ -131,6 +158,7 @@ class Planner:
 
         Args:
             everything: heed no limit (Trigger.Once).
+            start_ids: the ids that the topics of `start` had.
         """
         self.commit(start)
         if self._is_first_batch(start):
@@ -143,21 +171,53 @@ class Planner:
             return end
         if self._target is None and self._too_few(start, end, now_ms):
             return start
-        if self._options.max_offsets_per_trigger is None:
+        start = self._without_replaced(start, start_ids or {}, self.topic_ids)
+        return self._limited(start, end)
+
+    def _limited(self, start: Offsets, end: Offsets) -> Offsets:
+        rows, size = self._options.max_offsets_per_trigger, self._options.max_bytes_per_trigger
+        if rows is None and size is None:
             return end
-        added = self._lookup([tp for tp in end if tp not in start], EARLIEST)
-        return limit_rows(self._options.max_offsets_per_trigger, {**added, **start}, end)
+        start = {**self._assignment.lookup([tp for tp in end if tp not in start], EARLIEST), **start}
+        if rows is not None:
+            end = limit_rows(rows, start, end)
+        return end if size is None else limit_bytes(size, start, end, self._bytes_per_offset)
+
+    def _bytes_per_offset(self, tp: TopicPartition, offset: int) -> float | None:
+        try:
+            return self._assignment.bytes_per_offset(tp, offset)
+        except PartitionError as error:
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+        earliest = self._assignment.lookup([tp], EARLIEST)[
+            tp
+        ]  # the records are gone, of which the task will tell; others may be there
+        return self._assignment.bytes_per_offset(tp, earliest) if earliest > offset else None
+
+    def replaced(self, start_ids: Mapping[str, str], ids: Mapping[str, str] | None = None) -> list[str]:
+        """The topics that have other ids (now, unless `ids` says which) than they had at the start: deleted and made again."""
+        ids = self.topic_ids if ids is None else ids
+        return sorted(topic for topic, old in start_ids.items() if old and ids.get(topic) and ids[topic] != old)
+
+    def _without_replaced(self, start: Offsets, start_ids: Mapping[str, str], ids: Mapping[str, str]) -> Offsets:
+        replaced = self.replaced(start_ids, ids)
+        for topic in replaced:
+            self._data_loss(f"Topic {topic} was deleted and made again: its id was {start_ids[topic]} and is {ids[topic]}.")
+        return {tp: offset for tp, offset in start.items() if tp[0] not in replaced} if replaced else start
 
     def reported_latest(self) -> Offsets | None:
         """The newest offsets known, for the query's progress."""
         return self._latest or None
 
-    def stream_ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
-        """What a micro-batch reads."""
+    def stream_ranges(
+        self, start: Offsets, end: Offsets, start_ids: Mapping[str, str] | None = None, end_ids: Mapping[str, str] | None = None
+    ) -> list[OffsetRange]:
+        """What a micro-batch reads; the ids are those that the topics had at the start and at the end."""
         if self._is_first_batch(start):
             return []
+        start = self._without_replaced(start, start_ids or {}, end_ids or {})
         added = [tp for tp in end if tp not in start]
-        beginnings = self._lookup(self._existing(added), EARLIEST) if added else {}
+        beginnings = self._assignment.lookup(self._assignment.existing(added), EARLIEST)
         if len(beginnings) < len(added):
             missing = names(tp for tp in added if tp not in beginnings)
             self._data_loss(f"Cannot find initial offsets for partitions {missing}. They may have been deleted.")
@@ -199,9 +259,9 @@ class Planner:
         """The end of every partition now, or as it was when Trigger.AvailableNow began."""
         if self._target is not None:
             return dict(self._target)
-        partitions = self._assigned(known=start)
+        partitions = self._assignment.partitions(known=start)
         for attempt in range(self._options.fetch_offset_retries):
-            end = self._lookup(partitions, LATEST)
+            end = self._assignment.lookup(partitions, LATEST)
             behind = [tp for tp in end if tp in start and end[tp] < start[tp]]
             if not behind:
                 return end
@@ -219,92 +279,8 @@ class Planner:
         self._last_trigger_ms = now_ms
         return False
 
-    def _assigned(self, known: Offsets | None = None) -> list[TopicPartition]:
-        """The partitions of the query as they are now.
-
-        `known` are those of a running query: with failOnDataLoss=false a topic of theirs may be gone.
-        """
-        options = self._options
-        if options.pattern is not None:
-            pattern = re.compile(options.pattern)
-            topics = self._client.topics().items()
-            return _partitions_of({name: topic for name, topic in topics if pattern.fullmatch(name) and not topic.is_internal})
-        wanted = options.subscribe or tuple(dict.fromkeys(topic for topic, _ in options.assign or ()))
-        found = self._find(wanted, known)
-        there = _partitions_of(found)
-        if options.assign is None:
-            return there
-        for topic, partition in options.assign:
-            if topic in found and partition not in found[topic].partitions:
-                raise UnknownTopic(topic, partition)
-        return [tp for tp in options.assign if tp in there]
-
-    def _find(self, wanted: tuple[str, ...], known: Offsets | None) -> dict[str, Topic]:
-        """The topics by name; missing ones are asked for again, since one that was just made may not be known everywhere."""
-        for attempt in range(self._options.fetch_offset_retries):
-            if attempt:
-                time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
-            found = self._client.topics_by_name(wanted)
-            missing = [topic for topic in wanted if topic not in found]
-            if not missing:
-                break
-        for topic in missing:
-            if self._options.fail_on_data_loss or not any(topic == t for t, _ in known or ()):
-                raise UnknownTopic(topic)
-        return found
-
-    def _existing(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        found = self._client.topics_by_name(sorted({topic for topic, _ in partitions}))
-        return [(topic, p) for topic, p in partitions if topic in found and p in found[topic].partitions]
-
-    def _resolve(self, position: Position, partitions: list[TopicPartition], *, starting: bool) -> Offsets:
-        """A position as offsets."""
-        if position.word is not None:
-            return self._lookup(partitions, position.word)
-        if position.offsets is not None:
-            self._check_all_named(position.offsets, partitions, "start" if starting else "end")
-            return self._settle(position.offsets)
-        if position.timestamps_ms is not None:
-            self._check_all_named(position.timestamps_ms, partitions, "timestamp based " + ("starting" if starting else "ending"))
-            timestamps = position.timestamps_ms
-        else:
-            timestamps = dict.fromkeys(partitions, position.timestamp_ms or 0)
-        listed = self._client.list_offsets(timestamps)
-        offsets = {tp: listed[tp].offset for tp in timestamps}
-        for tp, offset in offsets.items():
-            if offset == LATEST and not position.latest_on_no_match:
-                raise OptionError(
-                    f"No offset matched from request of topic-partition {names([tp])} and timestamp {timestamps[tp]}."
-                )
-        return self._settle(offsets)
-
-    def _check_all_named(self, given: Offsets, partitions: list[TopicPartition], kind: str) -> None:
-        if given.keys() != set(partitions):
-            raise OptionError(
-                f"Partitions specified for Kafka {kind} offsets don't match what are assigned. Maybe topic partitions are created or "
-                f"deleted while the query is running. Use -1 for latest, -2 for earliest. "
-                f"Specified: {names(given)} Assigned: {names(partitions)}"
-            )
-
-    def _settle(self, offsets: Offsets) -> Offsets:
-        """Look up those that stand for latest or earliest."""
-        open_ones = {tp: offset for tp, offset in offsets.items() if offset in (LATEST, EARLIEST)}
-        listed = self._client.list_offsets(open_ones) if open_ones else {}
-        return {tp: listed[tp].offset if tp in listed else offset for tp, offset in offsets.items()}
-
-    def _lookup(self, partitions: Iterable[TopicPartition], word: int) -> Offsets:
-        wanted = dict.fromkeys(partitions, word)
-        if not wanted:
-            return {}
-        listed = self._client.list_offsets(wanted)
-        return {tp: listed[tp].offset for tp in sorted(wanted)}
-
     def _split(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         return split_ranges(list(ranges), self._options.min_partitions, self._options.max_records_per_partition)
 
     def _data_loss(self, reason: str) -> None:
         report_data_loss(reason, fail=self._options.fail_on_data_loss)
-
-
-def _partitions_of(topics: Mapping[str, Topic]) -> list[TopicPartition]:
-    return [(name, partition) for name, topic in sorted(topics.items()) for partition in topic.partitions]

@@ -13,17 +13,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
 from barnabas.client.blocking import BlockingClient, PartitionReader
 from barnabas.client.cluster import UnknownTopic
-from barnabas.client.config import ClientConfig
 from barnabas.client.errors import PartitionError
 from barnabas.client.results import Fetched
 from barnabas.error_codes import ErrorCode
+from barnabas.pipelines.assignment import id_text
+from barnabas.pipelines.clients import borrowed_client
 from barnabas.pipelines.decode import RecordDecoder
-from barnabas.pipelines.offsets import EARLIEST
+from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange
 from barnabas.pipelines.planner import ReadTask, report_data_loss
 
 logger = logging.getLogger(__name__)
@@ -32,28 +34,32 @@ MAX_ROWS = (
     1 << 17
 )  # rows of one Arrow batch: the JVM takes 50,000 and more at its best speed, and small records would make millions
 GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
-_idle_clients: dict[ClientConfig, list[BlockingClient]] = {}
 
 
 def read_range(task: ReadTask) -> Iterator[pa.RecordBatch]:
     """The records of the task's range."""
-    client = _take_client(task.client)
-    reader = PartitionReader(client, task.range.topic, task.range.partition, task.range.start, task.range.end)
-    try:
-        yield from _read(task, client, reader)
-    finally:
-        reader.close()
-        _idle_clients.setdefault(task.client, []).append(client)
+    with borrowed_client(task.client) as client:
+        if task.range.end == LATEST:
+            task = _resolved(task, client)
+        reader = PartitionReader(client, task.range.topic, task.range.partition, task.range.start, task.range.end)
+        try:
+            yield from _read(task, client, reader)
+        finally:
+            reader.close()
 
 
-def _take_client(config: ClientConfig) -> BlockingClient:
-    idle = _idle_clients.get(config)
-    return idle.pop() if idle else BlockingClient(config)
+def _resolved(task: ReadTask, client: BlockingClient) -> ReadTask:
+    """The whole partition, as it is now."""
+    tp = task.range.topic, task.range.partition
+    start, end = (client.list_offsets({tp: word})[tp].offset for word in (EARLIEST, LATEST))
+    return replace(task, range=OffsetRange(*tp, start, end))
 
 
 def _read(task: ReadTask, client: BlockingClient, reader: PartitionReader) -> Iterator[pa.RecordBatch]:
     wanted = task.range
-    decoder = RecordDecoder(wanted.topic, wanted.partition, include_headers=task.include_headers)
+    decoder = RecordDecoder(
+        wanted.topic, wanted.partition, include_headers=task.include_headers, max_batch_bytes=task.max_batch_bytes
+    )
     deadline = time.monotonic() + task.poll_timeout_ms / 1000
     while reader.offset < wanted.end:
         position = reader.offset
@@ -63,6 +69,12 @@ def _read(task: ReadTask, client: BlockingClient, reader: PartitionReader) -> It
             if not _resume_after(error, task, client, reader):
                 return
             continue
+        if _is_of_another(task, client):
+            report_data_loss(
+                f"Could not read records in offset [{position}, {wanted.end}): topic {wanted.topic} was deleted and made again.",
+                fail=task.fail_on_data_loss,
+            )
+            return
         if answer.aborted:
             batches = decoder.decode(answer.records, position, wanted.end, answer.aborted)
         else:
@@ -75,6 +87,12 @@ def _read(task: ReadTask, client: BlockingClient, reader: PartitionReader) -> It
         elif time.monotonic() > deadline:
             _report_short(task, position, answer)
             return
+
+
+def _is_of_another(task: ReadTask, client: BlockingClient) -> bool:
+    """Whether what was read is of a topic that took the place of the task's; the client's metadata changes before such an answer only."""
+    found = client.cluster.topics.get(task.range.topic)
+    return bool(task.topic_id) and found is not None and id_text(found.topic_id) not in ("", task.topic_id)
 
 
 def _resume_after(error: PartitionError, task: ReadTask, client: BlockingClient, reader: PartitionReader) -> bool:

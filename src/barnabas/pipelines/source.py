@@ -9,18 +9,29 @@ names in lower case.
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
-from barnabas.pipelines.offsets import OffsetRange, OptionError, from_json, to_json
+from barnabas.pipelines.offsets import OffsetRange, OptionError, from_stream_offset, stream_offset, to_json
 from barnabas.pipelines.options import ReadOptions, include_headers, read_options
+from barnabas.pipelines.progress import ProgressFile
+from barnabas.pipelines.ranges import EVERYTHING, Bounds
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
+    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
     from barnabas.pipelines.planner import Planner, ReadTask
@@ -28,6 +39,7 @@ if TYPE_CHECKING:
 
 COLUMNS = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
 HEADERS = ", headers array<struct<key: string, value: binary>>"
+PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class BarnabasDataSource(DataSource):
@@ -46,7 +58,7 @@ class BarnabasDataSource(DataSource):
 
     def reader(self, schema: StructType) -> TopicReader:
         self._check_schema(schema)
-        return TopicReader(self.options)
+        return FilteringTopicReader(self.options) if _filters_come() else TopicReader(self.options)
 
     def streamReader(self, schema: StructType) -> TopicStreamReader:
         self._check_schema(schema)
@@ -79,12 +91,30 @@ class TopicPartitionTask(InputPartition):
         super().__init__(task)
 
 
-def _tasks(options: ReadOptions, ranges: Sequence[OffsetRange]) -> list[InputPartition]:
+def _filters_come() -> bool:
+    """Whether this process was started by Spark to push filters.
+
+    It refuses a reader that can take filters where spark.sql.python.filterPushdown.enabled is off, and does not tell the source whether it
+    is on. But where it is on, and there are filters, another worker module asks for the reader.
+    """
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return PUSHING_WORKER in sys.modules or (main is not None and main.name == PUSHING_WORKER)
+
+
+def _tasks(options: ReadOptions, ranges: Sequence[OffsetRange], topic_ids: Mapping[str, str]) -> list[InputPartition]:
     from barnabas.pipelines.planner import ReadTask
 
     return [
         TopicPartitionTask(
-            ReadTask(r, options.client, options.include_headers, options.fail_on_data_loss, options.poll_timeout_ms)
+            ReadTask(
+                r,
+                options.client,
+                options.include_headers,
+                options.fail_on_data_loss,
+                options.poll_timeout_ms,
+                options.max_batch_bytes,
+                topic_ids.get(r.topic, ""),
+            )
         )
         for r in ranges
     ]
@@ -103,18 +133,34 @@ class TopicReader(DataSourceReader):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = read_options(options, streaming=False)
+        self._bounds: Bounds = EVERYTHING
 
     def partitions(self) -> Sequence[InputPartition]:
         from barnabas.pipelines.planner import Planner
 
         planner = Planner(self._options)
         try:
-            return _tasks(self._options, planner.batch_ranges())
+            return _tasks(self._options, planner.batch_ranges(self._bounds), planner.topic_ids)
         finally:
             planner.close()
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         return _read(partition)
+
+
+class FilteringTopicReader(TopicReader):
+    """A batch query where Spark offers its filters."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        from barnabas.pipelines.pushdown import bounds_of
+
+        if self._options.resolve_in_tasks:
+            return filters
+        self._bounds, left = bounds_of(filters)
+        return left
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options, "_bounds": EVERYTHING}  # a task reads its range, whatever made it so
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -123,9 +169,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = read_options(options, streaming=True)
         self._planner: Planner | None = None
+        self._progress: ProgressFile | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_planner": None}
+        return {"_options": self._options, "_planner": None, "_progress": None}
 
     @property
     def planner(self) -> Planner:
@@ -133,21 +180,28 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         if self._planner is None:
             self._planner = Planner(self._options)
+            self._progress = ProgressFile.of_environment(self._options.group_id)
         return self._planner
 
     def initialOffset(self) -> dict[str, Any]:
-        return to_json(self.planner.initial())
+        return stream_offset(self.planner.initial(), self.planner.topic_ids)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self._options.max_offsets_per_trigger)
+        if self._options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(self._options.max_bytes_per_trigger)
         if self._options.min_offsets_per_trigger is not None:
             return ReadMinRows(self._options.min_offsets_per_trigger)
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        offsets, ids = from_stream_offset(start)
         everything = isinstance(limit, ReadAllAvailable)
-        return to_json(self.planner.latest(from_json(start), everything=everything, now_ms=time.monotonic() * 1000))
+        end = self.planner.latest(offsets, everything=everything, now_ms=time.monotonic() * 1000, start_ids=ids)
+        if self._progress is not None:
+            self._progress.record(offsets, self.planner.reported_latest() or end, time.time())
+        return start if end == offsets and not self.planner.replaced(ids) else stream_offset(end, self.planner.topic_ids)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.planner.prepare_available_now()
@@ -157,13 +211,14 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if offsets is None else to_json(offsets)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return _tasks(self._options, self.planner.stream_ranges(from_json(start), from_json(end)))
+        (first, first_ids), (last, last_ids) = from_stream_offset(start), from_stream_offset(end)
+        return _tasks(self._options, self.planner.stream_ranges(first, last, first_ids, last_ids), last_ids)
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         return _read(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        self.planner.commit(from_json(end))
+        self.planner.commit(from_stream_offset(end)[0])
 
     def stop(self) -> None:
         if self._planner is not None:

@@ -1,0 +1,1 @@
+"""Programs to start from; `tests/pipelines/test_examples.py` runs them."""

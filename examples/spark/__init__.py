@@ -1,0 +1,1 @@
+"""Stateful stream processing over topics, one way a module; see README.md."""

@@ -1,0 +1,53 @@
+"""What the examples share: a session, a topic as a stream of rows, and their command line."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+
+from barnabas.pipelines.functions import from_barnabas, to_barnabas
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def session(name: str) -> SparkSession:
+    builder = SparkSession.builder.appName(name).config("spark.python.daemon.module", "barnabas.pipelines.daemon")
+    builder = builder.config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    return builder.config("spark.sql.shuffle.partitions", "4").getOrCreate()
+
+
+def stream(spark: SparkSession, servers: str, topic: str, schema: str, **options: str) -> DataFrame:
+    """The JSON values of a topic as rows, from its beginning."""
+    reader = spark.readStream.format("barnabas").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+    records = reader.option("startingOffsets", "earliest").options(**options).load()
+    return from_barnabas(records, schema, mode="DROPMALFORMED").select("value.*")
+
+
+def write(
+    rows: DataFrame, servers: str, topic: str, checkpoint: str, *, key: str | None = None, mode: str = "append"
+) -> StreamingQuery:
+    """Rows as JSON to a topic, until all that was there at the start is done."""
+    records = to_barnabas(rows, key=key)
+    writer = records.writeStream.format("barnabas").option("kafka.bootstrap.servers", servers).option("topic", topic)
+    return writer.outputMode(mode).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+
+
+def main(name: str, topics: Mapping[str, str], build: Callable[..., DataFrame], **how: str) -> None:
+    """The command line of an example: `build(spark, servers, **topics)` makes its rows, which go to `--to`."""
+    parser = argparse.ArgumentParser(description=name)
+    parser.add_argument("--bootstrap-server", default="127.0.0.1:9092")
+    parser.add_argument("--checkpoint", required=True, help="a folder")
+    parser.add_argument("--to", default=name, help="the topic to write")
+    for argument, default in topics.items():
+        parser.add_argument(f"--{argument}", default=default, help="a topic to read")
+    given = vars(parser.parse_args())
+    spark = session(name)
+    rows = build(spark, given["bootstrap_server"], **{argument: given[argument] for argument in topics})
+    write(rows, given["bootstrap_server"], given["to"], given["checkpoint"], **how).awaitTermination()
+    spark.stop()

@@ -1,0 +1,217 @@
+"""`barnabas pipeline`: make, run, list and stop pipelines on Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.lazy import HELP_OPTIONS
+from barnabas.cli.output import Output, output_option
+
+if TYPE_CHECKING:
+    from barnabas.pipelines.progress import SourceProgress
+    from barnabas.pipelines.runs import Run, RunFolder
+
+LIST_COLUMNS = {"name": "NAME", "state": "STATE", "rows": "ROWS", "rows_per_second": "ROWS/S", "lag": "LAG", "started": "STARTED",
+                "error": "LAST ERROR"}  # fmt: skip
+POLL_S = 0.25
+SHOW_PROGRESS_S = 5.0
+STOP_TIMEOUT_S = 60.0
+
+
+@click.group(context_settings=HELP_OPTIONS)
+def pipeline() -> None:
+    """Make, run, list and stop pipelines on Spark."""
+
+
+@pipeline.command("init")
+@click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
+@click.option("-b", "--bootstrap-server", default="127.0.0.1:9092", show_default=True, help="The cluster that the example reads.")
+def init(folder: Path, bootstrap_server: str) -> None:
+    """Make a project: tables and topics declared in Python or SQL."""
+    from barnabas.pipelines import project, runs
+
+    try:
+        runs.RunFolder(folder.name)
+        made = project.create_project(folder, bootstrap_server)
+    except runs.PipelineError as error:
+        raise BadInput(str(error)) from None
+    for path in made:
+        click.echo(f"made {path}")
+    click.echo(f"the example reads the topic orders; run it with: barnabas pipeline run {folder}")
+
+
+@pipeline.command("run")
+@click.argument("target", type=click.Path(path_type=Path), default=Path())
+@click.argument("arguments", nargs=-1)
+@click.option("--name", help="What it is called in `list`; by default the name of the specification or the script.")
+@click.option("--master", metavar="URL", help="Spark's master: local[N], spark://host:port, yarn, k8s://...; default local[*].")
+@click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable.")
+@click.option("--every", type=click.FloatRange(min=0), metavar="SECONDS", help="Bring it up to date again and again.")
+@click.option("--full-refresh", multiple=True, metavar="TABLE", help="Empty this table and compute it anew; repeatable.")
+@click.option("--full-refresh-all", is_flag=True, help="Empty all tables and compute them anew.")
+@click.option("--dry-run", is_flag=True, help="Check what is declared, and run nothing.")
+def run(
+    target: Path, arguments: tuple[str, ...], name: str | None, master: str | None, conf: tuple[str, ...], every: float | None,
+    full_refresh: tuple[str, ...], full_refresh_all: bool, dry_run: bool,
+) -> int:  # fmt: skip
+    """Run a project, a specification (.yml) or a PySpark script (.py) with its ARGUMENTS.
+
+    A project is brought up to date: its tables and topics get what is new since the last run, exactly once. Ctrl-C ends a run in order.
+    """
+    from barnabas.pipelines import project, runs
+
+    try:
+        found = project.find_target(target)
+        folder = runs.RunFolder(name or found.name)
+    except runs.PipelineError as error:
+        raise BadInput(str(error)) from None
+    declared_only = every is not None or full_refresh or full_refresh_all or dry_run
+    if found.is_script and declared_only:
+        raise BadInput("--every, --full-refresh, --full-refresh-all and --dry-run are for declared pipelines, not for scripts")
+    if full_refresh and full_refresh_all:
+        raise BadInput("--full-refresh and --full-refresh-all exclude each other")
+    if wrong := [pair for pair in conf if "=" not in pair]:
+        raise BadInput(f"--conf {wrong[0]!r} is not like key=value")
+    if arguments and not found.is_script:
+        raise BadInput("only a script takes arguments")
+    options = [f"--conf={pair}" for pair in (*([f"spark.master={master}"] if master else []), *conf)]
+    options += [f"--full-refresh={table}" for table in full_refresh]
+    options += ["--full-refresh-all"] * full_refresh_all + ["--dry-run"] * dry_run
+    options += [f"--every={every}"] if every is not None else []
+    with folder.running(str(found.path.resolve())) as started:
+        return _Watch(folder, started).run([*options, "--", str(found.path), *arguments])
+
+
+class _Watch:
+    """One run in the foreground: starts its process, tells what happens, ends it when asked to."""
+
+    def __init__(self, folder: RunFolder, run: Run) -> None:
+        self._folder, self._run = folder, run
+        self._told = 0  # events
+        self._shown_s = time.monotonic()
+        self._progress: list[SourceProgress] = []
+        self._ending = False
+
+    def run(self, options: list[str]) -> int:
+        from barnabas.pipelines.progress import FOLDER_VARIABLE
+        from barnabas.pipelines.runs import last_error
+
+        reading, writing = os.pipe()
+        command = [sys.executable, "-m", "barnabas.pipelines.running", f"--events={self._folder.events}"]
+        command += [f"--parent-pipe={reading}", *options]
+        environment = {**os.environ, FOLDER_VARIABLE: str(self._folder.path)}
+        handlers = {number: signal.signal(number, self._end) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            with self._folder.log.open("wb") as log:
+                process = subprocess.Popen(
+                    command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[reading],
+                    start_new_session=True,
+                )  # fmt: skip
+            os.close(reading)
+            code = self._wait(process)
+        finally:
+            os.close(writing)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        if self._ending:
+            self._folder.finish(self._run, "stopped")
+            click.echo(f"pipeline {self._run.name} stopped")
+            return 0
+        if code == 0:
+            self._folder.finish(self._run, "completed")
+            click.echo(f"pipeline {self._run.name} completed")
+            return 0
+        reason = last_error(self._folder) or f"its process ended with code {code}"
+        self._folder.finish(self._run, "failed", reason)
+        raise Failure(f"pipeline {self._run.name} failed: {reason} (see {self._folder.log})")
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        self._ending = True
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> int:
+        deadline: float | None = None
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(POLL_S)
+                self._tell(at_end=True)
+                return code
+            self._tell()
+            if self._ending and deadline is None:
+                deadline = time.monotonic() + STOP_TIMEOUT_S / 2
+                process.terminate()
+            if deadline is not None and time.monotonic() > deadline:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    def _tell(self, *, at_end: bool = False) -> None:
+        from barnabas.pipelines.runs import events_of
+
+        events = events_of(self._folder)
+        for event in events[self._told :]:
+            click.echo(" ".join(str(event["message"]).split()))
+        self._told = len(events)
+        now = time.monotonic()
+        if not at_end and now - self._shown_s < SHOW_PROGRESS_S:
+            return
+        self._shown_s = now
+        progress = self._folder.progress()
+        if progress != self._progress:
+            self._progress = progress
+            for item in progress:
+                click.echo(
+                    f"{', '.join(item.topics)}: {item.rows:,} rows read, {item.rows_per_second:,.1f} rows/s, {item.lag:,} behind"
+                )
+
+
+@pipeline.command("list")
+@output_option
+def list_pipelines(output: Output) -> None:
+    """List the pipelines that ran on this machine: state, rows, lag and the last error."""
+    from barnabas.pipelines.runs import known_runs
+
+    output.table([_row(folder, run) for folder, run in known_runs()], LIST_COLUMNS, empty="no pipelines")
+
+
+def _row(folder: RunFolder, run: Run) -> dict[str, Any]:
+    from barnabas.pipelines.runs import flow_error
+
+    progress = folder.progress()
+    running = run.state == "running"
+    return {
+        "name": run.name,
+        "state": run.state,
+        "rows": sum(item.rows for item in progress),
+        "rows_per_second": round(sum(item.rows_per_second for item in progress), 1) if running else None,
+        "lag": sum(item.lag for item in progress) if progress else None,
+        "started": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started_s)),
+        "error": flow_error(folder) if running else run.error,
+        "what": run.what,
+        "log": str(folder.log),
+        "sources": [{"topics": i.topics, "group": i.group, "rows": i.rows, "lag": i.lag} for i in progress],
+    }
+
+
+@pipeline.command("stop")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--timeout", "timeout_s", default=STOP_TIMEOUT_S, show_default=True, help="Seconds to wait for its end.")
+def stop(names: tuple[str, ...], timeout_s: float) -> None:
+    """End pipelines that run, and wait until they have ended."""
+    from barnabas.pipelines.runs import PipelineError, RunFolder
+
+    for name in names:
+        try:
+            RunFolder(name).stop(timeout_s)
+        except PipelineError as error:
+            raise Failure(str(error)) from None
+        click.echo(f"stopped {name}")

@@ -1,0 +1,150 @@
+"""Which partitions a query reads as the cluster is now, and what a position that a user gave is in offsets. Knows no Spark.
+
+Rules
+  1. A topic that is missing is asked for again a few times: one that was just made may not be known everywhere.
+  2. The ids of topics are noted whenever their metadata is read: a topic with another id than before was deleted and made again.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping
+from uuid import UUID
+
+from barnabas.client.batches import next_offset, whole_batches
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.cluster import Topic, UnknownTopic
+from barnabas.pipelines.offsets import EARLIEST, LATEST, Offsets, OptionError, Position, TopicPartition, names
+from barnabas.pipelines.options import ReadOptions
+from barnabas.protocol.message import ZERO_UUID
+
+SAMPLE_BYTES = 64 << 10
+
+
+def id_text(topic_id: UUID) -> str:
+    """A topic's id as Kafka writes it, "" where the broker gives none."""
+    return "" if topic_id == ZERO_UUID else urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+
+
+class Assignment:
+    """The partitions of one query.
+
+    Args:
+        options: of the query.
+        client: to ask.
+    """
+
+    def __init__(self, options: ReadOptions, client: BlockingClient) -> None:
+        self._options = options
+        self._client = client
+        self.topic_ids: dict[str, str] = {}  # as the metadata said last
+
+    def partitions(self, known: Offsets | None = None) -> list[TopicPartition]:
+        """The partitions of the query as they are now.
+
+        Args:
+            known: those of a running query; with failOnDataLoss=false a topic of theirs may be gone.
+
+        Raises:
+            UnknownTopic: a topic or partition that was named is not there.
+        """
+        options = self._options
+        if options.pattern is not None:
+            pattern = re.compile(options.pattern)
+            topics = self._client.topics().items()
+            return self._note({name: topic for name, topic in topics if pattern.fullmatch(name) and not topic.is_internal})
+        wanted = options.subscribe or tuple(dict.fromkeys(topic for topic, _ in options.assign or ()))
+        found = self._find(wanted, known)
+        there = self._note(found)
+        if options.assign is None:
+            return there
+        for topic, partition in options.assign:
+            if topic in found and partition not in found[topic].partitions:
+                raise UnknownTopic(topic, partition)
+        return [tp for tp in options.assign if tp in there]
+
+    def existing(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Those of `partitions` that the cluster has."""
+        wanted = list(partitions)
+        there = set(self._note(self._client.topics_by_name(sorted({topic for topic, _ in wanted})))) if wanted else set()
+        return [tp for tp in wanted if tp in there]
+
+    def _note(self, topics: Mapping[str, Topic]) -> list[TopicPartition]:
+        self.topic_ids.update({name: id_text(topic.topic_id) for name, topic in topics.items()})
+        return [(name, partition) for name, topic in sorted(topics.items()) for partition in topic.partitions]
+
+    def _find(self, wanted: tuple[str, ...], known: Offsets | None) -> dict[str, Topic]:
+        for attempt in range(self._options.fetch_offset_retries):
+            if attempt:
+                time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
+            found = self._client.topics_by_name(wanted)
+            missing = [topic for topic in wanted if topic not in found]
+            if not missing:
+                break
+        for topic in missing:
+            if self._options.fail_on_data_loss or not any(topic == t for t, _ in known or ()):
+                raise UnknownTopic(topic)
+        return found
+
+    def resolve(self, position: Position, partitions: list[TopicPartition], *, starting: bool) -> Offsets:
+        """A position as offsets.
+
+        Raises:
+            OptionError: it names other partitions than the query has, or no record is as new as its timestamp.
+        """
+        if position.word is not None:
+            return self.lookup(partitions, position.word)
+        if position.offsets is not None:
+            _check_all_named(position.offsets, partitions, "start" if starting else "end")
+            return self._settle(position.offsets)
+        if position.timestamps_ms is not None:
+            _check_all_named(position.timestamps_ms, partitions, "timestamp based " + ("starting" if starting else "ending"))
+            timestamps = position.timestamps_ms
+        else:
+            timestamps = dict.fromkeys(partitions, position.timestamp_ms or 0)
+        offsets = self.at_timestamps(timestamps)
+        for tp, offset in offsets.items():
+            if offset == LATEST and not position.latest_on_no_match:
+                raise OptionError(
+                    f"No offset matched from request of topic-partition {names([tp])} and timestamp {timestamps[tp]}."
+                )
+        return self._settle(offsets)
+
+    def at_timestamps(self, timestamps: Mapping[TopicPartition, int]) -> Offsets:
+        """The first offset whose record is not older, or LATEST where all are."""
+        if not timestamps:
+            return {}
+        listed = self._client.list_offsets(timestamps)
+        return {tp: listed[tp].offset for tp in timestamps}
+
+    def lookup(self, partitions: Iterable[TopicPartition], word: int) -> Offsets:
+        """The EARLIEST or LATEST offsets."""
+        wanted = dict.fromkeys(partitions, word)
+        listed = self._client.list_offsets(wanted) if wanted else {}
+        return {tp: listed[tp].offset for tp in sorted(wanted)}
+
+    def bytes_per_offset(self, tp: TopicPartition, offset: int) -> float | None:
+        """What an offset takes in the log about here, by a sample of some batches; None where there is nothing to read."""
+        records = self._client.fetch(*tp, offset, max_bytes=SAMPLE_BYTES).records
+        sizes, first = 0, offset  # an answer begins with the batch that has the offset, somewhere in it
+        for position, size, base_offset in whole_batches(records):
+            first = base_offset if position == 0 else first
+            sizes += size
+        return sizes / (next_offset(records, offset) - first) if sizes else None
+
+    def _settle(self, offsets: Offsets) -> Offsets:
+        """Look up those that stand for latest or earliest."""
+        open_ones = {tp: offset for tp, offset in offsets.items() if offset in (LATEST, EARLIEST)}
+        listed = self._client.list_offsets(open_ones) if open_ones else {}
+        return {tp: listed[tp].offset if tp in listed else offset for tp, offset in offsets.items()}
+
+
+def _check_all_named(given: Offsets, partitions: list[TopicPartition], kind: str) -> None:
+    if given.keys() != set(partitions):
+        raise OptionError(
+            f"Partitions specified for Kafka {kind} offsets don't match what are assigned. Maybe topic partitions are created or "
+            f"deleted while the query is running. Use -1 for latest, -2 for earliest. "
+            f"Specified: {names(given)} Assigned: {names(partitions)}"
+        )

@@ -1,0 +1,89 @@
+"""Records to rows and back, for pipelines in PySpark: JSON values by a schema, and a compacted topic as a table.
+
+    orders = from_barnabas(spark.readStream.format("barnabas")...load(), "customer string, amount double")
+    orders.select("value.customer", "value.amount", "timestamp")
+
+Works with a classic session and through Spark Connect, on batches and on streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+PERMISSIVE, DROP_MALFORMED, FAIL_FAST = "PERMISSIVE", "DROPMALFORMED", "FAILFAST"
+CORRUPT = "_corrupt_value"
+
+
+def from_barnabas(
+    frame: DataFrame, schema: str | StructType, *, key_schema: str | StructType | None = None, mode: str = PERMISSIVE
+) -> DataFrame:
+    """The records of a topic with their JSON values (and keys) parsed.
+
+    The columns stay; `value` becomes a struct of `schema` and `key` a string, or a struct of `key_schema`. A null value stays null.
+
+    Args:
+        schema: fields of the value, as `"customer string, amount double"` or a StructType.
+        mode: what becomes of a value that is not JSON of this schema. PERMISSIVE: `value` is null and the column `_corrupt_value` has its
+            text; DROPMALFORMED: the row is left out; FAILFAST: the query fails.
+
+    Raises:
+        ValueError: an unknown mode.
+    """
+    from pyspark.sql import functions as F
+
+    if mode not in (PERMISSIVE, DROP_MALFORMED, FAIL_FAST):
+        raise ValueError(f"mode must be {PERMISSIVE}, {DROP_MALFORMED} or {FAIL_FAST}, got {mode}")
+    key = F.col("key").cast("string")
+    if key_schema is not None:
+        key = F.from_json(key, key_schema)
+    text = F.col("value").cast("string")
+    if mode == FAIL_FAST:
+        return frame.withColumns({"key": key, "value": F.from_json(text, schema, {"mode": FAIL_FAST})})
+    options = {"mode": PERMISSIVE, "columnNameOfCorruptRecord": CORRUPT}
+    parsed = frame.withColumns({"key": key, "value": F.from_json(text, _with_corrupt(schema), options)})
+    corrupt = F.col(f"value.{CORRUPT}")
+    parsed = parsed.withColumn(CORRUPT, corrupt)
+    parsed = parsed.withColumn("value", F.when(F.col(CORRUPT).isNull(), F.col("value").dropFields(CORRUPT)))
+    return parsed.where(F.col(CORRUPT).isNull()).drop(CORRUPT) if mode == DROP_MALFORMED else parsed
+
+
+def to_barnabas(frame: DataFrame, *, key: str | None = None, value: Sequence[str] | None = None) -> DataFrame:
+    """Rows as records: `key` and `value` for `format("barnabas")`, the value as JSON.
+
+    Args:
+        key: the column whose text becomes the key (as JSON where it is a struct, an array or a map); None: records without keys.
+        value: the columns in the JSON object; None: all of them.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    record = F.to_json(F.struct(*(value or frame.columns))).alias("value")
+    if key is None:
+        return frame.select(record)
+    nested = isinstance(frame.schema[key].dataType, StructType | ArrayType | MapType)
+    return frame.select((F.to_json(key) if nested else F.col(key).cast("string")).alias("key"), record)
+
+
+def as_table(frame: DataFrame) -> DataFrame:
+    """The newest record of each key, as a compacted topic means it: a null value deletes its key, records without keys are left out.
+
+    A batch frame; read with `resolveOffsets=task`, a join with a stream sees the table as it is at each micro-batch.
+    """
+    from pyspark.sql import functions as F
+
+    columns = [name for name in frame.columns if name not in ("topic", "key")]
+    newest = frame.where("key is not null").groupBy("topic", "key").agg(F.max_by(F.struct(*columns), "offset").alias("newest"))
+    return newest.where("newest.value is not null").select("key", "topic", "newest.*")
+
+
+def _with_corrupt(schema: str | StructType) -> str | StructType:
+    if isinstance(schema, str):
+        return f"{schema}, {CORRUPT} string"
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    return StructType([*schema.fields, StructField(CORRUPT, StringType())])

@@ -1,0 +1,216 @@
+"""The process that runs a pipeline: `python -m barnabas.pipelines.running`, started by `barnabas pipeline run`.
+
+A script runs as `python script.py` would, with Spark's settings given by the environment. A declared pipeline runs on a local Spark Connect
+server that this process starts, as PySpark's own `spark-pipelines` does; what Spark tells of its flows goes to a file, line by line.
+
+Rules
+  1. The process ends when its parent does, however that ends: it holds the reading end of a pipe whose writing end nobody writes to.
+  2. SIGTERM ends the run in good order: queries and session are stopped, then the process exits. The main thread most often waits for the
+     JVM, and an exception there would leave the connection in the middle of a call; so another thread stops Spark, which ends the wait.
+     What has not ended after half a minute is killed with its process group.
+  3. Tables outlive a run: the catalog is a Derby database in the storage folder, unless the specification names another. Spark's default
+     is in memory, and a second run would find the files of tables that no catalog knows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import runpy
+import signal
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.pipelines.cli import PipelineSpec
+    from pyspark.sql import SparkSession
+
+_ending = threading.Event()
+STOPPED = 128 + signal.SIGTERM
+GRACE_S = 30.0  # for queries and session to stop
+DEFAULTS = {
+    "spark.python.daemon.module": "barnabas.pipelines.daemon",
+    "spark.sql.connect.serverStacktrace.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "WARN",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--events", type=Path, required=True)
+    parser.add_argument("--parent-pipe", type=int, required=True)
+    parser.add_argument("--conf", action="append", default=[])
+    parser.add_argument("--full-refresh", action="append", default=[])
+    parser.add_argument("--full-refresh-all", action="store_true")
+    parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--every", type=float)
+    parser.add_argument("target", type=Path)
+    parser.add_argument("arguments", nargs="*")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGUSR1, _raise)
+    threading.Thread(target=_watch, args=(given.parent_pipe,), daemon=True).start()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = dict(pair.partition("=")[::2] for pair in given.conf)
+    if given.target.suffix == ".py":
+        run_script(given.target, given.arguments, conf)
+    else:
+        DeclaredRun(given, conf).run()
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    if not _ending.is_set():
+        _ending.set()
+        threading.Thread(target=_leave, daemon=True).start()
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(STOPPED)
+
+
+def _leave() -> None:
+    """Runs beside the main thread from SIGTERM on."""
+    try:
+        _stop_classic_session()
+    finally:
+        os.kill(os.getpid(), signal.SIGUSR1)  # wakes the main thread, whatever it does
+        time.sleep(GRACE_S)
+        if os.getpgid(0) == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+        os._exit(STOPPED)
+
+
+def _stop_classic_session() -> None:
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context, session = SparkContext._active_spark_context, SparkSession._instantiatedSession
+    if context is None:  # none, or a session of Spark Connect, which the main thread stops
+        return
+    for query in session.streams.active if session is not None else ():
+        query.stop()
+    context.stop()
+
+
+def _watch(pipe: int) -> None:
+    while os.read(pipe, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def run_script(script: Path, arguments: list[str], conf: Mapping[str, str]) -> None:
+    """The script as `__main__`; a session that it leaves behind is stopped."""
+    import shlex
+
+    words = [word for name, value in {**DEFAULTS, **conf}.items() for word in ("--conf", f"{name}={value}")]
+    os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*words, "pyspark-shell"])
+    sys.argv = [str(script), *arguments]
+    sys.path.insert(0, str(script.parent.resolve()))
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    finally:
+        if not _ending.is_set():
+            _stop_classic_session()
+
+
+def catalog_settings(storage: str, project: Path) -> dict[str, str]:
+    """A catalog that the next run finds again: beside the storage where that is a folder of this machine, else in the project."""
+    parts = urllib.parse.urlsplit(storage)
+    folder = Path(urllib.parse.unquote(parts.path)) if parts.scheme in ("", "file") else project / ".catalog"
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    return {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'metastore'};create=true",
+        "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={folder / 'derby.log'}",
+    }
+
+
+class DeclaredRun:
+    """One or, with `--every`, many updates of a declared pipeline in one session."""
+
+    def __init__(self, given: argparse.Namespace, conf: Mapping[str, str]) -> None:
+        from pyspark.pipelines.cli import load_pipeline_spec
+
+        self._given = given
+        self._spec: PipelineSpec = load_pipeline_spec(given.target)
+        named = {**self._spec.configuration, **conf}
+        keeps = {} if _names_a_catalog(named) else catalog_settings(self._spec.storage, given.target.parent)
+        self._conf = {**DEFAULTS, **keeps, **named}
+
+    def run(self) -> None:
+        spark = self._session()
+        try:
+            full_refresh, all_of_it = self._given.full_refresh, self._given.full_refresh_all
+            while True:
+                self._update(spark, full_refresh, all_of_it)
+                if self._given.every is None:
+                    return
+                full_refresh, all_of_it = [], False
+                time.sleep(self._given.every)
+        finally:
+            spark.stop()
+
+    def _session(self) -> SparkSession:
+        import warnings
+
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.config("spark.api.mode", "connect").config("spark.master", "local[*]")
+        for name, value in self._conf.items():
+            builder = builder.config(name, value)
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "Failed to set", UserWarning
+            )  # the client sets again what the server was started with
+            return builder.getOrCreate()
+
+    def _update(self, spark: SparkSession, full_refresh: list[str], all_of_it: bool) -> None:
+        from pyspark.pipelines.cli import register_definitions
+        from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
+        from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph, start_run
+
+        settable = {name: value for name, value in self._spec.configuration.items() if spark.conf.isModifiable(name)}
+        graph = create_dataflow_graph(
+            spark, default_catalog=self._spec.catalog, default_database=self._spec.database, sql_conf=settable
+        )
+        registry = SparkConnectGraphElementRegistry(spark, graph)
+        register_definitions(self._given.target.resolve(), registry, self._spec, spark, graph)
+        results = start_run(
+            spark,
+            graph,
+            full_refresh=full_refresh,
+            full_refresh_all=all_of_it,
+            refresh=[],
+            dry=self._given.dry_run,
+            storage=self._spec.storage,
+        )
+        with self._given.events.open("a") as events:
+            for result in results:
+                if "pipeline_event_result" in result:
+                    _tell(events, result["pipeline_event_result"].event)
+
+
+def _names_a_catalog(conf: Mapping[str, str]) -> bool:
+    return any(name == "spark.sql.catalogImplementation" or name.startswith("spark.sql.catalog.") for name in conf)
+
+
+def _tell(events: Any, event: Any) -> None:
+    at = event.timestamp.seconds + event.timestamp.nanos / 1e9
+    events.write(json.dumps({"time_s": at, "message": event.message}) + "\n")
+    events.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Runs of pipelines on this machine: one folder for each name, with what it is, how it went, its log and its progress. No Spark.
+
+    <state>/<name>/lock           held by the process that runs it
+                   run.json       what, who, when, how it ended
+                   log            what Spark and the pipeline print
+                   events.jsonl   what a declared pipeline tells of its flows
+                   source-*.json  progress, by the sources (`progress.py`)
+
+Rules
+  1. A name runs once at a time: who has its lock runs it. A lock goes with its process, however that ends.
+  2. `run.json` is written by the holder of the lock only; a run that says "running" without a holder was killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from barnabas.errors import BarnabasError
+from barnabas.pipelines.progress import SourceProgress, read_progress
+
+STATE_VARIABLE = "BARNABAS_STATE_DIR"
+NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+MAX_LINE_BYTES = 64 << 10  # of the end of a log in which the last error is looked for
+POLL_S = 0.1
+
+
+class PipelineError(BarnabasError):
+    """A pipeline that cannot be run, stopped or found; the text says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run, as `run.json` has it.
+
+    Args:
+        state: running, completed, failed, stopped or killed.
+        started_s, ended_s: seconds since the epoch.
+        error: one line, of a run that failed.
+    """
+
+    name: str
+    what: str
+    pid: int
+    started_s: float
+    state: str = "running"
+    ended_s: float | None = None
+    error: str | None = None
+
+
+def state_folder() -> Path:
+    """Where runs are kept, by the environment."""
+    if given := os.environ.get(STATE_VARIABLE):
+        return Path(given) / "pipelines"
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "barnabas" / "pipelines"
+
+
+class RunFolder:
+    """The folder of one pipeline's name."""
+
+    def __init__(self, name: str, state: Path | None = None) -> None:
+        if not NAME.fullmatch(name) or name.strip(".") == "":
+            raise PipelineError(f"{name!r} is no name for a pipeline: letters, digits, '.', '_' and '-', at most 100")
+        self.name = name
+        self.path = (state or state_folder()) / name
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events.jsonl"
+
+    @contextmanager
+    def running(self, what: str) -> Iterator[Run]:
+        """Hold the name, with a clean folder; `finish` says how it ended.
+
+        Raises:
+            PipelineError: it is running already.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise PipelineError(f"pipeline {self.name} is running already") from None
+            for old in (self.log, self.events, *self.path.glob("source-*.json")):
+                old.unlink(missing_ok=True)
+            run = Run(self.name, what, os.getpid(), time.time())
+            self._write(run)
+            yield run
+
+    def finish(self, run: Run, state: str, error: str | None = None) -> None:
+        self._write(replace(run, state=state, ended_s=time.time(), error=error))
+
+    def _write(self, run: Run) -> None:
+        draft = self.path / "run.json.new"
+        draft.write_text(json.dumps(asdict(run), indent=1))
+        draft.replace(self.path / "run.json")
+
+    def read(self) -> Run | None:
+        """The last run; None where there was none."""
+        try:
+            run = Run(**json.loads((self.path / "run.json").read_text()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as error:
+            raise PipelineError(f"{self.path / 'run.json'} is not what a run leaves: {error}") from error
+        return replace(run, state="killed") if run.state == "running" and not self.is_held() else run
+
+    def is_held(self) -> bool:
+        """Whether some process runs it now."""
+        try:
+            with (self.path / "lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return False
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+
+    def progress(self) -> list[SourceProgress]:
+        return read_progress(self.path)
+
+    def stop(self, timeout_s: float) -> None:
+        """End it and wait until it has ended.
+
+        Raises:
+            PipelineError: it does not run, or has not ended in time.
+        """
+        run = self.read()
+        if run is None or run.state != "running":
+            raise PipelineError(f"pipeline {self.name} does not run")
+        with suppress(ProcessLookupError):
+            os.kill(run.pid, signal.SIGTERM)
+        deadline = time.monotonic() + timeout_s
+        while self.is_held():
+            if time.monotonic() > deadline:
+                raise PipelineError(f"pipeline {self.name} (process {run.pid}) has not ended in {timeout_s:g} seconds")
+            time.sleep(POLL_S)
+
+    def forget(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def known_runs(state: Path | None = None) -> list[tuple[RunFolder, Run]]:
+    """Every pipeline that ran here, by name."""
+    base = state or state_folder()
+    folders = [RunFolder(path.parent.name, base) for path in sorted(base.glob("*/run.json"))]
+    return [(folder, run) for folder in folders if (run := folder.read()) is not None]
+
+
+def events_of(folder: RunFolder) -> list[dict[str, Any]]:
+    """What a declared pipeline told so far; a line that is not whole yet is left for later."""
+    try:
+        lines = folder.events.read_text().split("\n")[:-1]
+    except FileNotFoundError:
+        return []
+    return [json.loads(line) for line in lines]
+
+
+def flow_error(folder: RunFolder) -> str | None:
+    """The last error that a flow told of, in one line; Spark may try the flow again."""
+    for event in reversed(events_of(folder)):
+        _, mark, reason = str(event["message"]).partition("Error:")
+        if mark:
+            return " ".join(reason.split())
+    return None
+
+
+def last_error(folder: RunFolder) -> str | None:
+    """One line that says why a run failed: what a flow told, or else the last line of an exception in the log."""
+    if told := flow_error(folder):
+        return told
+    try:
+        with folder.log.open("rb") as log:
+            log.seek(max(log.seek(0, os.SEEK_END) - MAX_LINE_BYTES, 0))
+            lines = log.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return None
+    errors = [line.strip() for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Failed|Loss)\b", line)]
+    errors = errors or [line.strip() for line in lines if line.strip()]
+    return errors[-1] if errors else None

@@ -1,0 +1,85 @@
+"""`barnabas pipeline` with scripts that need no Spark; `tests/pipelines/test_declared.py` runs projects."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def script(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "job.py"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_script_runs_with_its_arguments(command: Command, tmp_path: Path) -> None:
+    text = "import os, sys, pathlib\npathlib.Path(sys.argv[1]).write_text(sys.argv[2] + os.environ['PYSPARK_SUBMIT_ARGS'])"
+    done = command(
+        "pipeline", "run", "--master", "local[1]", "--conf", "spark.a=b c", script(tmp_path, text), str(tmp_path / "out"), "x"
+    )
+    assert (done.code, done.lines) == (0, ["pipeline job completed"])
+    written = (tmp_path / "out").read_text()
+    assert "spark.master=local[1]" in written
+    assert "'spark.a=b c'" in written
+    listed = command("pipeline", "list", "--json").json
+    assert [(row["name"], row["state"], row["error"]) for row in listed] == [("job", "completed", None)]
+
+
+def test_a_failure_is_one_line_and_is_listed(command: Command, tmp_path: Path) -> None:
+    done = command("pipeline", "run", "--name", "mine", script(tmp_path, "raise ValueError('no luck')"))
+    assert done.code == 1
+    assert "pipeline mine failed: ValueError: no luck (see " in done.err
+    assert len(done.err.splitlines()) == 1
+    assert "ValueError: no luck" in command("pipeline", "list").text
+
+
+def test_what_cannot_be_meant(command: Command, tmp_path: Path) -> None:
+    job = script(tmp_path, "")
+    for arguments, message in (
+        (["run", str(tmp_path / "nothing")], "nothing is not there"),
+        (["run", job, "--every", "1"], "are for declared pipelines"),
+        (["run", job, "--conf", "a"], "'a' is not like key=value"),
+        (["run", job, "--name", "a/b"], "'a/b' is no name for a pipeline"),
+        (["init", str(tmp_path)], "is there already"),
+    ):
+        done = command("pipeline", *arguments)
+        assert (done.code, message in done.err) == (2, True), done.err
+    assert command("pipeline", "stop", "nobody").code == 1
+    assert command("pipeline", "list").err == "no pipelines\n"
+
+
+def test_a_project_is_made(command: Command, tmp_path: Path) -> None:
+    done = command("pipeline", "init", str(tmp_path / "shop"), "-b", "kafka:1")
+    assert done.code == 0
+    assert "transformations/orders.py" in done.text
+
+
+@pytest.mark.parametrize("how", ["stop", "interrupt"])
+def test_a_run_is_stopped(command: Command, tmp_path: Path, state: Path, how: str) -> None:
+    job = script(tmp_path, f"import pathlib, time\npathlib.Path({str(tmp_path / 'begun')!r}).touch()\ntime.sleep(60)")
+    line = [sys.executable, "-m", "barnabas.cli", "pipeline", "run", job]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env={**os.environ, "XDG_STATE_HOME": str(state)}) as process:
+        while not (tmp_path / "begun").exists():
+            assert process.poll() is None
+        assert [row["state"] for row in command("pipeline", "list", "--json").json] == ["running"]
+        assert command("pipeline", "run", job).code == 1, "it is running already"
+        if how == "stop":
+            assert command("pipeline", "stop", "job").text == "stopped job\n"
+        else:
+            process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "pipeline job stopped\n")
+    assert [row["state"] for row in command("pipeline", "list", "--json").json] == ["stopped"]
