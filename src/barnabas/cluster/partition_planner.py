@@ -171,8 +171,8 @@ class PartitionPlanner:
         if self._put(topic.name, request.partition, after) and not set(after.isr) <= set(before.isr):
             # Who comes into sync must not have begun anew, perhaps with less, while this controller did not look.
             self.plan.rests_on(BROKER_EPOCH)
-        if after.leader != leader:
-            raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)
+        if (after.leader, after.leader_epoch) != (leader, before.leader_epoch):
+            raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)  # or the same one, which begins anew with who is left
         return after
 
     def _elect_one(self, kind: int, topic: str, partition: int) -> PartitionState:
