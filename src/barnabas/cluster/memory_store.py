@@ -13,7 +13,7 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
 from barnabas.cluster.store import (
@@ -42,6 +42,7 @@ class MemoryTree:
         self.owners: dict[str, int] = {}  # session ids of the ephemeral entries
         self.clients: list[MemoryStore] = []
         self.sessions: set[int] = set()  # that are alive
+        self.observers: list[Callable[[tuple[str, ...]], None]] = []  # told of changed paths at once, in the middle of the write
         self.revision = 0
         self._last_session = 0
 
@@ -76,8 +77,11 @@ class MemoryTree:
                 self.entries.pop(path, None)
             else:
                 self.entries[path] = entry
+        paths = tuple(changed)
+        for observer in self.observers:
+            observer(paths)
         for client in list(self.clients):
-            client.hear(tuple(changed))
+            client.hear(paths)
 
     def end(self, session_id: int) -> None:
         """The session is over; its ephemeral entries vanish."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 TOPIC_RESOURCE = 2
 REFUSED_DELETIONS = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.POLICY_VIOLATION)
+NOT_NOW = (ErrorCode.INVALID_REPLICATION_FACTOR,)  # fewer brokers are there than the topic wants replicas
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "retention.ms": ("-1", "2000", "6000"),
     "retention.bytes": ("-1", "3000", "20000"),
@@ -85,13 +86,15 @@ async def delete_records(admin: Admin) -> None:
                 history.deleted = max(history.deleted, offset)
 
 
-async def tune(admin: Admin, settings: dict[tuple[str, str], Register]) -> None:
+async def tune(
+    admin: Admin, settings: dict[tuple[str, str], Register], choices: Mapping[str, tuple[str, ...]] = CHOICES
+) -> None:
     """Change the settings of topics."""
     while not admin.is_over():
         await admin.pause()
         topic, _ = admin.random.choice(admin.lasting)
-        name = admin.random.choice(sorted(CHOICES))
-        value = admin.random.choice(CHOICES[name])
+        name = admin.random.choice(sorted(choices))
+        value = admin.random.choice(choices[name])
         for (of, _), history in admin.histories.items():
             if of == topic:
                 _note(history, name, int(value) if name.startswith("retention") else 0)
@@ -99,10 +102,13 @@ async def tune(admin: Admin, settings: dict[tuple[str, str], Register]) -> None:
         item = AlterableConfig(name=name, value=value)
         resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=[item])
         try:
-            answer = await admin.client.run(_ask(IncrementalAlterConfigsRequest(resources=[resource])))
+            answer = await admin.client.run(ask(IncrementalAlterConfigsRequest(resources=[resource])))
         except BarnabasError:
             continue
-        if answer.responses[0].error_code:
+        code = ErrorCode(answer.responses[0].error_code)
+        if code.retriable:
+            continue
+        if code:
             raise Violation(f"{name}={value} for {topic} was refused with {answer.responses[0].error_message}")
         settings[topic, name].told(number)
 
@@ -123,7 +129,7 @@ async def move(admin: Admin, directories: list[str]) -> None:
         item = AlterReplicaLogDirTopic(name=topic, partitions=[partition])
         request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=[item])])
         try:
-            answer = await admin.client.run(_ask(request))
+            answer = await admin.client.run(ask(request))
         except BarnabasError:
             continue
         code = ErrorCode(answer.results[0].partitions[0].error_code)
@@ -132,14 +138,20 @@ async def move(admin: Admin, directories: list[str]) -> None:
 
 
 async def churn(
-    admin: Admin, topic: str, configs: dict[str, str], how: Producing, make: Callable[[str], PartitionHistory]
+    admin: Admin,
+    topic: str,
+    configs: dict[str, str],
+    how: Producing,
+    make: Callable[[str], PartitionHistory],
+    *,
+    replicas: int = 1,
 ) -> None:
     """Make a topic, write to it, delete it, and again by the same name: nothing of the one may be found in the next."""
     generation = 0
     key = topic, 0
     while not admin.is_over():
         generation += 1
-        await _until(admin, lambda: admin.client.create_topics([NewTopic(topic, 1, 1, configs)]), ErrorCode.TOPIC_ALREADY_EXISTS)
+        await until_done(lambda: admin.client.create_topics([NewTopic(topic, 1, replicas, configs)]), ErrorCode.TOPIC_ALREADY_EXISTS)
         history = admin.histories[key] = make(f"{topic}.{generation}")
         producer = Producer(admin.world, admin.client, f"c{generation}", topic, 0, history, how)
         await producer.run()
@@ -147,10 +159,10 @@ async def churn(
         if admin.random.random() < 0.2:
             return
         del admin.histories[key]
-        await _until(admin, lambda: admin.client.delete_topics([topic]), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        await until_done(lambda: admin.client.delete_topics([topic]), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-async def _until(admin: Admin, ask: Callable[[], Any], done_before: ErrorCode) -> None:
+async def until_done(ask: Callable[[], Any], done_before: ErrorCode) -> None:
     """Ask until it is done, by this attempt or by one that was not answered."""
     while True:
         try:
@@ -158,7 +170,7 @@ async def _until(admin: Admin, ask: Callable[[], Any], done_before: ErrorCode) -
         except KafkaError as error:
             if error.code is done_before:
                 return
-            if not error.code.retriable:
+            if not error.code.retriable and error.code not in NOT_NOW:
                 raise Violation(f"a topic could not be made or deleted: {error}") from error
         except BarnabasError:
             pass
@@ -167,5 +179,5 @@ async def _until(admin: Admin, ask: Callable[[], Any], done_before: ErrorCode) -
         await asyncio.sleep(0.1)
 
 
-def _ask(request: Any) -> Plan[Any]:
+def ask(request: Any) -> Plan[Any]:
     return (yield from call(request))

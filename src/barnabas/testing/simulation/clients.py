@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import World
 
 EARLIEST, LATEST = -2, -1
+ACKS_ALL = -1
 LOST_ITS_PLACE = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.UNKNOWN_PRODUCER_ID,
     ErrorCode.INVALID_PRODUCER_EPOCH,
 )
+NOT_KNOWN_EVERYWHERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)  # a broker learns of a topic later than another
 
 
 def client_config(address: str, client_id: str, *, patience_ms: int = 60_000) -> ClientConfig:
@@ -106,6 +108,9 @@ class Producer:
             try:
                 produced = await self._client.produce(self._topic, self._partition, batch, acks=how.acks)
             except KafkaError as error:
+                if self._history.replicated and error.code in NOT_KNOWN_EVERYWHERE:
+                    producer_id, epoch = (await self._new_producer_id()) if how.idempotent else (-1, -1)
+                    continue
                 if error.code not in LOST_ITS_PLACE or not how.idempotent:
                     raise Violation(f"{self.name}: a batch was refused with {error.code.name}") from error
                 producer_id, epoch = await self._new_producer_id()  # what became of the batch is not known
@@ -113,7 +118,8 @@ class Producer:
                 if how.idempotent:
                     producer_id, epoch = await self._new_producer_id()
             else:
-                if cuts == self._history.power_cuts:  # else the answer may be of before, and the tail gone since
+                # Answers of before a power cut say nothing of what is left, nor do those of a leader that did not wait for others.
+                if cuts == self._history.power_cuts and (how.acks == ACKS_ALL or not self._history.replicated):
                     self._history.acknowledged(produced.base_offset, identities)
             await asyncio.sleep(how.pause_s * self._random.random())
 
@@ -189,6 +195,9 @@ class Consumer:
                     offset = EARLIEST if position < self._history.high_watermark else LATEST
                     with suppress(ClientError):
                         position = (await self._client.list_offsets({key: offset}))[key].offset
+                    continue
+                if self._history.replicated and error.code in NOT_KNOWN_EVERYWHERE:
+                    await asyncio.sleep(0.2)
                     continue
                 raise Violation(f"{self._history.name}: a fetch at {position} was refused with {error.code.name}") from error
             except ClientError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -58,6 +59,8 @@ class Course(ABC):
         logger = logging.getLogger("barnabas")
         logger.addHandler(self.complaints)
         failure = None
+        was_collecting = gc.isenabled()
+        gc.disable()  # a run is short and makes little that refers to itself: collecting would be a fifth of its time
         try:
             self._main()
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in a run is its verdict
@@ -65,6 +68,8 @@ class Course(ABC):
         finally:
             logger.removeHandler(self.complaints)
             self._end()
+            if was_collecting:
+                gc.enable()
         world = self.world
         return Verdict(
             self.seed,
@@ -95,6 +100,11 @@ class Course(ABC):
         for task in tasks:
             task.result()
 
+    def _join_work(self, task: asyncio.Task[None]) -> None:
+        """One more that `_work` waits for, from somebody who is at work."""
+        self._working += 1
+        task.add_done_callback(self._work_done)
+
     def _work_done(self, task: asyncio.Task[None]) -> None:
         self._working -= 1
         error = None if task.cancelled() else task.exception()
@@ -109,13 +119,16 @@ class Course(ABC):
         world = self.world
         end_s = world.now_s + limit_s
         while not is_done():
-            world.step()
+            self._after(world.step())
             if self._failed is not None:
                 raise self._failed
             if self._problems or self.complaints.unexcused:
                 raise Violation(f"the broker met a fault of its own: {(self._problems + self.complaints.unexcused)[0]}")
             if world.now_s > end_s:
                 raise Stuck(f"not done after {limit_s:.0f} s")
+
+    def _after(self, loop: VirtualLoop | None) -> None:
+        """An event of `loop` has happened; None: nothing has."""
 
     async def elsewhere(self, task: asyncio.Task[R]) -> R:
         """Wait for a task of another process."""

@@ -6,7 +6,8 @@ Rules
   1. A client is told of events in its own process, some time after they happened, in order.
   2. A client that is cut off notices after a third of its session's time at most, and hears so; when the whole time is over its session
      ends, whether it is there to learn it or not. Back in touch it hears what became of it.
-  3. The session of a process that died lives on until its time is over.
+  3. The session of a process that died lives on until its time is over, and so does that of one that is frozen.
+  4. Watches of one client can be late (`be_late`): what happens to its session is told in time, for that is its own library's clock.
 
 The ensemble itself does not fail: what a lost server does to a client is what being cut off does.
 """
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from random import Random
 
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
-from barnabas.cluster.store import Operation, SessionState, StoreUnavailable
+from barnabas.cluster.store import Operation, SessionEvent, SessionState, StoreUnavailable
 from barnabas.testing.simulation.loop import VirtualLoop, World
 
 HOST = "zookeeper"
@@ -30,6 +31,7 @@ class VirtualStore(MemoryStore):
         self._ensemble = ensemble
         self._loop = loop
         self._is_due = False
+        self.late_until_s = 0.0
         super().__init__(ensemble.tree)
 
     @property
@@ -55,9 +57,12 @@ class VirtualStore(MemoryStore):
         super()._check_connected()
 
     def _tell(self) -> None:
-        if not self._is_due:
-            self._is_due = True
+        late_s = self.late_until_s - self._loop.time()
+        if late_s > 0 and any(isinstance(event, SessionEvent) for event in self._events):
             self._loop.call_later(self._ensemble.delay_s(), self._tell_now)
+        elif not self._is_due:
+            self._is_due = True
+            self._loop.call_later(max(late_s, self._ensemble.delay_s()), self._tell_now)
 
     def _tell_now(self) -> None:
         self._is_due = False
@@ -128,6 +133,21 @@ class Ensemble:
             self._world.note(f"the session of {host} expires")
             store.expire()
 
+    def freeze(self, host: str, while_s: float) -> None:
+        """The process on the machine does nothing for a while, nor does its client: its session ends if that is too long."""
+        store = self._stores.get(host)
+        if store is None or host in self._cut_off or while_s < self.session_timeout_s:
+            return
+        self._loop.call_later(self.session_timeout_s, self._miss, host, store)
+        self._loop.call_later(while_s, self._come_back, host, store)
+
+    def be_late(self, host: str, while_s: float) -> None:
+        """The machine hears of changes late, all of them at once."""
+        store = self._stores.get(host)
+        if store is not None:
+            self._world.note(f"watches of {host} are late")
+            store.late_until_s = self._world.now_s + while_s
+
     def lose_reply(self, host: str) -> None:
         """The connection is lost while the next commit is under way, which is done or not."""
         store = self._stores.get(host)
@@ -153,6 +173,11 @@ class Ensemble:
 
     def _give_up(self, host: str, cut: int, store: VirtualStore) -> None:
         if self._cut_off.get(host) == cut:
+            store.suspend()
+            self.tree.end(store.session.session_id)
+
+    def _miss(self, host: str, store: VirtualStore) -> None:
+        if self._stores.get(host) is store:
             store.suspend()
             self.tree.end(store.session.session_id)
 

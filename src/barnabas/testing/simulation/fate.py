@@ -149,7 +149,7 @@ class Fate:
                 raise
             self._node.kill()  # a process that ends with an error
         else:
-            self._simulation.gone()
+            self._simulation.gone(self._node)
 
     async def _die(self, blow: Blow, *, power: bool = False) -> None:
         if blow.changes:
@@ -167,7 +167,7 @@ class Fate:
         """Start again, with a second crash on the way if that is in store, and audit before anybody else connects."""
         power = blow.kind == "power-cut"
         self._node.faults.heal()  # a broker whose disk fails while it starts need not start
-        self._world.network.admitted = AUDITOR
+        self._world.network.admitted = frozenset({AUDITOR})
         if blow.again:
             starting = self._node.start()
             self._node.kill_in(blow.again)

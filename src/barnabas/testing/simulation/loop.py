@@ -76,14 +76,14 @@ class World:
     def at(self, when_s: float, handle: events.Handle) -> None:
         heapq.heappush(self._timed, (when_s, next(self._order), handle))
 
-    def step(self) -> None:
-        """Let the next event happen; raises Stuck where there is none."""
+    def step(self) -> VirtualLoop | None:
+        """Let the next event happen; the loop whose event it was, None where it was cancelled or put off. Raises Stuck where there is none."""
         if not self._ready:
             if not self._timed:
                 raise Stuck("nothing is going to happen any more")
             when_s, _, handle = heapq.heappop(self._timed)
             if handle._cancelled:
-                return
+                return None
             if when_s > self.now_s:
                 self.now_s, self._steps = when_s, 0
         else:
@@ -93,15 +93,16 @@ class World:
             raise Stuck(f"one moment does not end: {handle!r}")
         loop: VirtualLoop = handle._loop  # type: ignore[attr-defined]  # asyncio's own base class works with it too
         if handle._cancelled or loop.dead:
-            return
+            return None
         if loop.frozen_until_s > self.now_s:
             self.at(loop.frozen_until_s, handle)
-            return
+            return None
         events._set_running_loop(loop)
         try:
             handle._run()
         finally:
             events._set_running_loop(None)
+        return loop
 
     def run_until(self, is_done: Callable[[], bool], limit_s: float = 3600.0) -> None:
         """Let things happen until `is_done`; raises Stuck if that takes longer than `limit_s` of virtual time."""

@@ -8,7 +8,9 @@ Rules
   3. `cut` breaks a connection for both sides; what was under way is lost.
   4. A process that is killed has its connections reset; one whose machine lost power says nothing, and the other side learns it from its
      next write, or from a timeout of its own.
-  5. What is sent from one machine to another while that way is blocked arrives when it is open again, as TCP would send it once more; it
+  5. `linger` breaks a connection for the side that asked for it; what that side had sent arrives at the other a good while later, so that
+     a request and its repetition on the next connection overtake each other.
+  6. What is sent from one machine to another while that way is blocked arrives when it is open again, as TCP would send it once more; it
      needs both ways to connect. The other way may stay open.
 """
 
@@ -41,7 +43,7 @@ class Network:
         self._servers: dict[Address, VirtualServer] = {}
         self._open: dict[VirtualTransport, None] = {}
         self._next_port = 40_000
-        self.admitted: str | None = None  # the only machine that may connect; None: all may
+        self.admitted: frozenset[str] | None = None  # the only machines that may connect; None: all may
         self._held: dict[
             tuple[str, str], list[Callable[[], None]]
         ] = {}  # by blocked way: what is to arrive when it is open again
@@ -62,7 +64,7 @@ class Network:
         while not self.is_open(loop.host, host):  # noqa: ASYNC110 - the system asks again and again, too
             await asyncio.sleep(CONNECT_AGAIN_S)
         server = self._servers.get((host, port))
-        is_admitted = self.admitted in (None, loop.host)
+        is_admitted = self.admitted is None or loop.host in self.admitted
         if server is None or not server.serving or server.loop.dead or not is_admitted:
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         self._next_port += 1
@@ -120,6 +122,13 @@ class Network:
         self.world.note(f"cut {transport.near[1]}-{transport.far[1]}")
         for end in (transport, transport.peer):
             end.reset_soon()
+
+    def linger(self, transport: VirtualTransport, while_s: float) -> None:
+        """Break a connection for one end now; the other gets what was under way, and learns it, after `while_s`."""
+        self.world.note(f"linger {transport.near[1]}-{transport.far[1]}")
+        transport.hold_until(self.world.now_s + while_s)
+        transport.reset_soon()
+        transport.peer.reset_soon(at_s=self.world.now_s + while_s)
 
     def process_died(self, loop: VirtualLoop, *, silently: bool) -> None:
         """A process is gone, with its servers and its ends of connections."""
@@ -202,6 +211,7 @@ class VirtualTransport(asyncio.Transport):
         self._received = bytearray()
         self._paused = False
         self._arrival_s = 0.0  # of the last piece sent; the next comes no earlier
+        self._held_until_s = 0.0  # pieces that are under way arrive no earlier
         self._on_room: Callable[[], None] | None = None
 
     def start(self, protocol: Any) -> None:
@@ -273,11 +283,18 @@ class VirtualTransport(asyncio.Transport):
         self._arrival_s = max(self._arrival_s, self.loop.world.now_s + self._network.delay_s())
         self.peer.loop.call_at(self._arrival_s, self.peer._arrived, piece)
 
+    def hold_until(self, when_s: float) -> None:
+        """What this end has sent arrives no earlier."""
+        self._held_until_s = when_s
+
     def when_room(self, callback: Callable[[], None] | None) -> None:
         self._on_room = callback
 
     def _arrived(self, piece: bytes) -> None:
         if self.closed:
+            return
+        if self.peer._held_until_s > self.loop.world.now_s:
+            self.loop.call_at(self.peer._held_until_s, self._arrived, piece)
             return
         self._network.world.trace.note(self.loop.world.now_s, f"{self.near[1]}<{self.far[1]} {len(piece)} {crc32(piece):08x}")
         self._received += piece

@@ -65,10 +65,8 @@ class Node:
         self.world = world
         self.number = number
         self.host = f"broker-{number}"
-        self.disk = Disk(Random(world.random.getrandbits(64)))
         self.directories = [Path(f"/disk-{index}") for index in range(directories)]
-        for directory in self.directories:
-            self.disk.make_durable(directory)
+        self.disk = self._new_disk()
         self.faults = Faults()
         self.process: Process | None = None
         self.starts = 0
@@ -142,6 +140,12 @@ class Node:
             self.disk.lose_power()
             self._boots += 1
 
+    def replace_disk(self) -> None:
+        """The machine gets an empty one, while it is off."""
+        assert self.process is None, "no process has files open"
+        self.world.note(f"{self.host} gets an empty disk")
+        self.disk = self._new_disk()
+
     @property
     def has_died(self) -> bool:
         """Whether the process died in the middle of an operation, and `kill` is still to be called."""
@@ -159,6 +163,12 @@ class Node:
         if process is None or not process.broker.ready:
             return False
         return process.broker.failure.done() or bool(process.broker.logs.failed_directories)
+
+    def _new_disk(self) -> Disk:
+        disk = Disk(Random(self.world.random.getrandbits(64)))
+        for directory in self.directories:
+            disk.make_durable(directory)
+        return disk
 
     def _open_files(self, name: str) -> FaultyFiles:
         return FaultyFiles(self.disk, self.faults, lambda event: self.world.note(f"{name} {event}"))

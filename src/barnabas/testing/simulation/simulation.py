@@ -10,39 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from random import Random
-from typing import Any
 from zlib import crc32
 
-from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.results import NewTopic
 from barnabas.storage.files import Files
 from barnabas.testing.simulation import admins
 from barnabas.testing.simulation.audit import AUDITOR, Auditor
-from barnabas.testing.simulation.clients import Consumer, Producer, client_config
-from barnabas.testing.simulation.course import Course
+from barnabas.testing.simulation.crowd import Crowd
 from barnabas.testing.simulation.fate import Fate
 from barnabas.testing.simulation.files import FaultyFiles
-from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
-from barnabas.testing.simulation.loop import VirtualLoop
 from barnabas.testing.simulation.node import Node
-from barnabas.testing.simulation.scenario import Scenario, Topic, draw
+from barnabas.testing.simulation.scenario import Scenario, draw
 
 RUN_LIMIT_S = 600.0
-DEFAULTS = {
-    "retention.ms": "604800000",
-    "retention.bytes": "-1",
-    "segment.ms": "604800000",
-    "compression.type": "producer",
-    "message.timestamp.type": "CreateTime",
-    "min.cleanable.dirty.ratio": "0.5",
-    "index.interval.bytes": "4096",
-}  # of what `admins.tune` changes
 PARTITION_FOLDER = re.compile(r"(?P<topic>.+)-(?P<index>\d+)(\.[0-9a-f]{32}-\w+)?")
 
 
-class Simulation(Course):
+class Simulation(Crowd):
     """One run of a single broker.
 
     Args:
@@ -61,37 +47,27 @@ class Simulation(Course):
         wrap_cleaner_files: Callable[[FaultyFiles], FaultyFiles] = lambda files: files,
         profile: str | None = None,
     ) -> None:
-        super().__init__(seed, echo=echo)
-        self.scenario: Scenario = draw(Random(seed ^ 0x5CE9A510), profile)
-        self.name = self.scenario.name
+        scenario: Scenario = draw(Random(seed ^ 0x5CE9A510), profile)
+        super().__init__(seed, echo=echo, flushed=scenario.flushed)
+        self.scenario = scenario
+        self.name = scenario.name
         self.node = Node(
             self.world,
             1,
-            self.scenario.properties,
+            scenario.properties,
             self._report,
-            directories=self.scenario.directories,
+            directories=scenario.directories,
             wrap_files=wrap_files,
             wrap_cleaner_files=wrap_cleaner_files,
         )
-        if self.scenario.has_cold_reads:
+        if scenario.has_cold_reads:
             self.node.faults.cold = lambda path: crc32(str(path).encode()) % 3 == seed % 3
-        self.histories: dict[TopicPartition, PartitionHistory] = {
-            (topic.name, index): self._history(topic, f"{topic.name}-{index}")
-            for topic in self.scenario.topics
-            for index in range(topic.partitions)
-        }
-        self.groups = {key: Register(f"the offset of group-{key[0]}-{key[1]}", ["-1"]) for key in self.histories}
-        self.settings = {
-            (topic.name, name): Register(f"{name} of {topic.name}", [topic.configs.get(name, first)])
-            for topic in self.scenario.topics
-            for name, first in DEFAULTS.items()
-        }
-        self._loops = 0
-        self._producing = 0
+        for topic in scenario.topics:
+            self.keep_books(topic)
 
-    def is_over(self) -> bool:
-        """Whether all producers are done, and the others may end."""
-        return not self._producing
+    @property
+    def addresses(self) -> str:
+        return self.node.address
 
     # --- the course of it
 
@@ -119,34 +95,15 @@ class Simulation(Course):
         self.counts["lost_tail"] = sum(history.tail_losses for history in histories)
 
     def _producers(self) -> list[asyncio.Task[None]]:
-        tasks = []
-        for number, (key, how) in enumerate(self.scenario.producers):
-            loop = self._loop(f"producer-{number}")
-            client = AsyncClient(client_config(self.node.address, loop.name))
-            producer = Producer(self.world, client, f"p{number}", *key, self.histories[key], how)
-            self._producing += 1
-            tasks.append(loop.create_task(self._until_done(producer.run())))
-        return tasks
-
-    async def _until_done(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        finally:
-            self._producing -= 1
+        return [self.produce(number, key, how) for number, (key, how) in enumerate(self.scenario.producers)]
 
     def _consumers(self) -> list[asyncio.Task[None]]:
-        tasks = []
-        for number, (key, history) in enumerate(self.histories.items()):
-            loop = self._loop(f"consumer-{number}")
-            client = AsyncClient(client_config(self.node.address, loop.name, patience_ms=3_000))
-            consumer = Consumer(self.world, client, *key, history, self.groups[key], self.is_over)
-            tasks.append(loop.create_task(consumer.run()))
-        return tasks
+        return [self.consume(number, key) for number, key in enumerate(self.lasting)]
 
     def _admins(self) -> list[asyncio.Task[None]]:
         tasks = []
         for name, pause_s in self.scenario.admins.items():
-            loop, admin = self._admin(name, pause_s)
+            loop, admin = self.admin(name, pause_s)
             match name:
                 case "delete-records":
                     work = admins.delete_records(admin)
@@ -157,30 +114,13 @@ class Simulation(Course):
             tasks.append(loop.create_task(work))
         if self.scenario.churned is not None:
             topic, how = self.scenario.churned
-            loop, admin = self._admin("churn", how.pause_s)
-            work = admins.churn(admin, topic.name, topic.configs, how, lambda name: self._history(topic, name))
+            loop, admin = self.admin("churn", how.pause_s)
+            work = admins.churn(admin, topic.name, topic.configs, how, lambda name: self.history(topic, name))
             tasks.append(loop.create_task(work))
         return tasks
 
-    def _admin(self, name: str, pause_s: float) -> tuple[VirtualLoop, admins.Admin]:
-        loop = self._loop(name)
-        client = AsyncClient(client_config(self.node.address, name))
-        random = Random(self.random.getrandbits(64))
-        return loop, admins.Admin(self.world, client, self.histories, list(self.groups), pause_s, self.is_over, random)
-
-    def _history(self, topic: Topic, name: str) -> PartitionHistory:
-        configs = topic.configs
-        expires = "delete" in configs["cleanup.policy"]
-        return PartitionHistory(
-            name,
-            flushed=self.scenario.flushed,
-            compacted=topic.is_compacted,
-            retention_ms=int(configs["retention.ms"]) if expires else -1,
-            delete_retention_ms=int(configs["delete.retention.ms"]),
-        )
-
     async def _create_topics(self) -> None:
-        client = AsyncClient(client_config(self.node.address, "admin"))
+        _, client = self.client("admin")
         topics = [NewTopic(topic.name, topic.partitions, 1, topic.configs) for topic in self.scenario.topics]
         await client.create_topics(topics)
         await client.close()
@@ -188,14 +128,14 @@ class Simulation(Course):
     # --- what fate asks for
 
     async def audit(self, *, crashed: bool, may_lose_tail: bool) -> None:
-        self._loops += 1
-        loop = self._loop(f"{AUDITOR}-{self._loops}", AUDITOR)
+        self._audits += 1
+        loop = self._loop(f"{AUDITOR}-{self._audits}", AUDITOR)
         await self.elsewhere(loop.create_task(self._read_all(crashed=crashed, may_lose_tail=may_lose_tail)))
 
     async def _read_all(self, *, crashed: bool, may_lose_tail: bool) -> None:
         auditor = Auditor(self.world, self.node.address, crashed=crashed, may_lose_tail=may_lose_tail)
         await auditor.read_partitions(self.histories)
-        await auditor.read_groups(self.groups, flushed=self.scenario.flushed)
+        await auditor.read_groups(self.groups, flushed=self.flushed)
         if "tune" in self.scenario.admins:
             await auditor.read_settings(self.settings)
         await auditor.close()
@@ -208,15 +148,9 @@ class Simulation(Course):
             history.rotten += 1
             self.complaints.excuse("rot")
 
-    def gone(self) -> None:
-        """The broker has stopped by itself."""
-        left = self.node.gone()
-        if left:
-            raise Violation(f"the broker stopped and left {left} files open")
-
     def _stop(self) -> None:
         self._finish(self.node.stop())
-        self.gone()
+        self.gone(self.node)
 
     def _end(self) -> None:
         self.node.kill()

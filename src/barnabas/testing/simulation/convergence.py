@@ -1,0 +1,139 @@
+"""A cluster that was healed: whether it has come to rest, and whether its replicas are one then.
+
+At rest: all brokers serve and know the same of the cluster, every partition is led, all its replicas are in sync and have all of it, no move
+is under way, and no log lies where none belongs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.protocol.records.batch import iterate_records, split_batches
+from barnabas.storage.segment import LOG_SUFFIX
+from barnabas.testing.simulation.history import Violation
+
+if TYPE_CHECKING:
+    from barnabas.cluster.metadata import MetadataImage, Topic
+    from barnabas.testing.simulation.node import Node
+
+FOLDER = re.compile(r"(?P<topic>.+)-(?P<index>\d+)")
+Contents = Mapping[int, tuple[bytes | None, bytes | None]]  # key and value by offset
+
+
+def is_at_rest(nodes: Sequence[Node]) -> bool:
+    """See the module."""
+    image = _common_image(nodes)
+    if image is None:
+        return False
+    brokers = {node.number: node.process.broker for node in nodes if node.process is not None}
+    for topic in image.topics.values():
+        for index, state in enumerate(topic.partitions):
+            if state.leader < 0 or state.is_moving or set(state.isr) != set(state.replicas):
+                return False
+            ends = set()
+            for replica in state.replicas:
+                found = brokers[replica].partitions.get(topic.name, index)
+                if found is None or found.is_offline or found.topic_id != topic.topic_id:
+                    return False
+                ends.add((found.log.log_end_offset, found.high_watermark))
+            if len(ends) > 1 or ends != {(end, end) for end, _ in ends}:
+                return False
+    return True
+
+
+def _common_image(nodes: Sequence[Node]) -> MetadataImage | None:
+    """What all brokers know; None while that differs, or one is not there."""
+    first: MetadataImage | None = None
+    for node in nodes:
+        if node.process is None or node.process.files.dead or not node.process.broker.ready:
+            return None
+        image = node.process.broker.metadata
+        member = node.process.broker.member
+        if member is None or member.is_down or len(image.brokers) < len(nodes):
+            return None
+        first = first or image
+        if (image.topics, image.brokers, image.configs, image.controller_id, image.deletions) != (
+            first.topics,
+            first.brokers,
+            first.configs,
+            first.controller_id,
+            first.deletions,
+        ):
+            return None
+    return first
+
+
+def stray_folders(nodes: Sequence[Node]) -> list[str]:
+    """Logs on disks of brokers that are no replicas."""
+    found = []
+    for node in nodes:
+        assert node.process is not None, "at rest"
+        image = node.process.broker.metadata
+        for folder in sorted({path.parent.name for path, _ in node.disk.files() if path.suffix == LOG_SUFFIX}):
+            match = FOLDER.fullmatch(folder)
+            state = None if match is None else image.partition(match["topic"], int(match["index"]))
+            if state is None or node.number not in state.replicas:
+                found.append(f"{node.host}:{folder}")
+    return found
+
+
+def compare_replicas(nodes: Sequence[Node]) -> None:
+    """All replicas are the same: record by record from the last of their starts on, or of each key the last one; raises Violation."""
+    image = _common_image(nodes)
+    assert image is not None, "at rest"
+    for topic in image.topics.values():
+        for index, state in enumerate(topic.partitions):
+            copies = {number: _contents(nodes[number - 1], topic.name, index) for number in state.replicas}
+            _compare(f"{topic.name}-{index}", copies, _start(nodes, topic, index), compacted=_is_compacted(nodes[0], topic.name))
+
+
+def _is_compacted(node: Node, topic: str) -> bool:
+    assert node.process is not None, "at rest"
+    return "compact" in node.process.broker.controller.topic_config(topic).cleanup_policy
+
+
+def _start(nodes: Sequence[Node], topic: Topic, index: int) -> int:
+    starts = []
+    for number in topic.partitions[index].replicas:
+        process = nodes[number - 1].process
+        found = None if process is None else process.broker.partitions.get(topic.name, index)
+        assert found is not None, "at rest"
+        starts.append(found.log.log_start_offset)
+    return max(starts)
+
+
+def _contents(node: Node, topic: str, index: int) -> Contents:
+    return dict(_records(node, f"{topic}-{index}"))
+
+
+def _records(node: Node, folder: str) -> Iterator[tuple[int, tuple[bytes | None, bytes | None]]]:
+    for path, file in node.disk.files():
+        if path.parent.name == folder and path.suffix == LOG_SUFFIX:
+            data = memoryview(bytes(file.data))
+            for position, _ in split_batches(data):
+                for record in iterate_records(data, position):
+                    yield record.offset, (_bytes(record.key), _bytes(record.value))
+
+
+def _bytes(data: bytes | memoryview | None) -> bytes | None:
+    return None if data is None else bytes(data)
+
+
+def _compare(name: str, copies: Mapping[int, Contents], start: int, *, compacted: bool) -> None:
+    (first, one), *others = copies.items()
+    for number, other in others:
+        for offset in sorted({*one, *other}):
+            if offset < start or (compacted and (offset not in one or offset not in other)):
+                continue
+            if one.get(offset) != other.get(offset):
+                raise Violation(f"inconsistent offsets: {name} differs at {offset} between the brokers {first} and {number}")
+        if compacted and _last(one) != _last(other):
+            raise Violation(f"inconsistent offsets: the last records of {name} differ between the brokers {first} and {number}")
+
+
+def _last(contents: Contents) -> dict[bytes | None, bytes]:
+    """Of each key the last value; deleted keys are gone, or about to go."""
+    last = {contents[offset][0]: contents[offset][1] for offset in sorted(contents)}
+    return {key: value for key, value in last.items() if value is not None}
