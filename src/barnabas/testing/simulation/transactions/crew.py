@@ -44,12 +44,11 @@ class Crew:
 
     Args:
         addresses: of the brokers.
-        patience_s: for how long clients repeat a request before they give up.
         report: told of what must not happen.
     """
 
     def __init__(
-        self, world: World, addresses: str, clients: Clients, random: Random, report: Callable[[str], None], *, patience_s: float
+        self, world: World, addresses: str, clients: Clients, random: Random, report: Callable[[str], None]
     ) -> None:
         self.clients = clients
         self.ledger = Ledger(clients.places, [KEYED])
@@ -59,7 +58,6 @@ class Crew:
         self._addresses = addresses
         self._random = random
         self._report = report
-        self._patience_s = patience_s
         self._processes: list[Process] = []
         self._working = len(clients.clients)
         self._writing = sum(client.source is None for client in clients.clients)
@@ -113,7 +111,7 @@ class Crew:
             client.transactional_id,
             SECOND if how.second else OLDER,
             timeout_ms=how.timeout_ms,
-            patience_s=self._patience_s,
+            patience_s=how.patience_s,
         )
         reading = AsyncClient(reading_config(self._addresses, f"{name}-reading"))
         kind: type[Worker] = Writer if client.source is None else Copier

@@ -22,6 +22,7 @@ class Instance:
         after_s: since the run began.
         second: of transactions version 2.
         timeout_ms: of its transactions.
+        patience_s: for how long it repeats a request before it gives up.
         comes_back: how often it takes the id again after it was fenced.
     """
 
@@ -29,6 +30,7 @@ class Instance:
     second: bool
     transactions: int
     timeout_ms: int
+    patience_s: float
     pause_s: float
     comes_back: int
 
@@ -118,6 +120,7 @@ def _instances(random: Random, *, patient: bool) -> list[Instance]:
                 second=random.random() < 0.6,
                 transactions=random.randint(3, 10),
                 timeout_ms=random.choice((15_000, 60_000) if patient else (2_000, 10_000, 60_000)),
+                patience_s=random.choice((3.0, 30.0, 60.0) if patient else (0.0, 3.0, 20.0)),
                 pause_s=random.choice((0.02, 0.1, 0.4)),
                 comes_back=random.choice((0, 0, 1, 3)),
             )

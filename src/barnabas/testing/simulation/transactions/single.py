@@ -22,7 +22,6 @@ from barnabas.testing.simulation.transactions.scenario import Clients, draw
 
 RUN_LIMIT_S = 900.0
 JUDGE_LIMIT_S = 300.0
-PATIENCE_S = 20.0
 BLOWS = ("kill", "kill", "restart", "disconnect", "cleaner-dies")
 FLUSHED_BLOWS = ("power-cut", "power-cut", "kill", "restart", "disconnect")
 
@@ -54,7 +53,7 @@ class TransactionSimulation(Course):
         self.node = Node(self.world, 1, _properties(random, flushed=self._is_flushed), self._report, wrap_files=wrap_files)
         clients = draw(random)
         adapt(clients)
-        self.crew = Crew(self.world, self.node.address, clients, random, self._report, patience_s=PATIENCE_S)
+        self.crew = Crew(self.world, self.node.address, clients, random, self._report)
         self._audits = 0
 
     def is_over(self) -> bool:
