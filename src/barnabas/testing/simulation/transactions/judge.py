@@ -125,3 +125,12 @@ class Judge:
             except ClientError:
                 pass
             await asyncio.sleep(LOOKS_S)
+
+
+def count(crew: Crew, counts: dict[str, int]) -> None:
+    """What the clients did, for the summary of many runs."""
+    for transaction in crew.ledger.transactions:
+        name = f"{transaction.outcome.value}_transactions"
+        counts[name] = counts.get(name, 0) + 1
+    counts["records"] = sum(len(partition.values) for partition in crew.ledger.partitions.values())
+    counts["echoes"] = crew.echoes.delivered

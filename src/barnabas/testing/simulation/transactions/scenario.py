@@ -102,6 +102,8 @@ def _configs(random: Random, topic: str) -> dict[str, str]:
         "segment.ms": random.choice(("300", "2000", "100000")),
         "index.interval.bytes": random.choice(("0", "500", "4096")),
         "retention.ms": "-1",
+        "cleanup.policy": "delete",
+        "delete.retention.ms": "86400000",
     }
     if topic == KEYED:
         configs["cleanup.policy"] = "compact"

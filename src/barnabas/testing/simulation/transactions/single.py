@@ -17,7 +17,7 @@ from barnabas.testing.simulation.history import Violation
 from barnabas.testing.simulation.node import Node
 from barnabas.testing.simulation.scenario import Blow
 from barnabas.testing.simulation.transactions.crew import Crew
-from barnabas.testing.simulation.transactions.judge import Judge
+from barnabas.testing.simulation.transactions.judge import Judge, count
 from barnabas.testing.simulation.transactions.scenario import Clients, draw
 
 RUN_LIMIT_S = 900.0
@@ -68,24 +68,16 @@ class TransactionSimulation(Course):
         self._work(works, RUN_LIMIT_S)
         if self.random.random() < 0.5:
             self._finish(self.node.stop())
-            self.gone()
+            self.gone(self.node)
             self._finish(self.node.start())
         judge = Judge(self.world, self.node.address, self.crew)
         self._finish(self._loop(AUDITOR).create_task(judge.decide()), JUDGE_LIMIT_S)
-        self._count()
+        count(self.crew, self.counts)
         self._finish(self.node.stop())
-        self.gone()
+        self.gone(self.node)
 
     def _end(self) -> None:
         self.node.kill()
-
-    def _count(self) -> None:
-        ledger = self.crew.ledger
-        for transaction in ledger.transactions:
-            name = f"{transaction.outcome.value}_transactions"
-            self.counts[name] = self.counts.get(name, 0) + 1
-        self.counts["records"] = sum(len(partition.values) for partition in ledger.partitions.values())
-        self.counts["echoes"] = self.crew.echoes.delivered
 
     async def _create_topics(self) -> None:
         client = AsyncClient(client_config(self.node.address, "admin"))
@@ -109,9 +101,9 @@ class TransactionSimulation(Course):
     def rotten(self, folder: str) -> None:
         raise Violation(f"no bits rot in these runs, and {folder} has")
 
-    def gone(self) -> None:
+    def gone(self, node: Node) -> None:
         """The broker has stopped by itself."""
-        left = self.node.gone()
+        left = node.gone()
         if left:
             raise Violation(f"the broker stopped and left {left} files open")
 
