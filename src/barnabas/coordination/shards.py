@@ -38,11 +38,15 @@ RECORDS_BETWEEN_BREATHS = 2_000  # replayed while loading before others get thei
 
 
 class EndMarker(NamedTuple):
-    """The end of a producer's transaction, as its coordinator decided it in `coordinator_epoch`."""
+    """The end of a producer's transaction, as its coordinator decided it in `coordinator_epoch`.
+
+    `transaction_version` is that of the client: from 2 on the epoch is past that of the transaction (KIP-1228).
+    """
 
     producer: Producer
     commit: bool
     coordinator_epoch: int
+    transaction_version: int = 0
 
 
 class LogEntry(NamedTuple):

@@ -17,8 +17,10 @@ from barnabas.storage.markers import marker_batch, parse_marker
 from barnabas.storage.verify import verify
 
 if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
 
+STRICT_VERSION = 2  # of transactions, from which on a marker ends but the epoch before its own
 READ_BYTES = 1024 * 1024  # at a time while loading
 
 
@@ -51,30 +53,43 @@ class PartitionedLog:
         return self._append(partition, batch, now_ms)
 
     def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> asyncio.Future[None]:
-        """Append the end of a transaction; done once it is committed, or with the KafkaError that prevents it."""
+        """Append the end of a transaction; done once it is committed, or with the KafkaError that prevents it.
+
+        A marker of version 2 that has the epoch of the open transaction is late, and INVALID_PRODUCER_EPOCH: it has ended the one before
+        and would end its successor (KIP-1228).
+        """
         producer_id, epoch = marker.producer
+        here = self._leading(partition)
+        is_late = here is not None and here.log.is_in_transaction(producer_id, epoch)
+        if is_late and marker.transaction_version >= STRICT_VERSION:
+            return self._refused(KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH))
         batch = marker_batch(producer_id, epoch, commit=marker.commit, coordinator_epoch=marker.coordinator_epoch, now_ms=now_ms)
         done = self._append(partition, batch, now_ms)
-        found = self._broker.partitions.get(self._topic, partition)
-        if found is not None and found.is_leader and not found.is_offline:
-            found.settle_transactions()
+        if here is not None:
+            here.settle_transactions()
         return done
 
-    def _append(self, partition: int, batch: bytes, now_ms: int) -> asyncio.Future[None]:
+    def _leading(self, partition: int) -> Partition | None:
+        found = self._broker.partitions.get(self._topic, partition)
+        return found if found is not None and found.is_leader and not found.is_offline else None
+
+    def _refused(self, error: KafkaError) -> asyncio.Future[None]:
         future: asyncio.Future[None] = self._broker.loop.create_future()
+        future.set_exception(error)
+        return future
+
+    def _append(self, partition: int, batch: bytes, now_ms: int) -> asyncio.Future[None]:
         found = self._broker.partitions.get(self._topic, partition)
         if found is None:
-            future.set_exception(KafkaError(ErrorCode.NOT_COORDINATOR))
-            return future
+            return self._refused(KafkaError(ErrorCode.NOT_COORDINATOR))
         try:
             result = found.append_as_leader(memoryview(bytearray(batch)), now_ms, AppendOrigin.COORDINATOR, acks_all=True)
         except KafkaError as error:
-            future.set_exception(error)
-            return future
+            return self._refused(error)
         except StorageError as error:
             self._broker.faults.report(error)
-            future.set_exception(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
-            return future
+            return self._refused(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+        future: asyncio.Future[None] = self._broker.loop.create_future()
         if found.is_committed(result.last_offset):
             future.set_result(None)
         else:

@@ -33,6 +33,7 @@ from barnabas.server.apis import (
     offsets,
     topics,
     transactions,
+    transactions_admin,
 )
 from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
@@ -65,6 +66,7 @@ for _family in (
     offsets,
     topics,
     transactions,
+    transactions_admin,
 ):
     HANDLERS.update(_family.HANDLERS)
 SERVED = frozenset(HOT) | frozenset(HANDLERS)

@@ -132,7 +132,7 @@ class ProducerStates:
         """Whether the batch may be appended: None if so, or the batch that it repeats.
 
         Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, TRANSACTION_COORDINATOR_FENCED.
+            KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE (a batch outside of the open transaction).
         """
         entry = self._entries.get(header.producer_id)
         if entry is None:
@@ -142,12 +142,14 @@ class ProducerStates:
                 return None
             first = header.base_sequence
             if entry.batches and first == (entry.batches[-1].last_sequence + 1) & MAX_SEQUENCE:
+                _check_inside(header, entry)
                 return None
             last = header.last_sequence
             for batch in entry.batches:
                 if batch.first_sequence == first and batch.last_sequence == last:
                     return batch
             if not entry.batches and first == 0:
+                _check_inside(header, entry)
                 return None
             raise _out_of_order(header, entry)
         if header.producer_epoch < entry.epoch:
@@ -158,6 +160,8 @@ class ProducerStates:
             )
         if from_client and not header.attributes & CONTROL_BIT and header.base_sequence != 0 and entry.epoch != NO_PRODUCER_EPOCH:
             raise _out_of_order(header, entry)
+        if from_client:
+            _check_inside(header, entry)
         return None
 
     def check_marker(self, header: BatchHeader, coordinator_epoch: int) -> None:
@@ -247,6 +251,11 @@ class ProducerStates:
         for producer_id in expired:
             del self._entries[producer_id]
         return len(expired)
+
+
+def _check_inside(header: BatchHeader, entry: ProducerEntry) -> None:
+    if entry.transaction_first_offset != NO_OFFSET and not header.attributes & TRANSACTIONAL_BIT:
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"Producer {header.producer_id} has an open transaction here")
 
 
 def _out_of_order(header: BatchHeader, entry: ProducerEntry) -> KafkaError:

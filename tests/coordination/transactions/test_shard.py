@@ -148,7 +148,6 @@ def test_unknown_ids_and_wrong_requests() -> None:
     assert driver.init("") is ErrorCode.INVALID_REQUEST
     for timeout_ms in (0, -1, 900_001):
         assert driver.init(timeout_ms=timeout_ms) is ErrorCode.INVALID_TRANSACTION_TIMEOUT
-    assert driver.init(keep=True) is ErrorCode.INVALID_REQUEST
     with pytest.raises(KafkaError, match="TRANSACTIONAL_ID_NOT_FOUND"):
         driver.shard.describe("t")
     assert driver.log == []
@@ -287,6 +286,20 @@ def test_unused_ids_are_forgotten() -> None:
 def test_two_phase_commit_has_to_be_allowed() -> None:
     driver = Driver(Config(transaction_two_phase_commit_enable=False))
     assert driver.init(two_phase=True) is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert driver.init(keep=True) is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert driver.init() == Initialised(Owner(1000, 0))
+
+
+@pytest.mark.parametrize("prepared", [True, False])
+def test_a_transaction_is_kept_for_an_owner_who_decides_himself(*, prepared: bool) -> None:
+    driver = Driver()
+    writer = driver.owner(two_phase=prepared)
+    driver.add(writer, A)
+    found = driver.init(keep=True, timeout_ms=1_000)
+    assert found == Initialised(Owner(writer.producer_id, writer.epoch + 1), writer)
+    assert driver.shard.describe("t").timeout_ms == (NEVER_TIMES_OUT_MS if prepared else 1_000)
+    driver.pass_time(2_000)
+    assert driver.state() == ("Ongoing" if prepared else "PrepareAbort")
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -306,6 +319,7 @@ def test_a_prepared_transaction_waits_for_who_comes_to_end_it(*, commit: bool, f
         driver.load()
     assert driver.end(writer, commit=commit) is ErrorCode.PRODUCER_FENCED
     assert driver.add(writer, B) is ErrorCode.PRODUCER_FENCED
+    assert driver.add(again.owner, A) is ErrorCode.INVALID_TXN_STATE
     assert driver.add(again.owner, B) is ErrorCode.INVALID_TXN_STATE
     following = driver.end(again.owner, commit=commit)
     assert following == Owner(writer.producer_id, writer.epoch + 3)

@@ -63,7 +63,8 @@ class InitRequest:
 
     Args:
         expected: who asks, where it had the id before; else NOBODY.
-        keep_prepared: leave an open transaction of two-phase commit to be ended by the next owner.
+        two_phase: somebody else decides the transactions of this owner, so that they never time out (KIP-939).
+        keep_prepared: leave an open transaction as it is, to be ended by the next owner.
     """
 
     transactional_id: str
@@ -157,12 +158,10 @@ class TransactionShard:
     def _check_init(self, request: InitRequest) -> int:
         if not request.transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        if (request.two_phase or request.keep_prepared) and not self._config.transaction_two_phase_commit_enable:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)  # KIP-939: as if a permission were missing
         if request.two_phase:
-            if not self._config.transaction_two_phase_commit_enable:
-                raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             return NEVER_TIMES_OUT_MS
-        if request.keep_prepared:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "only transactions of two-phase commit can be kept")
         if not 0 < request.timeout_ms <= self._config.transaction_max_timeout_ms:
             raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         return request.timeout_ms

@@ -94,14 +94,14 @@ class Transaction:
         return Owner(self.producer_id, self.producer_epoch)
 
     @property
-    def is_prepared_for_two_phases(self) -> bool:
+    def is_of_two_phases(self) -> bool:
         """Whether this is a transaction whose end somebody else decides, and that never times out."""
         return self.timeout_ms == NEVER_TIMES_OUT_MS
 
     @property
     def deadline_ms(self) -> int | None:
         """When it is to be aborted; None if never."""
-        if self.state is not State.ONGOING or self.is_prepared_for_two_phases:
+        if self.state is not State.ONGOING or self.is_of_two_phases:
             return None
         return self.start_ms + self.timeout_ms
 
@@ -176,6 +176,8 @@ def _emptied(before: Transaction, owner: Owner, last: int, previous_id: int, tim
 def take_over(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, take_id: TakeId) -> Transaction:
     """Give the id to a new owner and leave its open transaction as it is, to be ended by that owner (KIP-939).
 
+    A transaction that never times out stays so, whatever its next owner wants for his own: it may be prepared.
+
     Raises:
         KafkaError: PRODUCER_FENCED.
     """
@@ -186,7 +188,7 @@ def take_over(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int
         before,
         next_producer_id=following.producer_id,
         next_producer_epoch=following.epoch,
-        timeout_ms=timeout_ms,
+        timeout_ms=NEVER_TIMES_OUT_MS if before.is_of_two_phases else timeout_ms,
         last_update_ms=now_ms,
     )
 
@@ -215,10 +217,10 @@ def add(
     """
     check_owner(before, asking)
     if before.state is State.ONGOING:
-        if partitions <= before.partitions:
-            return before
         if before.next_producer_epoch != NO_EPOCH:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+        if partitions <= before.partitions:
+            return before
         held, start_ms = before.partitions, before.start_ms
     else:
         held, start_ms = frozenset(), now_ms

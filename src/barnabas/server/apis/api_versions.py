@@ -1,9 +1,7 @@
 """ApiVersions: what this broker serves, and nothing else.
 
-Two ranges are not what the handlers take. Old librdkafka refuses a broker whose Produce begins above version 2, though it never
-sends those, so 0 is announced as Kafka does (KIP-896); such a request closes the connection as any unknown version. InitProducerId 6
-belongs to two-phase commit (KIP-939), which clients do not speak yet. ListTransactions 2 asks for a regular expression, by which a peer
-could keep the loop busy.
+One range is not what the handlers take. Old librdkafka refuses a broker whose Produce begins above version 2, though it never
+sends those, so 0 is announced as Kafka does (KIP-896); such a request closes the connection as any unknown version.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 FIRST_VERSION_WITH_SOFTWARE = 3
 API_VERSIONS = 18
 TRANSACTIONS, TRANSACTIONS_LEVEL = "transaction.version", 2  # the feature by which clients know transactions version 2 (KIP-890)
-ANNOUNCED = {0: (0, APIS[0][3]), 22: (APIS[22][2], 5), 66: (APIS[66][2], 1)}  # where that is not the range of the messages
+ANNOUNCED = {0: (0, APIS[0][3])}  # where that is not the range of the messages
 
 
 def announced_versions(api_key: int) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
 from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, must_wait, refusals, refused
 from barnabas.server.apis.repeated_produce import is_transactional, learn
-from barnabas.server.apis.transactional_produce import Joined, check_transaction, hold
+from barnabas.server.apis.transactional_produce import Joined, hold, why_not_in_transaction
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -140,8 +140,8 @@ def _append(
     try:
         if partition.topic in broker.internal_topics:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
-        if is_transactional(records):
-            check_transaction(partition, records, head, joined)
+        if is_transactional(records) and (refusal := why_not_in_transaction(partition, records, head, joined)) is not None:
+            return refused(request.partition, refusal)
         result = partition.append_as_leader(records, now_ms, acks_all=head.acks == ACKS_ALL)
     except KafkaError as error:
         return _refuse(partition, request, error)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 Joined = dict[TopicPartition, ErrorCode]
 GoOn = Callable[[memoryview, ProduceHead, Joined], None]
+NOT_IN_IT = "The partition is not in the transaction."
 log = logging.getLogger(__name__)
+FIRST_ABORTABLE_VERSION = 11  # that knows TRANSACTION_ABORTABLE
 FIRST_ADDING_VERSION = 12  # from which clients are of transactions version 2, and leave the adding to the broker (KIP-890)
 
 
@@ -40,12 +42,12 @@ def hold(
         return False
     connection.pause(PAUSE)
     held = memoryview(bytearray(frame))
-    adds = version >= FIRST_ADDING_VERSION
+    adds, knows_abortable = version >= FIRST_ADDING_VERSION, version >= FIRST_ABORTABLE_VERSION
     name = head.transactional_id
 
     async def join() -> None:
         try:
-            joined = await broker.joining.join(name, owner, joining, adds=adds)
+            joined = await broker.joining.join(name, owner, joining, adds=adds, knows_abortable=knows_abortable)
             if not connection.closed:
                 go_on(held, read_produce(held, body, version), joined)
         except ProtocolError as error:
@@ -79,19 +81,17 @@ def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Part
     return joining, owner
 
 
-def check_transaction(partition: Partition, records: memoryview, head: ProduceHead, joined: Joined) -> None:
-    """Refuse a batch of a transaction that its partition is not in.
+def why_not_in_transaction(partition: Partition, records: memoryview, head: ProduceHead, joined: Joined) -> KafkaError | None:
+    """Why a batch of a transaction may not be appended; None if its partition is in the transaction.
 
-    Raises:
-        KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED without a transactional id, or what the coordinator said.
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED without a transactional id, else what the coordinator said.
     """
     if head.transactional_id is None:
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch needs a transactional id.")
+        return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch needs a transactional id.")
     code = joined.get((partition.topic, partition.index))
     if code is not None:
-        if code:
-            raise KafkaError(code)
-        return
+        return KafkaError(code, NOT_IN_IT) if code else None
     header = read_header(records)
-    if not partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+    if partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
+        return None
+    return KafkaError(ErrorCode.INVALID_TXN_STATE, NOT_IN_IT)

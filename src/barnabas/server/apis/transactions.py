@@ -8,13 +8,13 @@ Rules
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.shards import EndMarker
 from barnabas.coordination.transactions.shard import InitRequest
-from barnabas.coordination.transactions.transaction import NOBODY, Owner, State, TopicPartition, Transaction
+from barnabas.coordination.transactions.transaction import NOBODY, Owner, TopicPartition
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from barnabas.protocol.messages.add_partitions_to_txn import (
@@ -26,16 +26,8 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from barnabas.protocol.messages.describe_transactions import (
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    TopicData,
-    TransactionState,
-)
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from barnabas.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from barnabas.protocol.messages.list_transactions import TransactionState as ListedTransaction
 from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -61,6 +53,7 @@ if TYPE_CHECKING:
 NO_PRODUCER_ID, NO_EPOCH = -1, -1
 FENCED_FROM = {22: 4, 24: 2, 25: 2, 26: 2}  # versions that know PRODUCER_FENCED
 BATCHED_FROM_VERSION = 4  # of AddPartitionsToTxn
+ABORTABLE_FROM_VERSION = 4  # of TxnOffsetCommit
 SECOND_VERSION_END, SECOND_VERSION_COMMIT = 5, 5  # of EndTxn and TxnOffsetCommit: clients of transactions version 2
 
 
@@ -180,6 +173,8 @@ async def commit_offsets(broker: Broker, context: RequestContext, request: TxnOf
     if not request.topics and refused:
         return TxnOffsetCommitResponse(topics=refused)
     try:
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         await _join_offsets(broker, context, request)
         response = await broker.groups.commit_offsets_in_transaction(request, context.api_version)
     except (KafkaError, InvariantViolated) as error:
@@ -198,8 +193,9 @@ async def _join_offsets(broker: Broker, context: RequestContext, request: TxnOff
     owner = Owner(request.producer_id, request.producer_epoch)
     if partition.log.is_in_transaction(*owner):
         return
-    adds = context.api_version >= SECOND_VERSION_COMMIT
-    (code,) = (await broker.joining.join(request.transactional_id, owner, [partition], adds=adds)).values()
+    adds, knows = context.api_version >= SECOND_VERSION_COMMIT, context.api_version >= ABORTABLE_FROM_VERSION
+    told = await broker.joining.join(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)
+    (code,) = told.values()
     if code is ErrorCode.NOT_ENOUGH_REPLICAS:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # what clients of groups try again for
     if code:
@@ -233,7 +229,7 @@ async def write_markers(broker: Broker, context: RequestContext, request: WriteT
 
 async def _write(broker: Broker, marker: WritableTxnMarker) -> WritableTxnMarkerResult:
     producer = Producer(marker.producer_id, marker.producer_epoch)
-    ending = EndMarker(producer, marker.transaction_result, marker.coordinator_epoch)
+    ending = EndMarker(producer, marker.transaction_result, marker.coordinator_epoch, marker.transaction_version)
     topics = []
     for topic in marker.topics:
         codes = await asyncio.gather(*(write_marker(broker, topic.name, index, ending) for index in topic.partition_indexes))
@@ -245,66 +241,6 @@ async def _write(broker: Broker, marker: WritableTxnMarker) -> WritableTxnMarker
     return WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)
 
 
-# -- looking ----------------------------------------------------------------------------------------------------------------
-
-
-async def describe(broker: Broker, context: RequestContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    described = []
-    for name in request.transactional_ids:
-        try:
-            found = await broker.transactions.describe(name)
-        except (KafkaError, InvariantViolated) as error:
-            described.append(TransactionState(transactional_id=name, error_code=error_of(error)))
-        else:
-            described.append(_described(found))
-    return DescribeTransactionsResponse(transaction_states=described)
-
-
-def _described(found: Transaction) -> TransactionState:
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(found.partitions):
-        topics.setdefault(topic, []).append(index)
-    return TransactionState(
-        transactional_id=found.transactional_id,
-        transaction_state=found.state.title,
-        transaction_timeout_ms=found.timeout_ms,
-        transaction_start_time_ms=found.start_ms,
-        producer_id=found.producer_id,
-        producer_epoch=found.producer_epoch,
-        topics=[TopicData(topic=topic, partitions=partitions) for topic, partitions in topics.items()],
-    )
-
-
-async def list_transactions(
-    broker: Broker, context: RequestContext, request: ListTransactionsRequest
-) -> ListTransactionsResponse:
-    titles = {state.title for state in State}
-    now_ms = broker.clock.now_ms()
-
-    def wanted(found: Transaction) -> bool:
-        return (
-            (not request.state_filters or found.state.title in request.state_filters)
-            and (not request.producer_id_filters or found.producer_id in request.producer_id_filters)
-            and (request.duration_filter < 0 or now_ms - found.start_ms > request.duration_filter)
-        )
-
-    unknown = [each for each in request.state_filters if each not in titles]
-    try:
-        listed = await broker.transactions.list_transactions(wanted)
-    except (KafkaError, InvariantViolated) as error:
-        return ListTransactionsResponse(error_code=error_of(error))
-    return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=_listed(listed))
-
-
-def _listed(found: Sequence[Transaction]) -> list[ListedTransaction]:
-    return [
-        ListedTransaction(
-            transactional_id=each.transactional_id, producer_id=each.producer_id, transaction_state=each.state.title
-        )
-        for each in found
-    ]
-
-
 HANDLERS = {
     22: init_producer_id,
     24: add_partitions,
@@ -312,6 +248,4 @@ HANDLERS = {
     26: end,
     27: write_markers,
     28: commit_offsets,
-    65: describe,
-    66: list_transactions,
 }

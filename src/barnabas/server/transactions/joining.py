@@ -67,12 +67,13 @@ class Joining:
         report_later(self._broker, task)
 
     async def join(
-        self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool
+        self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool, knows_abortable: bool
     ) -> dict[TopicPartition, ErrorCode]:
         """Why each partition may not be written to in the transaction of `owner`, or NONE.
 
         Args:
             adds: the partitions are to be added, where they are not; else they must have been.
+            knows_abortable: the client knows TRANSACTION_ABORTABLE; else it is told INVALID_TXN_STATE.
         """
         here = list(partitions)
         codes: Mapping[TopicPartition, ErrorCode] = {}
@@ -86,7 +87,7 @@ class Joining:
                 await asyncio.sleep(self._broker.config.add_partitions_to_txn_retry_backoff_ms / 1000)
         else:
             codes = {(p.topic, p.index): ErrorCode.CONCURRENT_TRANSACTIONS for p in here}
-        return {each: _told(code, adds=adds) for each, code in codes.items()}
+        return {each: _told(code, adds=adds, knows_abortable=knows_abortable) for each, code in codes.items()}
 
     async def _ask(
         self, transactional_id: str, owner: Owner, partitions: list[TopicPartition], *, adds: bool
@@ -134,7 +135,11 @@ class Joining:
         }
 
 
-def _told(code: ErrorCode, *, adds: bool) -> ErrorCode:
+def _told(code: ErrorCode, *, adds: bool, knows_abortable: bool) -> ErrorCode:
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
+        return ErrorCode.INVALID_TXN_STATE
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH  # what producers are told by the log, and what Kafka makes of it
     if code not in UNDECIDED or (adds and code is ErrorCode.CONCURRENT_TRANSACTIONS):
         return code
     return ErrorCode.NOT_ENOUGH_REPLICAS

@@ -58,7 +58,9 @@ class MarkerSender:
         self._peers: Peers | None = None
 
     def send(self, marker: Marker, coordinator_epoch: int, partitions: frozenset[TopicPartition], delivery: Delivery) -> None:
-        end = EndMarker(Producer(marker.producer_id, marker.producer_epoch), marker.commit, coordinator_epoch)
+        end = EndMarker(
+            Producer(marker.producer_id, marker.producer_epoch), marker.commit, coordinator_epoch, marker.client_version
+        )
         task = self._broker.loop.create_task(self._deliver(end, set(partitions), delivery))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -118,6 +120,7 @@ class MarkerSender:
             producer_epoch=end.producer.epoch,
             transaction_result=end.commit,
             coordinator_epoch=end.coordinator_epoch,
+            transaction_version=end.transaction_version,
             topics=[WritableTxnMarkerTopic(name=name, partition_indexes=indexes) for name, indexes in topics.items()],
         )
         try:

@@ -1,0 +1,34 @@
+"""Regular expressions that peers send: RE2, whose time grows with the text alone, whatever the expression (Kafka has RE2 for Java).
+
+Imported when the first one comes: the library takes tens of milliseconds to load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import re2
+
+from barnabas.errors import ErrorCode, KafkaError
+
+MAX_PATTERN_LENGTH = 4096  # characters; compiling takes time in proportion
+MAX_PROGRAM_BYTES = 1 << 20  # of memory for one expression
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a whole text is of `pattern`.
+
+    Raises:
+        KafkaError: INVALID_REGULAR_EXPRESSION.
+    """
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"The expression has more than {MAX_PATTERN_LENGTH} characters.")
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = MAX_PROGRAM_BYTES
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, reason) from error
+    return lambda text: compiled.fullmatch(text) is not None
