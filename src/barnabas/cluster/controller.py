@@ -25,7 +25,7 @@ from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
 from barnabas.cluster.election import Claim, OfficeReadEvent
 from barnabas.cluster.internal_topics import internal_topic
 from barnabas.cluster.leadership import Electorate, Policy, counts_on
-from barnabas.cluster.metadata import BrokerRegistration, BrokerState, MetadataDelta, ResourceType, Topic
+from barnabas.cluster.metadata import BrokerRegistration, BrokerState, LogEnd, MetadataDelta, ResourceType, Topic
 from barnabas.cluster.partition_planner import InSyncRequest, MoveRequest, PartitionOutcome, PartitionPlanner
 from barnabas.cluster.plan import Plan, PlanBuilder
 from barnabas.cluster.registration import register, update
@@ -123,13 +123,19 @@ class Controller(ControllerState):
         electorate = Electorate.of(() if mine is None else (mine,))
         for topic in self.image.topics.values():
             lossy = bool(electorate.doubtful) and self.broker_id in electorate.lossy(self._policy(topic.name))
-            if any(counts_on(state, self.broker_id, lossy=lossy) for state in topic.partitions):
+            unknown = self.broker_id in electorate.unknown
+            if any(counts_on(state, self.broker_id, lossy=lossy, unknown=unknown) for state in topic.partitions):
                 return True
         return False
 
     def change_own_state(self, state: BrokerState) -> Plan:
         """Say what this broker may do now: it is ready, or it is about to stop."""
         broker = replace(self.image.brokers[self.broker_id], state=state)
+        return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
+
+    def say_log_ends(self, ends: tuple[LogEnd, ...]) -> Plan:
+        """Tell whoever is controller how far the logs of lost partitions go here, and of no others."""
+        broker = replace(self.image.brokers[self.broker_id], log_ends=ends)
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
 
     def unregister(self, broker_id: int) -> Plan:

@@ -9,20 +9,29 @@ Rules
      and may lead when nobody in sync can. They are forgotten as soon as the in-sync set is large enough.
   4. Who registers and cannot say that its logs are whole (`Kept`) leaves the in-sync and eligible replicas before it is active again.
      Where only eligible ones are left, they become the in-sync ones, by rule 3. Where nobody is left, the partition is lost: the last
-     known in-sync replicas stay written down, and only an unclean election ends it. The exceptions are a partition that nobody else
-     holds, which is led on with what there is, and after a loss of power topics that sync each record before it counts.
-  5. Each change of a state raises its partition epoch by one, each change of the leader its leader epoch by one. An unclean
-     election raises both, also when it confirms who led last.
+     in-sync replica stays written down, and nobody leads. The exceptions are a partition that nobody else holds, which is led on with
+     what there is, and after a loss of power topics that sync each record before it counts.
+  5. Who leaves by rule 4 because its machine lost power, and not its disk, is remembered among the last known (KIP-966), until as many
+     are in sync as min.insync.replicas asks for. Each of them has what was acknowledged, but for an end that was not synced. A lost
+     partition is led again when all of them are back and have said how far their logs go: by the one that goes furthest. Before that
+     only an unclean election ends it. So many had to lose something at once that no promise covers what is missing then; but while one
+     of them is away, or none is left who had anything, nobody but an operator can tell whether waiting is worth it.
+  6. Each change of a state raises its partition epoch by one, each change of the leader its leader epoch by one. An unclean
+     election, and one by rule 5, raises both, also when it confirms who led last.
 
 Ugly: rule 3 leans on a promise of the leaders, kept in replication/.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from uuid import UUID
 
-from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, Kept, PartitionState
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState
+
+LogEnds = Mapping[int, LogEnd]
+NO_ENDS: LogEnds = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,7 @@ class Electorate:
     leaving: frozenset[int] = frozenset()  # shutting down: lead on what nobody else can
     doubtful: frozenset[int] = frozenset()  # not active yet, with logs that may lack what was not synced, or all (`unknown`)
     unknown: frozenset[int] = frozenset()
+    ends: Mapping[tuple[UUID, int], LogEnds] = field(default_factory=dict)  # of lost partitions
 
     @classmethod
     def of(cls, brokers: Iterable[BrokerRegistration]) -> Electorate:
@@ -41,7 +51,15 @@ class Electorate:
         leaving = frozenset(broker.broker_id for broker in everyone if broker.state is BrokerState.SHUTTING_DOWN)
         doubtful = [each for each in everyone if each.state is BrokerState.FENCED and each.kept is not Kept.ALL]
         unknown = frozenset(broker.broker_id for broker in doubtful if broker.kept is Kept.UNKNOWN)
-        return cls(active, leaving, frozenset(broker.broker_id for broker in doubtful), unknown)
+        ends: dict[tuple[UUID, int], dict[int, LogEnd]] = {}
+        for broker in everyone:
+            for end in broker.log_ends if broker.is_active else ():
+                ends.setdefault((end.topic_id, end.partition), {})[broker.broker_id] = end
+        return cls(active, leaving, frozenset(broker.broker_id for broker in doubtful), unknown, ends)
+
+    def log_ends(self, topic_id: UUID, partition: int) -> LogEnds:
+        """How far the logs of a lost partition go, by broker."""
+        return self.ends.get((topic_id, partition), {})
 
     def lossy(self, policy: Policy) -> frozenset[int]:
         """Whose logs of a topic with this policy may have lost records that counted."""
@@ -63,15 +81,19 @@ def is_settled(state: PartitionState, electorate: Electorate) -> bool:
         state.leader in electorate.active
         and electorate.active.issuperset(state.isr)
         and (not state.eligible or electorate.doubtful.isdisjoint(state.eligible))
+        and (not state.last_known or electorate.unknown.isdisjoint(state.last_known))
     )
 
 
-def counts_on(state: PartitionState, broker_id: int, *, lossy: bool) -> bool:
+def counts_on(state: PartitionState, broker_id: int, *, lossy: bool, unknown: bool = False) -> bool:
     """Whether a broker that registered may not be active yet, for this partition counts on what it was before.
 
     Args:
         lossy: what it had of this topic may be gone.
+        unknown: all of it may be.
     """
+    if unknown and broker_id in state.last_known:
+        return True
     if broker_id not in state.isr:
         return lossy and broker_id in state.eligible
     return state.leader != NO_LEADER or (lossy and not state.is_lost and len(_holders(state)) > 1)
@@ -79,7 +101,7 @@ def counts_on(state: PartitionState, broker_id: int, *, lossy: bool) -> bool:
 
 def settle(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
     """After brokers came, went or began to leave; `state` itself when nothing is to change."""
-    kept = _without(state, electorate.lossy(policy))
+    kept = _without(state, electorate.lossy(policy), electorate.unknown)
     after = _settle(kept, electorate, policy)
     # Where nothing else followed, the epoch of what was taken out is still to be raised.
     return after if after is not kept or kept is state else replace(kept, partition_epoch=state.partition_epoch + 1)
@@ -106,22 +128,55 @@ def elect_preferred(state: PartitionState, electorate: Electorate, policy: Polic
     return change(state, policy, leader=preferred, in_sync=state.isr)
 
 
-def elect_unclean(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState | None:
-    """Led by whoever is alive, at the price of records; None where nobody is, or where a clean election would do."""
+def recover(state: PartitionState, electorate: Electorate, ends: LogEnds) -> PartitionState:
+    """A lost partition led again, by rule 5; `state` itself where that cannot be yet.
+
+    Args:
+        ends: how far the logs go, by those who said it.
+    """
+    known = {broker_id: ends[broker_id] for broker_id in state.last_known if _is_told(state, electorate, ends, broker_id)}
+    if not state.is_lost or not known or len(known) < len(state.last_known):
+        return state
+    return _led_with_loss(state, _furthest(state, known), last_known=state.last_known)
+
+
+def _is_told(state: PartitionState, electorate: Electorate, ends: LogEnds, broker_id: int) -> bool:
+    end = ends.get(broker_id)
+    return end is not None and end.leader_epoch == state.leader_epoch and broker_id in electorate.active
+
+
+def _furthest(state: PartitionState, ends: LogEnds) -> int:
+    """Who has the newest record, and of those the most; the first of the replicas among equals."""
+    return max(ends, key=lambda broker_id: (ends[broker_id].last_epoch, ends[broker_id].end_offset, -state.replicas.index(broker_id)))
+
+
+def elect_unclean(
+    state: PartitionState, electorate: Electorate, policy: Policy, ends: LogEnds = NO_ENDS
+) -> PartitionState | None:
+    """Led by whoever is alive, at the price of records; None where nobody is, or where a clean election would do.
+
+    Args:
+        ends: where the partition is lost, how far the logs go, by those who said it.
+    """
     clean = settle(state, electorate, replace(policy, unclean=False))
     if clean.leader != NO_LEADER:
         return clean
     # Of a lost partition the last known ones come first: they have the most of it.
-    able = [*(state.isr if state.is_lost else ()), *state.replicas]
+    told = {n: ends[n] for n in state.last_known if state.is_lost and _is_told(state, electorate, ends, n)}
+    last_known = sorted(state.last_known, key=lambda n: n not in state.isr) if state.is_lost else []
+    able = [*((_furthest(state, told),) if told else ()), *(state.isr if state.is_lost else ()), *last_known, *state.replicas]
     leader = next((replica for replica in able if replica in electorate.active), None)
-    if leader is None:
-        return None
+    return None if leader is None else _led_with_loss(state, leader, last_known=())
+
+
+def _led_with_loss(state: PartitionState, leader: int, *, last_known: tuple[int, ...]) -> PartitionState:
     return replace(
         state,
         leader=leader,
         isr=(leader,),
         eligible=(),
         is_lost=False,
+        last_known=last_known,
         leader_epoch=state.leader_epoch + 1,
         partition_epoch=state.partition_epoch + 1,
     )
@@ -133,8 +188,15 @@ def change(
     """`state` with these, its epochs raised as they must be; `state` itself where nothing changes."""
     replicas = state.replicas if replicas is None else replicas
     eligible = _eligible(state, in_sync, replicas, policy)
+    last_known = state.last_known and _still_known(state, leader, in_sync, replicas, policy)
     moved = leader != state.leader
-    if not moved and in_sync == state.isr and replicas == state.replicas and eligible == state.eligible:
+    if (
+        not moved
+        and in_sync == state.isr
+        and replicas == state.replicas
+        and eligible == state.eligible
+        and last_known == state.last_known
+    ):
         return state
     # Made at once, not by `replace`: a lost broker changes tens of thousands of them.
     return PartitionState(
@@ -147,6 +209,7 @@ def change(
         state.removing,
         eligible,
         state.is_lost,
+        last_known,
     )
 
 
@@ -188,10 +251,23 @@ def _eligible(before: PartitionState, in_sync: tuple[int, ...], replicas: tuple[
     return tuple(r for r in replicas if r not in in_sync and (r in before.isr or r in before.eligible))
 
 
-def _without(state: PartitionState, lossy: frozenset[int]) -> PartitionState:
-    """Rule 4, with the epochs and the leader as they were."""
+def _still_known(
+    state: PartitionState, leader: int, in_sync: tuple[int, ...], replicas: tuple[int, ...], policy: Policy
+) -> tuple[int, ...]:
+    """The last known, which are forgotten when something may be acknowledged that they do not have."""
+    if leader != NO_LEADER and len(in_sync) >= min(policy.min_in_sync, len(replicas)):
+        return ()
+    return tuple(replica for replica in state.last_known if replica in replicas)
+
+
+def _without(state: PartitionState, lossy: frozenset[int], unknown: frozenset[int]) -> PartitionState:
+    """Rules 4 and 5, with the epochs and the leader as they were."""
+    if not unknown.isdisjoint(state.last_known):
+        state = replace(state, last_known=tuple(replica for replica in state.last_known if replica not in unknown))
     if state.is_lost or (lossy.isdisjoint(state.isr) and lossy.isdisjoint(state.eligible)):
         return state
+    known = {*state.last_known, *(lossy - unknown).intersection((*state.isr, *state.eligible))}
+    state = replace(state, last_known=tuple(replica for replica in state.replicas if replica in known))
     in_sync = tuple(replica for replica in state.isr if replica not in lossy)
     eligible = tuple(replica for replica in state.eligible if replica not in lossy)
     if in_sync:

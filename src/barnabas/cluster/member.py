@@ -38,6 +38,7 @@ from barnabas.cluster.election import WriteRefusedEvent
 from barnabas.cluster.handing_on import HandingOn
 from barnabas.cluster.instructions import ChangeReplica, StandDown, UpdateBrokerConfig
 from barnabas.cluster.internal_topics import internal_topic
+from barnabas.cluster.lost import FindLog, LostPartitions
 from barnabas.cluster.metadata import BrokerRegistration, BrokerState, Kept, MetadataDelta, MetadataImage
 from barnabas.cluster.observation import Observation, observe
 from barnabas.cluster.plan import Plan
@@ -92,6 +93,7 @@ class Member(Commands):
         self._session_events: list[SessionEvent] = []
         self._wake = asyncio.Event()
         self._handing_on = HandingOn(self._wake.set)
+        self._lost = LostPartitions(self._core.broker_id)
         self._changed = asyncio.Event()  # set and replaced whenever the image changes
         self._registration: BrokerRegistration | None = None
         self._settled: Callable[[], Awaitable[None]] | None = None
@@ -102,6 +104,7 @@ class Member(Commands):
         self._office_changed = True
         self._was_leading = False
         self.make_topics: MakeTopics | None = None
+        self.find_log: FindLog = lambda *_: None  # how far a log goes that nobody leads
         self._looking: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[object]] = set()
         self._closed = False
@@ -318,6 +321,8 @@ class Member(Commands):
                 return core.change_own_state(BrokerState.ACTIVE)
             if mine.state is BrokerState.ACTIVE and self.is_down:
                 self._take_roles()
+            if mine.state is BrokerState.ACTIVE and (ends := self._lost.log_ends(self.image, self.find_log)) != mine.log_ends:
+                return core.say_log_ends(ends)
         if core.deleted_topics and self._handing_on.is_idle and self._registration is not None:
             return core.forget_deleted_topics()
         if core.election.is_leading and core.is_unsettled:
@@ -374,10 +379,11 @@ class Member(Commands):
 
     def _image_changed(self, before: MetadataImage, delta: MetadataDelta) -> None:
         self._tell_changed()
+        topics = [*delta.deleted_topics, *(topic.name for topic in delta.topics)]
+        self._lost.follow(self.image, topics)
         if self._registration is None:
             return  # nothing is served yet: who serves begins with the image as it is when this broker joins
         core, image = self._core, self.image
-        topics = [*delta.deleted_topics, *(topic.name for topic in delta.topics)]
         changes = replica_instructions(before, image, topics, core.broker_id, core.topic_config)
         changes += config_instructions(before, image, delta, core)
         if self.is_down:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 from types import MappingProxyType
+from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.config.listeners import Endpoint
@@ -54,6 +55,16 @@ class Kept(Enum):
     UNKNOWN = "unknown"  # nothing says that these log directories are the ones it had
 
 
+class LogEnd(NamedTuple):
+    """How far a broker's log of a lost partition goes."""
+
+    topic_id: UUID
+    partition: int
+    leader_epoch: int  # of the partition when this was said: it holds in no later one
+    last_epoch: int  # in which the last record was written; -1 where the log is empty
+    end_offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
     """One broker that is alive."""
@@ -66,6 +77,7 @@ class BrokerRegistration:
     log_dirs: tuple[str, ...] = ()  # ids of its log directories
     state: BrokerState = BrokerState.ACTIVE
     kept: Kept = Kept.ALL  # counts while it is FENCED: before it is active, nothing rests on what it may have lost
+    log_ends: tuple[LogEnd, ...] = ()  # of lost partitions, so that the controller can choose among them
 
     @property
     def is_active(self) -> bool:
@@ -81,7 +93,7 @@ class PartitionState:
     """Who leads one partition.
 
     Invariant: leader is in isr or NO_LEADER, isr and eligible are within replicas and have nothing in common, the first of replicas is
-    the preferred leader. What is lost has no leader and nobody eligible. While replicas are moved, replicas are the new ones in their
+    the preferred leader. What is lost has no leader and nobody eligible. The last known are within replicas. While replicas are moved, replicas are the new ones in their
     order and then those that are to go.
     """
 
@@ -94,6 +106,7 @@ class PartitionState:
     removing: tuple[int, ...] = ()
     eligible: tuple[int, ...] = ()  # may lead when nobody in sync can, see leadership.py
     is_lost: bool = False  # all in sync may have lost records: they are the last known ones, and may not lead, see leadership.py
+    last_known: tuple[int, ...] = ()  # had everything, and may have lost the end of it with their power (KIP-966), see leadership.py
 
     @property
     def is_moving(self) -> bool:
@@ -215,6 +228,7 @@ class MetadataImage:
             for state in topic.partitions:
                 assert set(state.isr) <= set(state.replicas)
                 assert set(state.eligible) <= set(state.replicas) - set(state.isr)
+                assert set(state.last_known) <= set(state.replicas)
                 assert set(state.adding) | set(state.removing) <= set(state.replicas)
                 assert state.leader == NO_LEADER or state.leader in state.isr
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from barnabas.cluster import reassignment
 from barnabas.cluster.alter_partition import InSyncChange, alter, check_broker_epoch
-from barnabas.cluster.leadership import Electorate, Policy, elect_preferred, elect_unclean, is_settled, settle
+from barnabas.cluster.leadership import Electorate, Policy, elect_preferred, elect_unclean, is_settled, recover, settle
 from barnabas.cluster.metadata import NO_LEADER, MetadataImage, PartitionState, Topic
 from barnabas.cluster.placement import check_assignment
 from barnabas.cluster.plan import PlanBuilder
@@ -117,7 +117,13 @@ class PartitionPlanner:
         for number, state in enumerate(topic.partitions[start : start + CHUNK], start):
             if is_settled(state, self.electorate):
                 continue
-            changed |= self._put(topic.name, number, settle(state, self.electorate, self._policy_of(topic.name)))
+            after = settle(state, self.electorate, self._policy_of(topic.name))
+            if after is state and state.is_lost:
+                after = recover(state, self.electorate, self.electorate.log_ends(topic.topic_id, number))
+                if after is not state:
+                    # Who said how far its log goes must not have begun anew since, perhaps with less.
+                    self.plan.rests_on(BROKER_EPOCH)
+            changed |= self._put(topic.name, number, after)
         return changed
 
     def balance(self, limit: int) -> None:
@@ -173,7 +179,8 @@ class PartitionPlanner:
         else:
             if state.leader != NO_LEADER:
                 raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
-            after = elect_unclean(state, self.electorate, policy)
+            topic_id = self.image.topics[topic].topic_id
+            after = elect_unclean(state, self.electorate, policy, self.electorate.log_ends(topic_id, partition))
             error = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         if after is None:
             raise KafkaError(error)

@@ -24,13 +24,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from barnabas.cluster.metadata import BrokerRegistration, BrokerState, Kept, PartitionState, Resource, ResourceType, Topic
+from barnabas.cluster.metadata import (
+    BrokerRegistration,
+    BrokerState,
+    Kept,
+    LogEnd,
+    PartitionState,
+    Resource,
+    ResourceType,
+    Topic,
+)
 from barnabas.cluster.store import Entry
 from barnabas.config.listeners import Endpoint
 
 CHUNK = 256  # partitions in one entry: about 10 kB of JSON, well under ZooKeeper's limit of 1 MB for a node
 
-LEFT_OUT: Sequence[Any] = ((), (), (), False)  # what most partitions have in the fields that may be left out
+LEFT_OUT: Sequence[Any] = ((), (), (), False, ())  # what most partitions have in the fields that may be left out
 
 CLUSTER = "/cluster"
 CONTROLLER = "/controller"
@@ -117,6 +126,8 @@ def encode_broker(broker: BrokerRegistration) -> bytes:
         "state": broker.state.value,
         "kept": broker.kept.value,
     }
+    if broker.log_ends:
+        fields["logEnds"] = [[str(end.topic_id), *end[1:]] for end in broker.log_ends]
     return encode(fields)
 
 
@@ -131,6 +142,7 @@ def decode_broker(entry: Entry) -> BrokerRegistration:
         log_dirs=tuple(fields.get("logDirs", ())),
         state=BrokerState(fields.get("state", BrokerState.ACTIVE.value)),
         kept=Kept(fields.get("kept", Kept.ALL.value)),
+        log_ends=tuple(LogEnd(UUID(topic_id), *numbers) for topic_id, *numbers in fields.get("logEnds", ())),
     )
 
 
@@ -181,6 +193,8 @@ def _encode_states(states: Sequence[PartitionState]) -> bytes:
 def _state_fields(state: PartitionState) -> list[Any]:
     fields: list[Any] = [state.leader, state.leader_epoch, state.replicas, state.isr, state.partition_epoch]
     seldom = [state.adding, state.removing, state.eligible]
+    if state.last_known:
+        return [*fields, *seldom, state.is_lost, state.last_known]
     if state.is_lost:
         return [*fields, *seldom, True]
     return [*fields, *seldom] if any(seldom) else fields
@@ -188,7 +202,7 @@ def _state_fields(state: PartitionState) -> list[Any]:
 
 def _state(fields: Sequence[Any]) -> PartitionState:
     leader, leader_epoch, replicas, isr, partition_epoch, *seldom = fields
-    adding, removing, eligible, is_lost = (*seldom, *LEFT_OUT[len(seldom) :])
+    adding, removing, eligible, is_lost, last_known = (*seldom, *LEFT_OUT[len(seldom) :])
     return PartitionState(
         leader,
         leader_epoch,
@@ -199,6 +213,7 @@ def _state(fields: Sequence[Any]) -> PartitionState:
         tuple(removing),
         tuple(eligible),
         is_lost,
+        tuple(last_known),
     )
 
 

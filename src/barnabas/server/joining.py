@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.instructions import Instruction
+from barnabas.cluster.lost import LastRecord
 from barnabas.cluster.member import Member
-from barnabas.cluster.metadata import BrokerRegistration, Kept
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, Kept, Topic
 from barnabas.errors import LogDirFailed
 from barnabas.server.forwarding import Forwarder
 from barnabas.storage.checkpoints import encode_uuid
@@ -72,9 +74,21 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
         await broker.hosting.apply(instructions)
         broker.coordinators.follow(instructions)
 
+    member.find_log = partial(find_log, broker)
     await member.join(registration, apply, settled, timeout_ms=config.initial_broker_registration_timeout_ms)
     if config.auto_leader_rebalance_enable:
         timers.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
+
+
+def find_log(broker: Broker, topic: Topic, index: int, leader_epoch: int) -> LastRecord | None:
+    """How far a log goes that nobody leads or follows any more in this leader epoch; None while that is not so yet."""
+    found = broker.partitions.get(topic.name, index)
+    if found is None or found.is_offline or found.topic_id != topic.topic_id:
+        return None
+    if found.leader_id != NO_LEADER or found.leader_epoch != leader_epoch:
+        return None
+    end = found.log.log_end_offset
+    return found.log.epoch_at(end - 1), end  # an epoch that began and got no records does not count
 
 
 def what_was_kept(directories: Sequence[LogDirectory]) -> Kept:

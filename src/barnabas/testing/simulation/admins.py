@@ -26,7 +26,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from barnabas.testing.simulation.clients import Producer, Producing
+from barnabas.testing.simulation.clients import NOT_KNOWN_EVERYWHERE, Producer, Producing
 from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ async def delete_records(admin: Admin) -> None:
         try:
             await admin.client.delete_records({key: offset})
         except KafkaError as error:
-            if error.code not in REFUSED_DELETIONS:
+            if error.code not in REFUSED_DELETIONS and not (history.replicated and error.code in NOT_KNOWN_EVERYWHERE):
                 raise Violation(f"{history.name}: deletion below {offset} was refused with {error.code.name}") from error
         except ClientError:
             continue
