@@ -18,7 +18,7 @@ from barnabas.testing.simulation.transactions.reader import Reader
 from barnabas.testing.simulation.transactions.scenario import KEYED, Client, Clients, Instance
 from barnabas.testing.simulation.transactions.workers import Copier, Surroundings, Worker, Writer
 
-LOOKS_S = 0.05
+LOOKS_S = 0.25
 
 
 def reading_config(address: str, client_id: str, *, patience_ms: int = 3_000) -> ClientConfig:

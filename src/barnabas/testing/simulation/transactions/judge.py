@@ -24,7 +24,7 @@ from barnabas.testing.simulation.transactions.workers import GROUP
 if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import World
 
-LOOKS_S = 0.25
+LOOKS_S = 1.0
 SLACK_S = 40.0  # past the longest time-out of a transaction, for markers to be written
 ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from random import Random
 from typing import NamedTuple
 
@@ -18,6 +19,9 @@ from barnabas.protocol.records.header import CRC_START
 from barnabas.storage.markers import parse_marker
 from barnabas.testing.simulation.history import TopicPartition, Violation
 from barnabas.testing.simulation.transactions.ledger import Ledger, Seen, Transaction
+
+
+MOST_IDLE = 8  # a reader that finds nothing new asks more and more rarely
 
 
 class Read(NamedTuple):
@@ -129,12 +133,13 @@ class Reader:
 
     async def follow(self, is_over: Callable[[], bool], random: Random) -> None:
         """Go on until the run is over."""
+        idle = 0
         while not is_over():
-            try:
+            before = self.position
+            with suppress(ClientError):
                 await self.poll()
-            except ClientError:
-                await asyncio.sleep(0.1)
-            await asyncio.sleep(0.3 * random.random())
+            idle = 0 if self.position > before else min(idle + 1, MOST_IDLE)
+            await asyncio.sleep(0.3 * (1 + idle) * random.random())
 
     async def read_to(self, end: int) -> list[Seen]:
         """All there is below `end`."""

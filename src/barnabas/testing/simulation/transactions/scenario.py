@@ -120,8 +120,8 @@ def _instances(random: Random, *, patient: bool) -> list[Instance]:
             Instance(
                 after_s,
                 second=random.random() < 0.6,
-                transactions=random.randint(3, 10),
-                timeout_ms=random.choice((15_000, 60_000) if patient else (2_000, 10_000, 60_000)),
+                transactions=random.randint(2, 8),
+                timeout_ms=random.choice((10_000, 30_000) if patient else (2_000, 5_000, 15_000)),
                 patience_s=random.choice((3.0, 30.0, 60.0) if patient else (0.0, 3.0, 20.0)),
                 pause_s=random.choice((0.02, 0.1, 0.4)),
                 comes_back=random.choice((0, 0, 1, 3)),

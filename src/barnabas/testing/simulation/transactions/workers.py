@@ -32,7 +32,7 @@ GROUP = "copiers"
 KEYS = 4
 MOST_RECORDS = 3
 WANDERS_OFF = 0.04  # of the transactions: their client does nothing for so long that they time out
-EMPTY_POLLS = 25  # after which a copier takes its partition to be at its end, once all writers are done
+EMPTY_POLLS = 10  # after which a copier takes its partition to be at its end, once all writers are done
 
 
 @dataclass(slots=True)
