@@ -408,4 +408,4 @@ def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
 
 
 def aborted_of(segment: Segment) -> AbortedTransactions:
-    return AbortedTransactions(segment.files, segment.directory / segment.name_of(ABORTED_SUFFIX))
+    return AbortedTransactions(segment.files, segment.directory / segment.name_of(ABORTED_SUFFIX), segment.base_offset)

@@ -28,10 +28,10 @@ def without_verification() -> Iterator[None]:
     """A partition takes what an older client writes without asking the coordinator whether its transaction is open (KIP-890)."""
     join = Joining.join
 
-    async def believing(joining: Joining, name: str, owner: Any, partitions: Iterable[Any], *, adds: bool) -> Any:
+    async def believing(joining: Joining, name: str, owner: Any, partitions: Iterable[Any], *, adds: bool, **rest: Any) -> Any:
         here = list(partitions)
         if adds:
-            return await join(joining, name, owner, here, adds=adds)
+            return await join(joining, name, owner, here, adds=adds, **rest)
         return {(each.topic, each.index): ErrorCode.NONE for each in here}
 
     with mock.patch.object(Joining, "join", believing):

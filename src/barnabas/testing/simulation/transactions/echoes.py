@@ -68,10 +68,8 @@ class Echoes:
         def ask() -> Plan[object]:
             return (yield from call(request, at_most=at_most))
 
-        try:
-            with suppress(BarnabasError):  # nobody waits for the answer
-                await client.run(ask())
-                self.delivered += 1
-        finally:
-            await client.close()
-            self.under_way -= 1
+        with suppress(BarnabasError):  # nobody waits for the answer
+            await client.run(ask())
+            self.delivered += 1
+        self.under_way -= 1
+        await client.close()
