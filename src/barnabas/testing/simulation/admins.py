@@ -86,9 +86,7 @@ async def delete_records(admin: Admin) -> None:
                 history.deleted = max(history.deleted, offset)
 
 
-async def tune(
-    admin: Admin, settings: dict[tuple[str, str], Register], choices: Mapping[str, tuple[str, ...]] = CHOICES
-) -> None:
+async def tune(admin: Admin, settings: dict[tuple[str, str], Register], choices: Mapping[str, tuple[str, ...]] = CHOICES) -> None:
     """Change the settings of topics."""
     while not admin.is_over():
         await admin.pause()
@@ -151,7 +149,9 @@ async def churn(
     key = topic, 0
     while not admin.is_over():
         generation += 1
-        await until_done(lambda: admin.client.create_topics([NewTopic(topic, 1, replicas, configs)]), ErrorCode.TOPIC_ALREADY_EXISTS)
+        await until_done(
+            lambda: admin.client.create_topics([NewTopic(topic, 1, replicas, configs)]), ErrorCode.TOPIC_ALREADY_EXISTS
+        )
         history = admin.histories[key] = make(f"{topic}.{generation}")
         producer = Producer(admin.world, admin.client, f"c{generation}", topic, 0, history, how)
         await producer.run()

@@ -32,7 +32,10 @@ LOST_ITS_PLACE = (
     ErrorCode.UNKNOWN_PRODUCER_ID,
     ErrorCode.INVALID_PRODUCER_EPOCH,
 )
-NOT_KNOWN_EVERYWHERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)  # a broker learns of a topic later than another
+NOT_KNOWN_EVERYWHERE = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+)  # a broker learns of a topic later than another
 
 
 def client_config(address: str, client_id: str, *, patience_ms: int = 60_000) -> ClientConfig:

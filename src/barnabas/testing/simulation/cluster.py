@@ -133,9 +133,7 @@ class ClusterSimulation(Crowd):
             def make(name: str, topic: Topic = topic) -> Any:
                 return self.history(topic, name, replicated=True)
 
-            tasks.append(
-                loop.create_task(admins.churn(admin, topic.name, topic.configs, how, make, replicas=REPLICAS))
-            )
+            tasks.append(loop.create_task(admins.churn(admin, topic.name, topic.configs, how, make, replicas=REPLICAS)))
         return tasks
 
     async def _administrate(self, name: str, admin: admins.Admin) -> None:

@@ -5,7 +5,7 @@ Nothing in the broker knows of them. A simulator that passes these is broken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -13,13 +13,11 @@ from unittest import mock
 
 from barnabas.coordination.shards import Shards
 from barnabas.coordination.transactions import transaction as rules
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import ErrorCode
 from barnabas.replication.replica import Replica
-from barnabas.server.apis import transactional_produce
 from barnabas.server.transactions.joining import Joining
 from barnabas.server.transactions.marking import MarkerSender
 from barnabas.storage.files import Files
-from barnabas.storage.producer_state import CompletedTransaction, ProducerStates
 from barnabas.testing.simulation.files import FaultyFiles
 
 

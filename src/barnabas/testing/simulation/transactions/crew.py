@@ -47,9 +47,7 @@ class Crew:
         report: told of what must not happen.
     """
 
-    def __init__(
-        self, world: World, addresses: str, clients: Clients, random: Random, report: Callable[[str], None]
-    ) -> None:
+    def __init__(self, world: World, addresses: str, clients: Clients, random: Random, report: Callable[[str], None]) -> None:
         self.clients = clients
         self.ledger = Ledger(clients.places, [KEYED])
         self.echoes = Echoes(world, clients.echoes, report)

@@ -124,12 +124,20 @@ class Ledger:
         return transaction
 
     def sending(
-        self, transaction: Transaction, place: TopicPartition, value: bytes, *, key: bytes | None = None, source: bytes | None = None
+        self,
+        transaction: Transaction,
+        place: TopicPartition,
+        value: bytes,
+        *,
+        key: bytes | None = None,
+        source: bytes | None = None,
     ) -> None:
         transaction.sent[value] = place
         self.values[value] = Value(transaction, place, key, source)
 
-    def acknowledged(self, transaction: Transaction, place: TopicPartition, first_offset: int, values: list[bytes], sent_s: float) -> None:
+    def acknowledged(
+        self, transaction: Transaction, place: TopicPartition, first_offset: int, values: list[bytes], sent_s: float
+    ) -> None:
         """A batch is at `first_offset`; it was sent at `sent_s` for the first time."""
         self._check_owner(transaction, sent_s, "a batch")
         for offset, value in enumerate(values, first_offset):
@@ -189,7 +197,9 @@ class Ledger:
                     f"{partition.name}: pre-committed read: the record at {offset} was read, and nobody has asked to commit {transaction}"
                 )
             if not self.may_commit(transaction):
-                raise Violation(f"{partition.name}: zombie: the record at {offset} was read, {transaction} had lost its transactional id")
+                raise Violation(
+                    f"{partition.name}: zombie: the record at {offset} was read, {transaction} had lost its transactional id"
+                )
             if by is not None:
                 by.read_from.add(transaction)
 
@@ -218,7 +228,9 @@ class Ledger:
 
     def _check_owner(self, transaction: Transaction, sent_s: float, what: str) -> None:
         if self._fenced_s(transaction) < sent_s:
-            raise Violation(f"zombie: {what} of {transaction} was acknowledged, {transaction.writer} had a newer owner before it was sent")
+            raise Violation(
+                f"zombie: {what} of {transaction} was acknowledged, {transaction.writer} had a newer owner before it was sent"
+            )
 
     def _check_read(
         self, partition: Partition, place: TopicPartition, offset: int, value: bytes, key: bytes | None, limit: int

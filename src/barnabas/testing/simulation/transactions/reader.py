@@ -13,13 +13,12 @@ from crc32c import crc32c
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError
 from barnabas.client.results import Fetched
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import KafkaError
 from barnabas.protocol.records.batch import BatchHeader, iterate_records, split_batches
 from barnabas.protocol.records.header import CRC_START
 from barnabas.storage.markers import parse_marker
 from barnabas.testing.simulation.history import TopicPartition, Violation
 from barnabas.testing.simulation.transactions.ledger import Ledger, Seen, Transaction
-
 
 MOST_IDLE = 8  # a reader that finds nothing new asks more and more rarely
 

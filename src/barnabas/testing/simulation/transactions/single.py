@@ -88,7 +88,7 @@ class TransactionSimulation(Course):
 
     # --- what fate asks for
 
-    async def audit(self, *, crashed: bool, may_lose_tail: bool) -> None:  # noqa: ARG002 - topics without flush lose no power here
+    async def audit(self, *, crashed: bool, may_lose_tail: bool) -> None:
         self._audits += 1
         loop = self._loop(f"{AUDITOR}-{self._audits}", AUDITOR)
         await self.elsewhere(loop.create_task(self._look()))

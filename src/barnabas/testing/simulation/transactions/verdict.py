@@ -123,7 +123,9 @@ class Verdict:
                 transaction = self._ledger.values[record.value].transaction
                 if latest is not None and transaction.ended_s is not None and transaction.ended_s < latest.began_s:
                     name = f"{place[0]}-{place[1]}"
-                    raise Violation(f"{name}: write cycle (G0): {transaction} had ended before {latest} began, and follows it at {record.offset}")
+                    raise Violation(
+                        f"{name}: write cycle (G0): {transaction} had ended before {latest} began, and follows it at {record.offset}"
+                    )
                 if latest is None or transaction.began_s > latest.began_s:
                     latest = transaction
             numbers = [list(self._ledger.values[r.value].transaction.sent).index(r.value) for r in records]
@@ -151,7 +153,9 @@ class Verdict:
         for transaction in committed:
             sources = (self._ledger.values[value].source for value in transaction.sent)
             found.update(source for source in sources if source is not None)
-        due = {record.value for place, offset in self._offsets.items() for record in self._contents[place] if record.offset < offset}
+        due = {
+            record.value for place, offset in self._offsets.items() for record in self._contents[place] if record.offset < offset
+        }
         for source, count in found.items():
             if count > 1:
                 raise Violation(f"exactly once: {source[:40]!r} was copied {count} times")
