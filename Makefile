@@ -6,9 +6,10 @@ SEEDS ?= 2000
 ROUNDS ?= 30
 SEED ?= 1
 KINDS ?=
+BESIDE_KAFKA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz torture docs check requirements clean
+.PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz torture chaos exactlyonce docs check requirements clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -36,8 +37,9 @@ bench: setup ## measured beside Apache Kafka
 	@$(PYTHON) -m bench
 	@$(PYTHON) -m bench.storage
 
-sparkbench: setup ## the Spark source beside Spark's own connector
+sparkbench: setup ## the Spark source and sink beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py
+	@$(PYTHON) bench/spark/sink.py
 
 interop: ## the clients and tools of other languages
 	@tools/setup.sh interop
@@ -59,6 +61,15 @@ sim: setup ## SEEDS=n runs of the simulator: kills, power cuts and disk faults i
 
 torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1 (KINDS=move,stop: only so), and check that nothing is lost
 	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)"
+	@$(PYTHON) -m tests.torture.spark --rounds $(ROUNDS) --seed $(SEED)
+
+exactlyonce: ## kill consume-transform-produce loops and brokers, ROUNDS=30 times; Kafka's TransactionalMessageCopier
+	@tools/setup.sh interop
+	@$(PYTHON) -m tests.torture.transactions --rounds $(ROUNDS) --seed $(SEED)
+	@$(PYTHON) -m tests.torture.transactions.kafkas_copier
+
+chaos: setup ## kill, stop and cut off brokers, controllers and ZooKeepers of a cluster under load (BESIDE_KAFKA=1: Apache Kafka's too)
+	@$(PYTHON) -m tests.torture.cluster --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)" $(if $(BESIDE_KAFKA),--beside-kafka --save)
 
 docs: setup ## write the reference pages from the code
 	@$(PYTHON) tools/docs.py

@@ -17,6 +17,8 @@ from bench import report
 from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_ready
 from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, resident_mb
 from bench.storage.result import render as render_storage
+from bench.transactions import RESULTS as TRANSACTIONS_RESULTS
+from bench.transactions import render as render_transactions
 
 STORAGE_RESULTS = Path(__file__).resolve().parent / "results" / "storage.json"  # of `python -m bench.storage`
 READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"
@@ -34,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.render:
         results, storage = (json.loads(path.read_text()) for path in (Path(options.render), STORAGE_RESULTS))
         report.PAGE.parent.mkdir(parents=True, exist_ok=True)
-        report.PAGE.write_text(report.render(results) + render_storage(storage))
+        transactions = json.loads(TRANSACTIONS_RESULTS.read_text())
+        report.PAGE.write_text(report.render(results) + render_transactions(transactions) + render_storage(storage))
         return 0
     wanted = options.case or [case.name for case in CASES] + list(PROCESS_CASES)
     results = {

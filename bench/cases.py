@@ -20,17 +20,22 @@ MUCH_BYTES = 100_000_000  # from here on removing the files would disturb what f
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long to measure, in seconds, and how much to consume, in bytes."""
+    """How long to measure, in seconds, and how much to consume, in bytes.
+
+    Large batches end after `large_bytes`, however fast the server is: what is written in one go must stay well under what the kernel
+    lets be dirty before it makes writers wait (by default from 15% of the memory on), or the disk is measured and both are equal.
+    """
 
     warm_up_s: float
     load_s: float
     large_s: float
+    large_bytes: float
     latency_s: float
     consume_bytes: int
 
 
-FULL = Lengths(warm_up_s=3.0, load_s=5.0, large_s=3.0, latency_s=20.0, consume_bytes=800_000_000)
-QUICK = Lengths(warm_up_s=2.0, load_s=1.0, large_s=1.0, latency_s=3.0, consume_bytes=400_000_000)
+FULL = Lengths(warm_up_s=3.0, load_s=5.0, large_s=5.0, large_bytes=2e9, latency_s=20.0, consume_bytes=800_000_000)
+QUICK = Lengths(warm_up_s=2.0, load_s=1.0, large_s=1.0, large_bytes=2e9, latency_s=3.0, consume_bytes=400_000_000)
 
 
 def _nothing(_server: Server, _lengths: Lengths) -> None:
@@ -74,12 +79,12 @@ def _fresh_name(case: str) -> str:
 
 
 def _produce_case(name: str, title: str, pattern: Callable[[], Pattern], target: float, *, large: bool = False) -> Case:
-    def run(server: Server, seconds: float) -> tuple[Load, float]:
+    def run(server: Server, seconds: float, most_bytes: float) -> tuple[Load, float]:
         made = pattern()
         topic = _fresh_name(name)
         create_topic(server, topic, made.connections)
         before = cpu_seconds(server.pid)
-        load = produce(server.address, topic, made.connections, made, seconds)
+        load = produce(server.address, topic, made.connections, made, seconds, most_bytes)
         spent = cpu_seconds(server.pid) - before
         stored = end_offsets(server, topic, made.connections)
         if stored != load.records:
@@ -90,10 +95,12 @@ def _produce_case(name: str, title: str, pattern: Callable[[], Pattern], target:
         return load, spent
 
     def warm_up(server: Server, lengths: Lengths) -> None:
-        run(server, lengths.warm_up_s)
+        began = time.perf_counter()
+        while time.perf_counter() - began < lengths.warm_up_s:
+            run(server, lengths.warm_up_s, lengths.large_bytes if large else float("inf"))
 
     def measure_once(server: Server, lengths: Lengths) -> Figures:
-        load, spent = run(server, lengths.large_s if large else lengths.load_s)
+        load, spent = run(server, lengths.large_s, lengths.large_bytes) if large else run(server, lengths.load_s, float("inf"))
         return _throughput(load, spent)
 
     return Case(name, title, "records_per_s", "records/s", True, target, None, warm_up, measure_once)

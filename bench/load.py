@@ -108,15 +108,18 @@ class _Pipe:
             view[: len(rest)] = rest
 
 
-def produce(address: tuple[str, int], topic: str, partitions: int, pattern: Pattern, seconds: float) -> Load:
-    """Load for `seconds`, then wait for what is still in flight; connection i writes to partition i modulo `partitions`.
+def produce(
+    address: tuple[str, int], topic: str, partitions: int, pattern: Pattern, seconds: float, most_bytes: float = float("inf")
+) -> Load:
+    """Load for `seconds` or until `most_bytes` were sent, then wait for what is still in flight; connection i writes to partition
+    i modulo `partitions`.
 
     Raises:
         BadAnswer: an answer carries an error, is out of order, or does not come.
     """
     pipes = [_Pipe(address, pattern, topic, i % partitions) for i in range(pattern.connections)]
     try:
-        elapsed = _run(pipes, seconds)
+        elapsed = _run(pipes, seconds, most_bytes / len(pattern.batch))
     finally:
         for pipe in pipes:
             pipe.socket.close()
@@ -124,7 +127,7 @@ def produce(address: tuple[str, int], topic: str, partitions: int, pattern: Patt
     return Load(requests, requests * pattern.records_per_batch, elapsed)
 
 
-def _run(pipes: Sequence[_Pipe], seconds: float) -> float:
+def _run(pipes: Sequence[_Pipe], seconds: float, most_requests: float) -> float:
     by_descriptor = {pipe.socket.fileno(): pipe for pipe in pipes}
     began = last_answer = time.perf_counter()
     deadline = began + seconds
@@ -136,7 +139,7 @@ def _run(pipes: Sequence[_Pipe], seconds: float) -> float:
         while more or not all(pipe.is_idle for pipe in pipes):
             ready = poller.poll(DEADLINE_CHECK_S)
             now = time.perf_counter()
-            more = now < deadline
+            more = now < deadline and sum(pipe.sent for pipe in pipes) < most_requests
             if not ready and now - last_answer > STALLED_S:
                 raise BadAnswer(f"no answer for {STALLED_S:g} s")
             for descriptor, event in ready:

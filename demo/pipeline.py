@@ -13,8 +13,8 @@ Rules
   3. The closing markers pass through the watermarks like any record; their window never closes. They must not be filtered: Spark
      would push the filter below the watermark, which then stood still before the last windows.
   4. The airlines are read once at the start: a table inside a stream would be read anew in every micro-batch.
-  5. Started again with the same checkpoint, it goes on where it stopped. A batch that was cut short is written again with the
-     same content, so a reader of the results takes each key once.
+  5. Started again with the same checkpoint, it goes on where it stopped, and each window is in the topic once: the sink writes exactly
+     once, for readers of committed records.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from demo.data import WINDOW_HOURS
 
 FORMAT = "barnabas"
 WATERMARK_DELAY = "7 days"
+AT_WORK = "Processing new data"  # Spark's word, in the middle of a micro-batch
 TRIGGER = "2 seconds"  # fewer and larger micro-batches: each costs about a second of both cores, whatever it holds
 LATE_MINUTES = 15  # from when a departure counts as delayed, as the airlines report it
 TIME = "yyyy-MM-dd'T'HH:mm:ss'Z'"
@@ -49,6 +50,16 @@ class Status:
     windows: int
     watermark: str
     doing: str = ""
+
+    def then(self, later: Status) -> Status:
+        """Both runs of a query that was started again."""
+        return Status(
+            self.batches + later.batches,
+            self.rows + later.rows,
+            self.windows + later.windows,
+            later.watermark or self.watermark,
+            later.doing,
+        )
 
 
 def start(spark: SparkSession, bootstrap: str, checkpoint: Path, *, available_now: bool = False) -> StreamingQuery:

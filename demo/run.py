@@ -1,10 +1,10 @@
 """The whole demo in one command: a broker of its own, the producers, the pipeline, the watching group, the proof and the chart.
 
 How it works
-    Producers and the watching group run in threads, Spark's driver in the main thread (it wants the signals). The year begins when
-    the pipeline is up, at a pace that lets it write windows while flights are still published; begun before, the first micro-batch
-    is half a year and takes most of the run. The pipeline is done when its watermark stands where the closing markers put it, the
-    group when it has read all that the pipeline wrote.
+    Producers and the watching group run in threads, Spark's driver in a process of its own. The year begins when the pipeline is up, at a
+    pace that lets it write windows while flights are still published; begun before, the first micro-batch is half a year and takes
+    most of the run. When half of the records are read the driver is killed, and another one goes on. The pipeline is done when its
+    watermark stands where the closing markers put it, the group when it has read all that the pipeline wrote.
 
 Rules
   1. Whatever ends the run, all is stopped in order: query, Spark with its JVM, producers, group, broker.
@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -27,8 +28,8 @@ from demo import chart, pipeline, topics, verify
 from demo.data import Slice
 from demo.pipeline import Status
 from demo.progress import Board
-from demo.session import spark_session
 from demo.steps import Producers, reporter, stop_signals
+from demo.supervise import Driver
 from demo.watch import Worst, watch
 
 
@@ -49,10 +50,9 @@ def run(settings: Settings, board: Board) -> bool:
     with _broker(settings.bootstrap) as bootstrap:
         board.step(f"broker at {bootstrap}")
         topics.create_topics(bootstrap, again=settings.again)
-        worst = Streams(settings, bootstrap, board).run()
+        worst, results = Streams(settings, bootstrap, board).run()
         board.step("all windows are written")
         board.console.print(worst.table())
-        results = list(verify.read_results(bootstrap))
         verdict = verify.verify(results, settings.part, board.say)
         picture = settings.work / "delays.png"
         chart.draw(results, picture)
@@ -69,7 +69,7 @@ def _broker(bootstrap: str) -> Iterator[str]:
         return
     from barnabas.testing import Broker
 
-    with Broker() as broker:
+    with Broker({"transaction.two.phase.commit.enable": True}) as broker:
         yield broker.bootstrap_servers
 
 
@@ -81,46 +81,67 @@ class Streams:
         self._bootstrap = bootstrap
         self._board = board
         self._stop_watching = threading.Event()
-        self._results: int | None = None  # how many records the finished pipeline wrote
+        self._count: int | None = None  # how many windows the finished pipeline wrote
 
-    def run(self) -> Worst:
-        """Run until the last window is written and watched; the first failure is raised, after all else was stopped."""
+    def run(self) -> tuple[Worst, list[dict[str, Any]]]:
+        """Run until the last window is written and watched; the worst of them, and all.
+
+        The first failure is raised, after all else was stopped.
+        """
         with ThreadPoolExecutor(max_workers=4, thread_name_prefix="demo") as pool:
             producers = Producers(pool, self._bootstrap, self._settings.part, self._board)
             try:
                 watching = pool.submit(self._watch)
-                self._run_pipeline(producers, watching)
-                self._results = sum(last - first for first, last in topics.end_offsets(self._bootstrap, topics.RESULTS).values())
-                return watching.result()
+                with stop_signals() as stopped:
+                    self._run_pipeline(producers, watching, stopped)
+                results = list(verify.read_results(self._bootstrap))
+                self._count = len(results)
+                return watching.result(), results
             finally:
                 producers.stop.set()
                 self._stop_watching.set()
 
-    def _run_pipeline(self, producers: Producers, watching: Future[Worst]) -> None:
+    def _run_pipeline(self, producers: Producers, watching: Future[Worst], stopped: threading.Event) -> None:
+        """Two drivers: one that is killed, and one that ends the year."""
+        reference = producers.start_reference()
+        report = reporter(self._board, producers.stream_records())
+        half = producers.stream_records() // 2
         closed = self._settings.part.closing - pd.Timedelta(pipeline.WATERMARK_DELAY)
 
         def is_closed(status: Status) -> bool:
-            if stopped.is_set():
-                raise KeyboardInterrupt
-            producers.raise_failure()
-            if watching.done():
-                watching.result()
             return bool(status.watermark) and pd.Timestamp(status.watermark) >= closed
 
-        reference = producers.start_reference()
-        # From here on a signal is an event: an exception in the middle of a call to the JVM leaves a broken connection.
-        with spark_session(self._settings.work) as spark, stop_signals() as stopped:
+        def follow(driver: Driver, before: Status | None, is_over: Callable[[Status], bool]) -> Status:
+            for status in driver.statuses():
+                if stopped.is_set():
+                    raise KeyboardInterrupt
+                producers.raise_failure()
+                if watching.done():
+                    watching.result()
+                whole = status if before is None else before.then(status)
+                report(whole)
+                if is_over(whole):
+                    return whole
+            raise AssertionError("statuses have no end")
+
+        with Driver(self._bootstrap, self._settings.work) as driver:
+            driver.wait_until_up()
             self._board.step("Spark is up")
             reference.result()
-            query = pipeline.start(spark, self._bootstrap, self._settings.work / "checkpoint")
             self._board.step("the pipeline runs: the year begins")
             producers.start_streams(self._settings.days_per_second)
-            pipeline.follow(query, reporter(self._board, producers.stream_records()), is_closed)
+            first = follow(driver, None, lambda s: is_closed(s) or (s.rows >= half and s.doing == pipeline.AT_WORK))
+            driver.kill()
+            self._board.step(f"[bold red]the driver is killed[/bold red] (SIGKILL) after {first.batches} micro-batches")
+        with Driver(self._bootstrap, self._settings.work) as driver:
+            driver.wait_until_up()
+            self._board.step("[bold]another driver goes on[/bold] from the checkpoint")
+            follow(driver, first, is_closed)
 
     def _watch(self) -> Worst:
         task = self._board.task("windows watched")
 
         def enough(seen: int) -> bool:
-            return self._stop_watching.is_set() or (self._results is not None and seen >= self._results)
+            return self._stop_watching.is_set() or (self._count is not None and seen >= self._count)
 
         return watch(self._bootstrap, self._board.say, task.update, enough)

@@ -76,7 +76,13 @@ def line(window: Window) -> str:
 def watch(bootstrap: str, say: Callable[[str], None], report: Callable[[int], None], should_stop: Callable[[int], bool]) -> Worst:
     """Read the results as a member of the group until `should_stop(windows so far)`; prints what comes among the worst."""
     worst = Worst()
-    consumer = KafkaConsumer(topics.RESULTS, bootstrap_servers=bootstrap, group_id=GROUP, auto_offset_reset="earliest")
+    consumer = KafkaConsumer(
+        topics.RESULTS,
+        bootstrap_servers=bootstrap,
+        group_id=GROUP,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+    )
     try:
         while not should_stop(worst.seen):
             for records in consumer.poll(timeout_ms=500).values():

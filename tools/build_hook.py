@@ -90,4 +90,4 @@ def with_checksum(source: bytes) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(why_not() or compile_into(Path(__file__).resolve().parent.parent / "src" / FOLDER))
+    sys.exit(why_not() or compile_into(Path(__file__).resolve().parent.parent / "src" / FOLDER) or 0)

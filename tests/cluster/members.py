@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from barnabas.cluster.instructions import ChangeReplica, CreateLog, DeleteLog, Instruction, StandDown
+from barnabas.cluster.lost import LastRecord
 from barnabas.cluster.member import Member
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
 from barnabas.cluster.metadata import BrokerRegistration, Kept, MetadataImage, PartitionState
@@ -79,6 +80,7 @@ class Node:
         self.heard: list[Instruction] = []
         self.is_dead = False
         self.kept = Kept.ALL
+        self.log_end: LastRecord | None = None  # of every log
         self.settled: list[PartitionState] = []  # of all partitions, when this broker was about to be active
 
     @property
@@ -86,10 +88,12 @@ class Node:
         return self.member.image
 
     async def join(self) -> None:
-        await self.member.open("cluster")
+        await self.member.open("cluster", timeout_ms=WITHIN_S * 1000)
         self.logs = set(_expected_roles(self))  # a broker that starts makes the logs that it lacks
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 9000 + self.broker_id, "PLAINTEXT")
         registration = BrokerRegistration(self.broker_id, (endpoint,), log_dirs=(f"folder-{self.broker_id}",), kept=self.kept)
+
+        self.member.find_log = lambda *_: self.log_end
 
         async def settled() -> None:
             self.settled = [state for topic in self.image.topics.values() for state in topic.partitions]
@@ -154,9 +158,9 @@ class Members:
         for node in self._all:
             await node.close()
 
-    async def start(self, broker_id: int, kept: Kept = Kept.ALL) -> Node:
+    async def start(self, broker_id: int, kept: Kept = Kept.ALL, log_end: LastRecord | None = None) -> Node:
         node = self.add(broker_id)
-        node.kept = kept
+        node.kept, node.log_end = kept, log_end
         await node.join()
         return node
 
@@ -187,7 +191,10 @@ class Members:
     def is_settled(self) -> bool:
         """One controller, everybody has the same image, everything is led by who is alive, and everybody knows its roles."""
         live = self.live
-        if sum(node.member.is_controller for node in live) != 1 or self.controller.member._core.is_unsettled:
+        if sum(node.member.is_controller for node in live) != 1:
+            return False
+        member = self.controller.member
+        if member._core.is_unsettled or member._turn.locked():  # or what was planned is on its way to the store
             return False
         alive = {node.broker_id for node in live}
         images = [node.image for node in live]

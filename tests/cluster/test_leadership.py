@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -11,11 +12,21 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from barnabas.cluster import reassignment
 from barnabas.cluster.alter_partition import ANY_EPOCH, InSyncChange, alter, check_broker_epoch
-from barnabas.cluster.leadership import Electorate, Policy, counts_on, elect_preferred, elect_unclean, is_settled, settle
-from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, Kept, PartitionState
+from barnabas.cluster.leadership import (
+    Electorate,
+    Policy,
+    counts_on,
+    elect_preferred,
+    elect_unclean,
+    is_settled,
+    recover,
+    settle,
+)
+from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState
 from barnabas.cluster.placement import place_replicas
 from barnabas.errors import ErrorCode, KafkaError
 
+TOPIC_ID = UUID(int=7)
 STABLE = PartitionState(1, 5, (1, 2, 3), (1, 2, 3), 8)
 
 
@@ -104,7 +115,7 @@ def doubtful(*active: int, synced: tuple[int, ...] = (), unknown: tuple[int, ...
 def test_who_may_have_lost_records_leaves_the_set_though_nobody_else_is_there() -> None:
     dead = settle(STABLE, electorate(), Policy(min_in_sync=2))
     first = settle(dead, doubtful(synced=(1,)), Policy(min_in_sync=2))
-    assert first == PartitionState(NO_LEADER, 6, (1, 2, 3), (2, 3), 10)
+    assert first == PartitionState(NO_LEADER, 6, (1, 2, 3), (2, 3), 10, last_known=(1,))
     assert settle(first, electorate(1), Policy(min_in_sync=2)) is first
     second = settle(first, electorate(1, 3), Policy(min_in_sync=2))
     assert (second.leader, second.isr, second.eligible) == (3, (3,), (2,))
@@ -122,19 +133,19 @@ def test_who_may_have_lost_records_is_not_eligible() -> None:
     state = PartitionState(1, 5, (1, 2, 3), (1,), 8, eligible=(2, 3))
     voters = doubtful(1, synced=(2,))
     assert not is_settled(state, voters)
-    assert settle(state, voters, Policy(min_in_sync=3)) == replace(state, partition_epoch=9, eligible=(3,))
+    assert settle(state, voters, Policy(min_in_sync=3)) == replace(state, partition_epoch=9, eligible=(3,), last_known=(2,))
 
 
 def test_eligible_replicas_take_the_place_of_who_lost_records() -> None:
     state = PartitionState(NO_LEADER, 5, (1, 2, 3), (1,), 8, eligible=(3,))
     after = settle(state, doubtful(2, synced=(1,)), Policy(min_in_sync=2))
-    assert after == PartitionState(NO_LEADER, 5, (1, 2, 3), (3,), 9)
+    assert after == PartitionState(NO_LEADER, 5, (1, 2, 3), (3,), 9, last_known=(1,))
 
 
 def test_the_last_known_leader_waits_for_an_unclean_election() -> None:
     state = PartitionState(1, 5, (1, 2, 3), (1,), 8)
     lost = settle(state, doubtful(3, synced=(1,)), Policy())
-    assert lost == PartitionState(NO_LEADER, 6, (1, 2, 3), (1,), 9, is_lost=True)
+    assert lost == PartitionState(NO_LEADER, 6, (1, 2, 3), (1,), 9, is_lost=True, last_known=(1,))
     assert settle(lost, electorate(1, 2, 3), Policy()) is lost
     assert elect_preferred(lost, electorate(1, 2, 3), Policy()) is None
     for elected in (elect_unclean(lost, electorate(1, 2, 3), Policy()), settle(lost, electorate(1, 2, 3), Policy(unclean=True))):
@@ -174,6 +185,68 @@ def test_a_broker_waits_until_nothing_counts_on_what_it_lost() -> None:
     assert not counts_on(replace(dead, isr=(2,), eligible=(1,)), 1, lossy=False)
     assert not counts_on(replace(dead, isr=(1,), is_lost=True), 1, lossy=True)
     assert not counts_on(replace(dead, isr=(2, 3)), 1, lossy=True)
+
+
+# Lost partitions
+
+LOST = PartitionState(NO_LEADER, 6, (1, 2, 3), (3,), 12, is_lost=True, last_known=(1, 2, 3))
+
+
+def ends(leader_epoch: int = 6, **logs: tuple[int, int]) -> dict[int, LogEnd]:
+    """`_2=(5, 10)`: the log of broker 2 has records of epoch 5 up to offset 10."""
+    return {int(name[1:]): LogEnd(TOPIC_ID, 0, leader_epoch, *last) for name, last in logs.items()}
+
+
+def test_when_all_lose_their_power_each_is_remembered() -> None:
+    policy = Policy(min_in_sync=2)
+    state = settle(STABLE, electorate(), policy)
+    for n, known in ((1, (1,)), (3, (1, 3)), (2, (1, 2, 3))):
+        state = settle(state, doubtful(*known, synced=(n,)), policy)
+        assert state.last_known == known
+    assert (state.is_lost, state.leader, state.isr) == (True, NO_LEADER, (2,))
+
+
+def test_the_log_that_goes_furthest_leads_when_all_are_back() -> None:
+    elected = recover(LOST, electorate(1, 2, 3), ends(_1=(5, 20), _2=(6, 10), _3=(6, 12)))
+    assert elected == PartitionState(3, 7, (1, 2, 3), (3,), 13, last_known=(1, 2, 3))
+    assert recover(LOST, electorate(1, 2, 3), ends(_1=(6, 12), _2=(6, 10), _3=(6, 12))).leader == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "alive", "said"),
+    [
+        (LOST, (1, 2), ends(_1=(5, 20), _2=(5, 20), _3=(5, 10))),  # one of them is gone again
+        (LOST, (1, 2, 3), ends(_1=(5, 20), _2=(5, 20))),  # or has not said it
+        (LOST, (1, 2, 3), ends(leader_epoch=5, _1=(5, 20), _2=(5, 20), _3=(5, 20))),  # or only before somebody led meanwhile
+        (replace(LOST, last_known=()), (1, 2, 3), ends(_1=(5, 20), _2=(5, 20), _3=(5, 20))),  # nobody had anything
+        (replace(LOST, is_lost=False), (1, 2, 3), ends(_1=(5, 20), _2=(5, 20), _3=(5, 20))),
+    ],
+)
+def test_a_lost_partition_waits(state: PartitionState, alive: tuple[int, ...], said: dict[int, LogEnd]) -> None:
+    assert recover(state, electorate(*alive), said) is state
+
+
+def test_an_emptied_disk_is_not_waited_for() -> None:
+    after = settle(LOST, doubtful(1, 2, unknown=(3,)), Policy(min_in_sync=2))
+    assert after == replace(LOST, last_known=(1, 2), partition_epoch=13)
+    assert counts_on(LOST, 3, lossy=True, unknown=True)
+    assert not counts_on(after, 3, lossy=True, unknown=True)
+    assert recover(after, electorate(1, 2, 3), ends(_1=(5, 4), _2=(5, 9), _3=(-1, 0))).leader == 2
+
+
+def test_the_last_known_are_forgotten_when_enough_are_in_sync() -> None:
+    led = recover(LOST, electorate(1, 2, 3), ends(_1=(5, 20), _2=(5, 20), _3=(5, 20)))
+    change = InSyncChange(led.leader_epoch, led.partition_epoch, ((1, ANY_EPOCH), (2, ANY_EPOCH)))
+    alone = settle(led, electorate(1), Policy(min_in_sync=2))
+    assert alone is led
+    both = alter(led, change, leader=1, brokers=brokers(1, 2, 3), policy=Policy(min_in_sync=2))
+    assert (both.isr, both.last_known) == ((1, 2), ())
+
+
+def test_an_unclean_election_by_hand_takes_the_furthest_of_those_that_are_there() -> None:
+    elected = elect_unclean(LOST, electorate(1, 2), Policy(), ends(_1=(5, 20), _2=(5, 25)))
+    assert elected is not None
+    assert (elected.leader, elected.isr, elected.last_known) == (2, (2,), ())
 
 
 # AlterPartition
@@ -405,8 +478,22 @@ class PartitionHistory(RuleBasedStateMachine):
     def change_minimum(self, minimum: int) -> None:
         if minimum != self.policy.min_in_sync:
             self.policy = replace(self.policy, min_in_sync=minimum)
-            if self.state.eligible:
-                self.become(replace(self.state, eligible=(), partition_epoch=self.state.partition_epoch + 1))
+            state, last_known = self.state, self.state.last_known if self.state.leader == NO_LEADER else ()
+            if state.eligible or last_known != state.last_known:
+                self.become(replace(state, eligible=(), last_known=last_known, partition_epoch=state.partition_epoch + 1))
+
+    @precondition(lambda self: self.state.is_lost)
+    @rule()
+    def recover(self) -> None:
+        """All that are there have said how far their logs go; the model's records are of one epoch."""
+        said = {n: LogEnd(TOPIC_ID, 0, self.state.leader_epoch, 0, self.records[n]) for n in self.live}
+        known = self.state.last_known
+        able = all(self.live.get(n) is BrokerState.ACTIVE for n in known)
+        after = recover(self.state, self.electorate, said)
+        assert (after is not self.state) == bool(known and able)
+        if after is not self.state:
+            assert self.records[after.leader] == max(self.records[n] for n in known)
+            self.become(after, unclean=True)
 
     @invariant()
     def state_is_sound(self) -> None:
@@ -417,6 +504,7 @@ class PartitionHistory(RuleBasedStateMachine):
         assert set(state.eligible) <= set(state.replicas) - set(state.isr)
         assert state.leader == NO_LEADER or state.leader in state.isr
         assert not state.is_lost or (state.leader == NO_LEADER and not state.eligible)
+        assert set(state.last_known) <= set(state.replicas)
         assert set(state.adding) <= set(state.replicas)
         assert set(state.removing) <= set(state.replicas)
         assert not set(state.adding) & set(state.removing)
@@ -434,7 +522,8 @@ class PartitionHistory(RuleBasedStateMachine):
             self.comes(n, BrokerState.ACTIVE)
         assert not self.doubtful
         if self.state.is_lost:
-            self.elect_unclean()
+            assert self.state.last_known, "nobody lost a disk"
+            self.recover()
         for _ in range(2):
             self.alter(set(EVERYONE))
         self.state_is_sound()

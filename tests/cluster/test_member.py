@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from barnabas.cluster import records
+from barnabas.cluster.alter_partition import InSyncChange
 from barnabas.cluster.commands import NotController
 from barnabas.cluster.configs import AlterOperation, ResourceChange
 from barnabas.cluster.instructions import ForgetTopics, StandDown, UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.cluster.memory_store import MemoryStore
 from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, BrokerState, Kept, ResourceType
-from barnabas.cluster.partition_planner import ElectionType, MoveRequest
+from barnabas.cluster.partition_planner import ElectionType, InSyncRequest, MoveRequest
 from barnabas.cluster.records import ControllerOffice
 from barnabas.cluster.registration import BrokerIdInUse
-from barnabas.cluster.store import ABSENT, Put, Remove, StoreUnavailable
+from barnabas.cluster.store import ABSENT, Put, Remove, SessionState, StoreUnavailable
 from barnabas.cluster.topics import MorePartitions, NewTopic
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
-from tests.cluster.members import Members
+from tests.cluster.members import Members, Node
 
 
 @pytest.fixture
@@ -85,15 +87,88 @@ async def test_a_dead_brokers_partitions_are_led_by_others(cluster: Members, vic
     assert again.member.broker_epoch > dead.member.broker_epoch
 
 
+def stop_silently(node: Node) -> None:
+    """Its process is gone, and its session lives on."""
+    node.store._watchers.clear()
+    node.store._session_watchers.clear()
+    node.is_dead = True
+    if node.member._looking is not None:
+        node.member._looking.cancel()
+
+
+@pytest.mark.parametrize("victim", ["controller", "another"])
+async def test_who_was_found_dead_is_not_waited_for(cluster: Members, victim: str) -> None:
+    await created(cluster)
+    dead = next(node for node in cluster.live if node.member.is_controller == (victim == "controller"))
+    stop_silently(dead)
+    for node in cluster.live:
+        node.member.tell_dead(dead.broker_id, dead.member.broker_epoch)
+    await cluster.until(cluster.is_settled)
+    for number in range(3):
+        assert cluster.state("t", number).leader != dead.broker_id
+        assert dead.broker_id not in cluster.state("t", number).isr
+
+
+async def test_all_others_may_be_found_dead(cluster: Members) -> None:
+    """The last one becomes controller by burying the one before, and then buries the rest."""
+    await created(cluster)
+    alive = next(node for node in cluster.live if not node.member.is_controller)
+    others = [node for node in cluster.live if node is not alive]
+    for dead in others:
+        stop_silently(dead)
+    for dead in others:
+        alive.member.tell_dead(dead.broker_id, dead.member.broker_epoch)
+    await cluster.until(cluster.is_settled)
+    assert alive.member.is_controller
+
+
+@pytest.mark.parametrize("victim", ["controller", "another"])
+async def test_who_lives_and_was_found_dead_begins_anew(cluster: Members, victim: str) -> None:
+    await created(cluster)
+    living = next(node for node in cluster.live if node.member.is_controller == (victim == "controller"))
+    before, epoch = cluster.controller.image.topics["t"].partitions, living.member.broker_epoch
+    for node in cluster.live:
+        if node is not living:
+            node.member.tell_dead(living.broker_id, epoch)
+    await cluster.until(lambda: living.member.broker_epoch > epoch and cluster.is_settled())
+    assert StandDown() in living.heard
+    for number, state in enumerate(before):
+        if state.leader == living.broker_id:
+            assert cluster.state("t", number).leader_epoch > state.leader_epoch
+
+
+async def test_what_was_said_of_an_earlier_registration_means_nothing(cluster: Members) -> None:
+    await created(cluster)
+    node = cluster.nodes[2]
+    epoch = node.member.broker_epoch
+    node.store.expire()
+    await cluster.until(lambda: node.member.broker_epoch > epoch and cluster.is_settled())
+    again = node.member.broker_epoch
+    cluster.controller.member.tell_dead(2, epoch)
+    await created(cluster, "after")  # the controller has looked since
+    assert node.member.broker_epoch == again
+
+
+@pytest.mark.parametrize("done", [False, True])
+async def test_an_election_that_the_store_did_not_answer_is_held_again(cluster: Members, done: bool) -> None:
+    await created(cluster)
+    controller = cluster.controller
+    dead = next(node for node in cluster.live if node is not controller)
+    controller.store.lose_next_reply(done=done)
+    dead.crash()
+    await cluster.until(lambda: controller.store.session.state is SessionState.SUSPENDED)
+    controller.store.resume()
+    await cluster.until(cluster.is_settled)
+    for number in range(3):
+        assert cluster.state("t", number).leader != dead.broker_id
+        assert dead.broker_id not in cluster.state("t", number).isr
+
+
 async def test_a_broker_that_comes_back_before_it_was_missed_leads_in_new_epochs(cluster: Members) -> None:
     await created(cluster)
     before = cluster.controller.image.topics["t"].partitions
     victim = next(node for node in cluster.live if not node.member.is_controller)
-    victim.store._watchers.clear()
-    victim.store._session_watchers.clear()
-    victim.is_dead = True  # and its session lives on
-    if victim.member._looking is not None:
-        victim.member._looking.cancel()
+    stop_silently(victim)
     await cluster.start(victim.broker_id)
     await cluster.until(cluster.is_settled)
     for number, state in enumerate(before):
@@ -126,6 +201,33 @@ async def test_who_lost_its_power_leads_nothing_that_it_led_though_it_was_not_mi
     for state in cluster.controller.image.topics["t"].partitions:
         assert victim.broker_id not in state.isr
         assert state.leader in state.isr
+
+
+async def test_when_all_lose_their_power_the_log_that_goes_furthest_leads_once_all_are_back(cluster: Members) -> None:
+    await created(cluster)
+    for node in cluster.live:
+        node.crash()
+    await cluster.start(1, Kept.SYNCED, (3, 10))
+    await cluster.start(2, Kept.SYNCED, (4, 5))
+    await cluster.until(lambda: not cluster.state("t").is_lost and cluster.state("t").leader == NO_LEADER)
+    assert cluster.state("t").last_known == (1, 2), "the third one may have everything"
+    await cluster.start(3, Kept.SYNCED, (4, 7))
+    await cluster.until(cluster.is_settled)
+    await cluster.until(lambda: all(not broker.log_ends for broker in cluster.controller.image.brokers.values()))
+    for number in range(3):
+        state = cluster.state("t", number)
+        assert (state.leader, state.isr, state.is_lost) == (3, (3,), False)
+
+
+async def test_without_anybody_who_had_something_a_lost_partition_waits(cluster: Members) -> None:
+    await created(cluster)
+    for node in cluster.live:
+        node.crash()
+    for broker_id in (1, 2, 3):
+        await cluster.start(broker_id, Kept.UNKNOWN, (-1, 0))
+    await cluster.until(cluster.is_settled)
+    assert cluster.state("t").is_lost
+    assert cluster.state("t").last_known == ()
 
 
 async def test_what_a_machine_lost_is_said_once(cluster: Members) -> None:
@@ -179,6 +281,38 @@ async def test_a_longer_loss_makes_a_broker_stand_down(cluster: Members) -> None
     node.store.resume()  # the session still lives: nobody was elected meanwhile
     await cluster.until(cluster.is_settled)
     assert node.member.broker_epoch == node.image.brokers[2].epoch
+
+
+@pytest.mark.parametrize("gone", ["before it watches", "while it reads"])
+async def test_a_start_waits_for_a_lost_connection(cluster: Members, monkeypatch: pytest.MonkeyPatch, gone: str) -> None:
+    monkeypatch.setattr("barnabas.cluster.member.OPEN_AGAIN_MS", 10)
+    node = cluster.add(4)
+    lost = "watch" if gone == "before it watches" else "list"
+    ask, failed = getattr(node.store, lost), asyncio.Event()
+
+    def ask_once_in_vain(argument: Any) -> Any:
+        if not failed.is_set():
+            failed.set()
+            node.store.suspend()
+        return ask(argument)
+
+    monkeypatch.setattr(node.store, lost, ask_once_in_vain)
+    joining = asyncio.ensure_future(node.join())
+    await failed.wait()
+    node.store.resume()
+    await joining
+    await cluster.until(cluster.is_settled)
+    assert len(node.store._watchers) == 1
+
+
+async def test_a_start_without_a_connection_is_given_up(cluster: Members, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.cluster.member.OPEN_AGAIN_MS", 10)
+    node = cluster.add(4)
+    node.store.suspend()
+    with pytest.raises(StoreUnavailable):
+        await node.member.open("cluster", timeout_ms=30)
+    node.store.close()
+    del cluster.nodes[4]
 
 
 @pytest.mark.parametrize("broker_id", [1, 2])
@@ -311,8 +445,59 @@ async def lose_another(cluster: Members) -> None:
     await cluster.until(lambda: not cluster.live or victim.broker_id not in cluster.live[-1].image.brokers)
 
 
+async def bury_another(cluster: Members) -> None:
+    victim = next(node for node in cluster.live if not node.member.is_controller)
+    stop_silently(victim)
+    for node in cluster.live:
+        node.member.tell_dead(victim.broker_id, victim.member.broker_epoch)
+    await cluster.until(lambda: not cluster.live or victim.broker_id not in cluster.live[-1].image.brokers)
+
+
+async def let_another_leave(cluster: Members) -> None:
+    leaving = next(node for node in cluster.live if not node.member.is_controller)
+    await leaving.member.leave(5_000)
+    assert all(leaving.broker_id != state.leader for topic in leaving.image.topics.values() for state in topic.partitions)
+    await leaving.member.close()
+    leaving.is_dead = True
+
+
+async def take_one_back(cluster: Members) -> None:
+    await lose_another(cluster)
+    await cluster.start(next(broker_id for broker_id, node in cluster.nodes.items() if node.is_dead))
+
+
+async def delete_without_another(cluster: Members) -> None:
+    await lose_another(cluster)
+    await delete(cluster)
+
+
+async def unregister(cluster: Members) -> None:
+    await lose_another(cluster)
+    (dead,) = (broker_id for broker_id, node in cluster.nodes.items() if node.is_dead)
+    await cluster.controller.member.unregister(dead)
+
+
+async def balance(cluster: Members) -> None:
+    await cluster.controller.member.reassign([MoveRequest("t", 0, cluster.state("t").replicas[::-1])])
+    await cluster.controller.member.balance()
+
+
+async def shrink(cluster: Members) -> None:
+    topic = cluster.controller.image.topics["t"]
+    mine = cluster.controller.broker_id
+    number, state = next((n, state) for n, state in enumerate(topic.partitions) if state.leader != mine)
+    epochs = {node.broker_id: node.member.broker_epoch for node in cluster.live}
+    change = InSyncChange(state.leader_epoch, state.partition_epoch, tuple((i, epochs[i]) for i in (state.leader, mine)))
+    request = InSyncRequest(topic.topic_id, number, change)
+    await cluster.controller.member.alter_partitions(state.leader, epochs[state.leader], [request])
+
+
+STEPS = [create, delete, add, move, elect, configure, shrink, balance, unregister, lose_another, bury_another, take_one_back,
+         let_another_leave, delete_without_another]  # fmt: skip
+
+
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("step", [create, delete, add, move, elect, configure, lose_another])
+@pytest.mark.parametrize("step", STEPS)
 async def test_the_controller_may_die_at_any_commit(step: Callable[[Members], Awaitable[None]], done: bool) -> None:
     for crash_at in range(10):
         async with Members() as cluster:

@@ -24,6 +24,7 @@ from barnabas.cluster.store import (
     Operation,
     Put,
     Remove,
+    SessionEvent,
     SessionState,
     StoreUnavailable,
 )
@@ -94,6 +95,16 @@ def open_at(
     return ZooKeeperStore(address, connection_timeout_ms=connection_timeout_ms, session_timeout_ms=session_timeout_ms)
 
 
+def open_patiently(ensemble: ZooKeeper, root: str, *, connection_timeout_ms: int) -> ZooKeeperStore:
+    """The time-out is short for what the test asks, not for the opening on a busy machine."""
+    for _ in range(100):
+        try:
+            return open_at(ensemble, root, connection_timeout_ms=connection_timeout_ms, session_timeout_ms=3_000)
+        except StoreUnavailable:
+            continue
+    pytest.fail("no session within a hundred attempts")
+
+
 def test_nothing_is_left_of_a_closed_store(zookeeper: ZooKeeper, root: str) -> None:
     before = threading.active_count()
     store = open_at(zookeeper, root)
@@ -101,6 +112,38 @@ def test_nothing_is_left_of_a_closed_store(zookeeper: ZooKeeper, root: str) -> N
     assert threading.active_count() > before
     store.close()
     assert threading.active_count() == before
+
+
+def test_the_session_is_believed_in_by_what_was_answered(root: str) -> None:
+    with ZooKeeper(tick_ms=1_000) as zookeeper, open_at(zookeeper, root, session_timeout_ms=15_000) as store:
+        assert 0 < store.believed_ms <= 12_500
+        zookeeper.pause()
+        before = store.believed_ms
+        threading.Event().wait(0.05)
+        assert store.believed_ms < before, "nothing was answered meanwhile"
+        zookeeper.resume()
+        lowest = store.believed_ms
+        store.get("/nothing")
+        assert store.believed_ms > lowest
+        zookeeper.kill()
+        wait_for(store, SessionState.SUSPENDED)
+        assert 0 < store.believed_ms <= 12_500
+
+
+def test_a_server_that_stands_still_is_left_in_time(root: str) -> None:
+    with ZooKeeper(3, tick_ms=500) as ensemble:
+        followers = [index for index in range(3) if index != ensemble.leader()]
+        address = parse_address("zookeeper://" + ",".join(f"127.0.0.1:{ensemble.ports[index]}" for index in followers) + root)
+        with ZooKeeperStore(address, session_timeout_ms=10_000, connection_timeout_ms=20_000) as store:
+            heard: list[SessionEvent] = []
+            store.watch_session(heard.append)
+            connected = store._client._connection._last
+            assert connected is not None
+            ensemble.pause(ensemble.ports.index(connected[1]))
+            wait_for(store, SessionState.SUSPENDED)
+            wait_for(store, SessionState.CONNECTED)
+            assert [event.state for event in heard[:2]] == [SessionState.SUSPENDED, SessionState.CONNECTED]
+            assert store._client._connection._last != connected
 
 
 def test_a_store_that_lost_its_server_closes_too(root: str) -> None:
@@ -255,7 +298,7 @@ def test_a_broker_without_a_cluster_does_not_load_kazoo() -> None:
 def test_what_a_read_says_of_commits_without_an_answer_is_final() -> None:
     """Servers of an ensemble stand still, one or two at a time, with commits in their sockets and queues."""
     chance = random.Random(7)
-    with ZooKeeper(3) as ensemble, open_at(ensemble, "/x", connection_timeout_ms=150, session_timeout_ms=3_000) as store:
+    with ZooKeeper(3) as ensemble, open_patiently(ensemble, "/x", connection_timeout_ms=150) as store:
         judged: dict[str, bool] = {}
         for number in range(12):
             still = chance.sample(range(3), chance.choice([1, 2]))

@@ -86,6 +86,7 @@ def test_the_whole_demo(demo: Demo, tmp_path: Path) -> None:
     assert code == 0, output
     equal, expected = equal_windows(output)
     assert equal == expected == "127"
+    assert output.index("the driver is killed") < output.index("another driver goes on")
     assert (tmp_path / "delays.png").stat().st_size > 10_000
     assert demo.left_over() == []
 

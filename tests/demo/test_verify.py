@@ -42,11 +42,11 @@ def test_equal_windows_pass(expected: Windows) -> None:
     assert verdict.equal == len(expected)
 
 
-def test_the_same_window_may_come_twice(expected: Windows) -> None:
+def test_the_same_window_twice_is_a_difference(expected: Windows) -> None:
     results = as_results(expected)
     verdict = compare(expected, [*results, results[0]])
-    assert verdict.passed
-    assert verdict.repeated == 1
+    assert not verdict.passed
+    assert verdict.differences[0].endswith("came twice")
 
 
 @pytest.mark.parametrize("name", verify.FIGURES)

@@ -34,7 +34,7 @@ def kafka_server() -> Iterator[str]:
     if given:
         yield given
         return
-    with Broker() as broker:
+    with Broker({"transaction.two.phase.commit.enable": True}) as broker:
         yield broker.bootstrap_servers
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from barnabas.pipelines.offsets import EARLIEST, LATEST, OptionError, Position
 from barnabas.pipelines.options import include_headers, read_options
-from barnabas.pipelines.writing import producer_settings, write_task
 
 BASE = {"kafka.bootstrap.servers": "a:1,b:2", "subscribe": "t"}
 
@@ -131,12 +130,3 @@ def test_a_stream_has_no_end(name: str) -> None:
     value = '{"t":{"0":1}}' if name.endswith("ByTimestamp") else "1" if name == "endingTimestamp" else "latest"
     with pytest.raises(OptionError, match="not valid in streaming queries"):
         read_options({**BASE, name: value}, streaming=True)
-
-
-def test_producer_settings() -> None:
-    task = write_task({**BASE, "Topic": " t ", "kafka.linger.ms": "50"}, {"value": "string"})
-    assert (task.topic, task.kafka) == ("t", {"bootstrap.servers": "a:1,b:2", "linger.ms": "50"})
-    settings = producer_settings({"acks": "1", "max.request.size": "9", "buffer.memory": "1", "linger.ms": "50"})
-    assert (settings["enable.idempotence"], settings["message.max.bytes"], settings["linger.ms"]) == (False, "9", "50")
-    assert "buffer.memory" not in settings
-    assert producer_settings({})["partitioner"] == "murmur2_random"

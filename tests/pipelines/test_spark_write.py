@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.results import LATEST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +64,9 @@ def test_the_option_topic_comes_before_the_column(spark: SparkSession, kafka_ser
         ("value int", (1,), {"topic": "t"}, r"value attribute unsupported type int. value must be a\(n\) string or binary"),
         ("topic string, value string", (None, "v"), {}, "null topic present in the data"),
         ("value string", ("v",), {"topic": "t", "kafka.key.serializer": "x"}, "Kafka option 'key.serializer' is not supported"),
-        ("value string", ("v",), {"topic": "t", "kafka.no.such.thing": "x"}, "No such configuration property"),
+        ("value string", ("v",), {"topic": "t", "kafka.acks": "0"}, "kafka.acks must be all or 1"),
+        ("value string", ("v",), {"topic": "t", "kafka.compression.type": "rar"}, "kafka.compression.type must be one of"),
+        ("value string, partition int", ("v", -2), {"topic": "t"}, "Invalid partition: -2"),
     ],
 )
 def test_mistakes_are_named(
@@ -83,22 +89,93 @@ def test_a_record_that_is_too_large_fails_the_query(spark: SparkSession, kafka_s
         write(frame, kafka_server, topic=name)
 
 
-def test_from_topic_to_topic(
-    spark: SparkSession, kafka_server: str, topic: MakeTopic, load: Load, stream: Load, tmp_path: Path
-) -> None:
-    source, target = topic(2), topic(2)
-    frame = spark.range(100).selectExpr("cast(id as string) as key", "cast(id * id as string) as value")
-    write(frame, kafka_server, topic=source)
-    for _ in range(2):
+@dataclass
+class Copy:
+    """A stream from topic to topic that upper-cases values; run again, it goes on from its checkpoint."""
+
+    spark: SparkSession
+    server: str
+    stream: Load
+    source: str
+    target: str
+    checkpoint: Path
+
+    def run(self, **options: str) -> None:
         query = (
-            stream(subscribe=source, startingOffsets="earliest", maxOffsetsPerTrigger="60")
-            .selectExpr("key", "upper(cast(value as string)) as value", f"'{target}' as topic")
+            self.stream(subscribe=self.source, startingOffsets="earliest", maxOffsetsPerTrigger="60")
+            .selectExpr("key", "upper(cast(value as string)) as value", f"'{self.target}' as topic")
+            .repartition(3)
             .writeStream.format("barnabas")
-            .option("kafka.bootstrap.servers", kafka_server)
-            .option("checkpointLocation", str(tmp_path))
+            .option("kafka.bootstrap.servers", self.server)
+            .option("checkpointLocation", str(self.checkpoint))
+            .options(**options)
             .trigger(availableNow=True)
             .start()
         )
         query.awaitTermination()
-    rows = load(subscribe=target).collect()
-    assert sorted((int(r.key), int(r.value)) for r in rows) == [(i, i * i) for i in range(100)]
+
+    def forget_last_commit(self) -> None:
+        """As if the driver had been killed when the sink had committed and Spark had not noted it."""
+        last = max(
+            (path for path in (self.checkpoint / "commits").iterdir() if path.name.isdigit()), key=lambda path: int(path.name)
+        )
+        last.unlink()
+        last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def copy(spark: SparkSession, kafka_server: str, topic: MakeTopic, stream: Load, tmp_path: Path) -> Copy:
+    copy = Copy(spark, kafka_server, stream, topic(2), topic(2), tmp_path)
+    frame = spark.range(100).selectExpr("cast(id as string) as key", "cast(id * id as string) as value")
+    write(frame, kafka_server, topic=copy.source)
+    return copy
+
+
+def committed(load: Load, topic: str) -> list[tuple[int, int]]:
+    rows = load(subscribe=topic, kafka__isolation__level="read_committed").collect()
+    return sorted((int(r.key), int(r.value)) for r in rows)
+
+
+def test_a_repeated_batch_is_in_the_topic_once(copy: Copy, load: Load) -> None:
+    everything = [(i, i * i) for i in range(100)]
+    copy.run()
+    assert committed(load, copy.target) == everything
+    copy.forget_last_commit()
+    copy.run()
+    assert committed(load, copy.target) == everything
+
+
+def test_at_least_once_is_had_by_an_option(copy: Copy, load: Load) -> None:
+    copy.run(exactlyOnce="false")
+    assert committed(load, copy.target) == [(i, i * i) for i in range(100)]
+    copy.forget_last_commit()
+    copy.run(exactlyOnce="false")
+    assert len(committed(load, copy.target)) > 100
+
+
+def test_a_failed_task_leaves_nothing(copy: Copy, spark: SparkSession, client: BlockingClient, load: Load) -> None:
+    query = (
+        copy.stream(subscribe=copy.source, startingOffsets="earliest")
+        .selectExpr("key", "if(cast(key as string) = '99', raise_error('broken'), value) as value")
+        .writeStream.format("barnabas")
+        .option("kafka.bootstrap.servers", copy.server)
+        .option("topic", copy.target)
+        .option("checkpointLocation", str(copy.checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    with pytest.raises(Exception, match="broken"):
+        query.awaitTermination()
+    assert committed(load, copy.target) == []
+    end = client.list_offsets({(copy.target, p): LATEST for p in range(2)})
+    with BlockingClient(replace(client.config, read_committed=True)) as reader:
+        stable = reader.list_offsets({(copy.target, p): LATEST for p in range(2)})
+    assert stable == end  # no open transaction holds readers back
+
+
+def test_a_named_batch_is_written_once(spark: SparkSession, kafka_server: str, topic: MakeTopic, load: Load) -> None:
+    name = topic(2)
+    for number in (0, 0, 1, 1, 0):
+        frame = spark.createDataFrame([(str(number), str(number))], "key string, value string")
+        write(frame, kafka_server, topic=name, sinkName=f"batches-of-{name}", sinkBatchId=str(number))
+    assert committed(load, name) == [(0, 0), (1, 1)]

@@ -44,7 +44,7 @@ class Damaged:
     """A broker that was stopped, damaged and started again; partition n has the n-th damage."""
 
     def __init__(self, folder: Path) -> None:
-        self.config = {"auto.create.topics.enable": False}
+        self.config = {"auto.create.topics.enable": False, "log.retention.ms": -1}  # the records are old
         self.folder = folder
         self.whole: list[list[tuple[int, BatchHeader]]] = []
         self.data: list[bytes] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -46,6 +48,18 @@ def test_a_full_fetch_makes_a_session_and_the_next_one_says_only_what_changed() 
     assert asked(second) == {("a", 0): 6, ("b", 1): 7}
     third = cache.open(request({}, 1, 2, forgotten=[("a", 0)]), VERSION, 2)
     assert asked(third) == {("b", 1): 7}
+
+
+def test_who_names_a_partition_again_and_came_no_further_is_told_everything_again() -> None:
+    cache = sessions()
+    (wanted,) = cache.open(request({("a", 0): 5}), VERSION, 0).partitions
+    tell = partial(wanted.tell, error_code=0, high_watermark=9, log_start_offset=2, has_records=False)
+    assert tell()
+    assert not tell()
+    cache.open(request({("a", 0): 7}, 1, 1), VERSION, 1)
+    assert not tell(), "it took the last answer"
+    cache.open(request({("a", 0): 7}, 1, 2), VERSION, 2)
+    assert tell(), "it may have dropped the last answer"
 
 
 def test_wrong_sessions_and_epochs_are_told_apart() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +19,7 @@ from barnabas.protocol.codec import encode
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.server.peers import Peers, address_of, inter_broker_listener
+from barnabas.server.peers import CUT_OFF_S, Peers, address_of, inter_broker_listener
 
 HEARTBEAT, API_VERSIONS = 12, 18
 HOST = "127.0.0.1"
@@ -106,6 +107,21 @@ async def test_requests_share_one_connection() -> None:
         assert [a.error_code for a in answers] == [27] * 5
         assert peer.connections == 1
         assert peer.client_ids == ["broker-1-test"]
+
+
+async def test_the_system_ends_a_connection_on_which_nothing_gets_through() -> None:
+    async with peered() as (_, peers, _):
+        await peers.send(2, heartbeat())
+        connection = peers._peers[2].connection
+        assert connection is not None
+        assert connection._transport is not None
+        end = connection._transport.get_extra_info("socket")
+        assert end.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        probes = [
+            end.getsockopt(socket.IPPROTO_TCP, each) for each in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        ]
+        assert probes == [1, 1, CUT_OFF_S - 1]
+        assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == CUT_OFF_S * 1000
 
 
 async def test_a_broker_that_is_not_registered_is_named() -> None:

@@ -1,25 +1,27 @@
-"""Whole clusters in the simulator: seeds pass, a seed repeats itself, and brokers that replicate wrongly are caught."""
+"""Whole clusters in the simulator: seeds pass, and a seed repeats itself."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from dataclasses import replace
+from random import Random
 
 import pytest
 
-from barnabas.testing.simulation import canaries
 from barnabas.testing.simulation.cluster import ClusterSimulation
-from barnabas.testing.simulation.runner import CLUSTER, run_seed
+from barnabas.testing.simulation.cluster_scenario import draw_cluster
+from barnabas.testing.simulation.runner import CLUSTER, keep_quiet, run_seed, run_seeds
 
-ALL_CRASH_SEEDS = 5
-SEEDS = 24
-SLICES = 3
+SEEDS = 200
+SLICES = 8
+PROCESSES = 2
 
 
+@pytest.mark.timeout(600)  # some 7 s on two idle cores; all that runs beside it on a busy machine is not its fault
 @pytest.mark.parametrize("part", range(SLICES))
 def test_seeds_pass(part: int) -> None:
-    failed = [v for v in (run_seed(seed, CLUSTER) for seed in range(part, SEEDS, SLICES)) if v.failure]
+    keep_quiet()
+    size = SEEDS // SLICES
+    failed = [v for v in run_seeds(range(part * size, (part + 1) * size), CLUSTER, PROCESSES) if v.failure]
     assert not failed, "\n".join(f"--profile {CLUSTER} --seed {v.seed}: {v.failure}" for v in failed)
 
 
@@ -27,36 +29,9 @@ def test_a_seed_is_one_run() -> None:
     assert run_seed(1, CLUSTER) == run_seed(1, CLUSTER)
 
 
-@pytest.mark.parametrize(
-    ("canary", "blows"),
-    [
-        (canaries.acknowledging_before_the_others_have_it, ("power-cut", "isolate", "expire")),
-        (canaries.followers_that_do_not_truncate, ("kill", "isolate")),
-    ],
-)
-def test_a_cluster_that_replicates_wrongly_is_caught(
-    canary: Callable[[], AbstractContextManager[None]], blows: Sequence[str]
-) -> None:
-    with canary():
-        assert any(ClusterSimulation(seed, blows=blows).run().failure for seed in range(60))
-
-
-class AllCrash(ClusterSimulation):
-    """All processes end at once, one of them with its machine, which is back first and alone for a while."""
-
-    async def _fate(self) -> None:
-        await asyncio.sleep(5.0)
-        victim, *others = self._draw.sample(self.nodes, len(self.nodes))
-        for node in self.nodes:
-            node.kill(power=node is victim)
-        await self._bring_back(victim)
-        await asyncio.sleep(self._draw.choice((0.5, 20.0)))
-        for node in others:
-            await self._bring_back(node)
-
-
-def test_who_lost_its_power_does_not_take_the_records_of_the_others_with_it() -> None:
-    failed = [v for v in (AllCrash(seed).run() for seed in range(ALL_CRASH_SEEDS)) if v.failure]
-    assert not failed, "\n".join(f"{v.seed}: {v.failure}" for v in failed)
-    with canaries.losing_the_end_in_silence():
-        assert any(AllCrash(seed).run().failure for seed in range(ALL_CRASH_SEEDS))
+@pytest.mark.parametrize(("kind", "seed"), [("blackout", 1), ("flushed", 2)])
+def test_a_cluster_comes_back_by_itself_when_all_machines_have_lost_power(kind: str, seed: int) -> None:
+    drawn = draw_cluster(Random(seed), kind, ("blackout",))
+    verdict = ClusterSimulation(seed, scenario=replace(drawn, brokers=3)).run()
+    assert verdict.failure is None
+    assert verdict.counts["blackout"] >= 1

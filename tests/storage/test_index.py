@@ -190,6 +190,8 @@ def test_an_index_that_cannot_be_is_made_anew_when_it_is_used(
     log = open_log(tmp_path, config)
     assert not caplog.records
     assert len(read_all(log, 0)) == 60
+    assert not caplog.records, "reading from the beginning takes no index"
+    assert len(read_all(log, 1)) == 59
     assert "indexes made anew" in caplog.text
     assert path.read_bytes() == right
     log.close()

@@ -34,10 +34,10 @@ def end_transaction(log: Log, *, abort: bool, epoch: int = 0, coordinator_epoch:
     log.append_as_leader(data, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
 
 
-def refused(log: Log, sequence: int, count: int = 1, *, epoch: int = 0) -> ErrorCode:
+def refused(log: Log, sequence: int, count: int = 1, *, epoch: int = 0, transactional: int = 0) -> ErrorCode:
     before = log.log_end_offset
     with pytest.raises(KafkaError) as error:
-        produce(log, sequence, count, epoch=epoch)
+        produce(log, sequence, count, epoch=epoch, transactional=transactional)
     assert log.log_end_offset == before
     return error.value.code
 
@@ -53,6 +53,31 @@ def test_a_retry_gets_the_first_answer(log: Log) -> None:
     assert [-1 - produce(log, sequence, 2) for sequence in kept] == offsets[-KEPT_BATCHES:]
     assert refused(log, 0, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert refused(log, 18, 1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    log.close()
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_batch_of_an_ended_transaction_is_not_taken_for_a_retry(tmp_path: Path, *, restarted: bool) -> None:
+    """Who repeats its sequence numbers has new records under them, which would be lost."""
+    log = open_log(tmp_path)
+    produce(log, 0, 2, transactional=1)
+    end_transaction(log, abort=True)
+    if restarted:
+        log.close()
+        log = open_log(tmp_path)
+    assert refused(log, 0, 2, transactional=1) == ErrorCode.UNKNOWN_PRODUCER_ID
+    assert produce(log, 2, 2, transactional=1) == 3
+    assert produce(log, 2, 2, transactional=1) == -1 - 3
+    assert refused(log, 0, 2, transactional=1) == ErrorCode.UNKNOWN_PRODUCER_ID
+    log.close()
+
+
+def test_a_batch_outside_of_the_open_transaction_is_refused(log: Log) -> None:
+    produce(log, 0, 2, transactional=1)
+    assert refused(log, 2, 1) == ErrorCode.INVALID_TXN_STATE
+    assert refused(log, 0, 1, epoch=1) == ErrorCode.INVALID_TXN_STATE
+    end_transaction(log, abort=False)
+    assert produce(log, 2, 1) == 3
     log.close()
 
 

@@ -12,7 +12,7 @@ import pytest
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage.files import OsFiles
-from barnabas.storage.loader import scan_batches
+from barnabas.storage.recovering import scan_batches
 from tests.storage.support import NOW, TOPIC_ID, append, batch, open_log, read_all
 
 SMALL = TopicConfig(segment_bytes=1000, index_interval_bytes=100)

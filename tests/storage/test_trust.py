@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.config.topic import TopicConfig
-from barnabas.storage.trust import MAX_STRETCHES, READ_AHEAD_BYTES, Damage, Trust
+from barnabas.storage.trust import MAX_STRETCHES, READ_AHEAD_BYTES, READ_ENDS, Damage, Trust
 from barnabas.storage.verify import verify
 from tests.storage.support import FILES, append, open_log
 
@@ -68,6 +68,18 @@ def test_damage_is_known_by_offset_until_it_is_cut_off() -> None:
     assert [trust.damage_at(offset) for offset in (9, 10, 19, 20)] == [None, damage, damage, None]
     trust.cut(100)
     assert trust.damage_at(10) is None
+
+
+def test_where_reads_ended_is_known_for_the_last_readers_until_the_segment_is_cut() -> None:
+    trust = Trust(FILES, 0)
+    assert trust.end_of_read(5) is None
+    for offset in range(2 * READ_ENDS):
+        trust.note_end(offset, offset * 100)
+    assert [trust.end_of_read(offset) for offset in (READ_ENDS - 1, READ_ENDS)] == [None, READ_ENDS * 100]
+    assert trust.cuts == 0
+    trust.cut(2 * READ_ENDS * 100)
+    assert trust.end_of_read(READ_ENDS) is None
+    assert trust.cuts == 1, "what a thread saw before says nothing now"
 
 
 def test_offsets_that_lead_out_of_a_sealed_segment_are_damage(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -53,15 +52,10 @@ def test_nothing_is_left_when_the_starter_is_killed() -> None:
     with starter, starter.stdout:
         folder, port = starter.stdout.readline().split()
         assert listens(int(port))
-        # The server holds the connection open as long as it lives.
-        with socket.create_connection(("127.0.0.1", int(port)), timeout=30) as connection:
-            starter.send_signal(signal.SIGKILL)
-            with contextlib.suppress(ConnectionResetError):
-                assert connection.recv(1) == b""
-        # The folder goes last.
-        while Path(folder).exists():
+        starter.send_signal(signal.SIGKILL)
+        # The guard is not the server's parent and cannot wait for its end: the folder may be gone a moment before the port is.
+        while Path(folder).exists() or listens(int(port)):
             os.sched_yield()
-    assert not listens(int(port))
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ BROKER_COLUMNS = {"id": "ID", "host": "HOST", "port": "PORT", "rack": "RACK", "c
 TOPIC = 2  # of resources
 MIN_ISR = "min.insync.replicas"
 TOPICS_AT_ONCE = 500
+DESCRIBE_TOPIC_PARTITIONS = 75  # the request's key
 API_COLUMNS = {"key": "KEY", "name": "REQUEST", "min": "FIRST", "max": "LAST", "known": "THIS TOOL"}
 
 
@@ -46,6 +47,9 @@ def describe(connection: Connection, output: Output) -> None:
         "under-replicated": data["under_replicated"],
         "under min.insync.replicas": data["under_min_isr"],
         "without a leader": data["leaderless"],
+        "lost, waiting for brokers": [
+            f"{name} ({', '.join(map(str, wanted)) or 'none'})" for name, wanted in data["lost"].items()
+        ],
         "brokers that are down": data["down"],
     }
     print_fields({"cluster id": data["cluster_id"], **counts, **trouble})
@@ -73,18 +77,45 @@ def describe_cluster(connection: Connection) -> dict[str, Any]:
         for node in sorted(described.nodes, key=lambda node: node.id)
     ]  # fmt: skip
     alive = {node.id for node in described.nodes}
+    leaderless = sorted(name for name, p in partitions.items() if p.leader < 0)
     least = _least_in_sync(connection, list(metadata.topics))
     return {
         "cluster_id": described.cluster_id,
         "controller_id": controller,
         "topics": len(metadata.topics),
         "partitions": len(leaders),
-        "leaderless": sorted(name for name, p in partitions.items() if p.leader < 0),
+        "leaderless": leaderless,
+        "lost": _lost(connection, leaderless) if leaderless else {},
         "under_replicated": sorted(name for name, p in partitions.items() if len(p.isrs) < len(p.replicas)),
         "under_min_isr": sorted(name for name, p in partitions.items() if len(p.isrs) < least[name.rpartition(":")[0]]),
         "down": sorted({broker for p in partitions.values() for broker in p.replicas} - alive),
         "brokers": brokers,
     }
+
+
+def _lost(connection: Connection, leaderless: Sequence[str]) -> dict[str, list[int]]:
+    """Of these partitions those that nobody in sync can lead any more, and the brokers whose return ends that (none: an operator does)."""
+    from barnabas.protocol.messages.describe_topic_partitions import (
+        DescribeTopicPartitionsRequest,
+        RequestCursor,
+        TopicRequest,
+    )
+
+    wanted = [TopicRequest(name=topic) for topic in sorted({name.rpartition(":")[0] for name in leaderless})]
+    found: dict[str, list[int]] = {}
+    with connection.wire() as wire:
+        if DESCRIBE_TOPIC_PARTITIONS not in wire.versions:
+            return found
+        cursor = None
+        while True:
+            answer = wire.request(DescribeTopicPartitionsRequest(topics=wanted, cursor=cursor))
+            for topic in answer.topics:
+                for item in topic.partitions:
+                    if item.leader_id < 0 and not item.isr_nodes:
+                        found[f"{topic.name}:{item.partition_index}"] = list(item.last_known_elr or ())
+            if answer.next_cursor is None:
+                return found
+            cursor = RequestCursor(topic_name=answer.next_cursor.topic_name, partition_index=answer.next_cursor.partition_index)
 
 
 def _least_in_sync(connection: Connection, topics: Sequence[str]) -> dict[str, int]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LIST_COLUMNS = {"group": "GROUP", "state": "STATE", "type": "TYPE", "simple": "SIMPLE"}
 LAG_COLUMNS = {"topic": "TOPIC", "partition": "PARTITION", "committed": "COMMITTED", "end": "END", "lag": "LAG",
                "client_id": "CLIENT", "host": "HOST"}  # fmt: skip
+HELD_COLUMNS = {**LAG_COLUMNS, "stable": "STABLE", "held_by": "HELD BACK BY"}
 MEMBER_COLUMNS = {"member": "MEMBER", "instance": "INSTANCE", "client_id": "CLIENT", "host": "HOST", "partitions": "PARTITIONS"}
 RESET_COLUMNS = {"topic": "TOPIC", "partition": "PARTITION", "committed": "COMMITTED", "new": "NEW OFFSET"}
 STATES = ["stable", "empty", "dead", "preparing-rebalance", "completing-rebalance", "assigning", "reconciling"]
@@ -57,9 +58,14 @@ def list_groups(connection: Connection, output: Output, states: tuple[str, ...])
 @connection_options
 @output_option
 def describe(connection: Connection, output: Output, names: tuple[str, ...], with_members: bool) -> int:
-    """Show state, members and lag of groups."""
+    """Show state, members and lag of groups.
+
+    Where an open transaction holds readers of committed records back, its transactional id is shown, and STABLE, where it begins.
+    """
     admin = connection.admin()
     described = [describe_group(admin, name, connection.timeout_s) for name in names]
+    for each in described:
+        _tell_holders(connection, admin, each["partitions"])
     missing = [f"group {g['group']}: there is no such group" for g in described if is_missing(g)]
     found = [g for g in described if not is_missing(g)]
     if output.as_json:
@@ -75,8 +81,35 @@ def _print_group(output: Output, described: dict[str, Any], with_members: bool) 
     print_fields({**summary, "members": len(described["members"]), "lag": described["lag"]})
     if with_members:
         output.table(described["members"], MEMBER_COLUMNS, empty="no members")
-    output.table(described["partitions"], LAG_COLUMNS, empty="no committed offsets")
+    is_held = any(row["held_by"] for row in described["partitions"])
+    output.table(described["partitions"], HELD_COLUMNS if is_held else LAG_COLUMNS, empty="no committed offsets")
     click.echo()
+
+
+def _tell_holders(connection: Connection, admin: AdminClient, rows: list[dict[str, Any]]) -> None:
+    """Add to each row the last stable offset, and who holds it back where it is before the end."""
+    ends = {(row["topic"], row["partition"]): row["end"] for row in rows if row["end"] is not None}
+    stable = list_offsets(admin, ends, "latest", connection.timeout_s, stable=True)
+    held = {where for where, offset in stable.items() if offset < ends[where]}
+    holders = _holders(connection, held) if held else {}
+    for row in rows:
+        where = row["topic"], row["partition"]
+        row["stable"], row["held_by"] = stable.get(where), holders.get(where)
+
+
+def _holders(connection: Connection, partitions: set[Partition]) -> dict[Partition, str]:
+    """Whose transaction is the first open one in each partition."""
+    from barnabas.cli import transactions
+    from barnabas.cli.brokers import Brokers
+
+    with Brokers(connection) as brokers:
+        leaders = brokers.leaders({topic for topic, _ in partitions})
+        places = {where: leader for where, leader in leaders.items() if where in partitions}
+        rows = transactions.named(brokers, transactions.open_in_partitions(brokers, places))
+    holders: dict[Partition, str] = {}
+    for row in rows:  # in the order of their begin
+        holders.setdefault((row["topic"], row["partition"]), row["id"] or f"producer {row['producer_id']}")
+    return holders
 
 
 def is_missing(described: dict[str, Any]) -> bool:

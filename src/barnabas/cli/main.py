@@ -29,6 +29,7 @@ COMMANDS = {
     "produce": Entry("produce", "produce", "Write records to TOPIC, one for each line of standard input or of the FILEs."),
     "consume": Entry("consume", "consume", "Print the records of TOPICs, from the beginning to the end that they have now."),
     "group": Entry("group", "group", "Show consumer groups and their lag, reset and delete offsets."),
+    "transaction": Entry("transaction", "transaction", "List, describe, find and end transactions."),
     "config": Entry("config", "config", "Show and change settings of topics, brokers and groups."),
     "cluster": Entry("cluster", "cluster", "Run several brokers here, show those of a cluster and what they speak."),
     "log": Entry("log", "log", "Look into the files of a data folder."),

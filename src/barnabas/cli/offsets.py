@@ -86,22 +86,28 @@ def parse_datetime_ms(text: str) -> int:
     return round(moment.astimezone().timestamp() * 1000)
 
 
-def list_offsets(admin: AdminClient, partitions: Iterable[Partition], spec: str | int, timeout_s: float) -> dict[Partition, int]:
+def list_offsets(
+    admin: AdminClient, partitions: Iterable[Partition], spec: str | int, timeout_s: float, *, stable: bool = False
+) -> dict[Partition, int]:
     """The offset of each partition at `spec`: "earliest", "latest", or milliseconds since 1970 (-1 where nothing is that new).
+
+    Args:
+        stable: as readers of committed records see it: the latest is where the first open transaction begins.
 
     Raises:
         Failure: one of them could not be asked.
     """
-    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
+    level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
     kind = {"earliest": OffsetSpec.earliest, "latest": OffsetSpec.latest}
     wanted_offset = OffsetSpec.for_timestamp(spec) if isinstance(spec, int) else kind[spec]()  # type: ignore[no-untyped-call]
     request = {TopicPartition(name, partition): wanted_offset for name, partition in partitions}
     if not request:
         return {}
     result = {}
-    for where, future in admin.list_offsets(request, request_timeout=timeout_s).items():
+    for where, future in admin.list_offsets(request, request_timeout=timeout_s, isolation_level=level).items():
         try:
             result[where.topic, where.partition] = future.result().offset
         except KafkaException as error:

@@ -11,6 +11,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -77,7 +78,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         await self._writable.wait()
         if self.lost is not None:
             raise self.lost
-        return await self._exchange(self.wire.send(call.request, call.at_most))
+        return await self._exchange(self.wire.send(call.request, call.at_most, call.at_least))
 
     async def _exchange(self, frame: bytes) -> Any:
         if self._transport is None or self.lost is not None:
@@ -95,6 +96,21 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         self._fail(ConnectionFailed(self.name, "closed"))
+
+    def end_if_cut_off(self, after_s: int) -> None:
+        """Have the system end the connection when nothing gets through for so long; who is slow to answer is not cut off."""
+        if self._transport is None:
+            return
+        end = self._transport.get_extra_info("socket")
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in (
+            ("TCP_KEEPIDLE", 1),  # seconds without anything, then a probe each second
+            ("TCP_KEEPINTVL", 1),
+            ("TCP_KEEPCNT", max(1, after_s - 1)),
+            ("TCP_USER_TIMEOUT", after_s * 1000),  # where something is on its way, and no probe is sent
+        ):
+            if hasattr(socket, name):  # they are Linux's
+                end.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's does not say so

@@ -76,7 +76,7 @@ class Connection:
             frame = self.wire.receive_hello(self._read_frame(reuse=False))
 
     def send(self, call: Call) -> None:
-        self._write(self.wire.send(call.request, call.at_most))
+        self._write(self.wire.send(call.request, call.at_most, call.at_least))
 
     def receive(self, *, reuse: bool = False) -> Any:
         """The next response; with `reuse` its buffers are good until the next call only."""
@@ -217,6 +217,11 @@ class BlockingClient:
         if address not in self._connections:
             self._connections[address] = Connection(address, self.config)
         return self._connections[address]
+
+    @property
+    def has_second_transactions(self) -> bool:
+        """Whether the cluster speaks version 2 of transactions (KIP-890)."""
+        return self.connection_to(ANY_BROKER).wire.feature_level("transaction.version") >= 2
 
     def topics(self) -> dict[str, Topic]:
         """Every topic of the cluster."""

@@ -68,6 +68,7 @@ class Cluster:
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     read_at_ms: dict[str, float] = field(default_factory=dict)  # per topic: when its metadata came
+    coordinators: dict[str, int] = field(default_factory=dict)  # the broker for each transactional id that was asked for
 
     def receive_metadata(self, response: MetadataResponse, now_ms: float) -> dict[str, ErrorCode]:
         """Take an answer; returns the topics that it refused, with the reason."""

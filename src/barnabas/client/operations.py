@@ -55,6 +55,23 @@ def known_topics(config: ClientConfig, cluster: Cluster, topics: Iterable[str]) 
         raise PartitionError(code, topic, None)
 
 
+def topics_to_write(config: ClientConfig, cluster: Cluster, topics: Iterable[str]) -> Plan[None]:
+    """As `known_topics`, but a topic that is not there is made by the broker, where that is switched on, and waited for."""
+    now_ms = yield Now()
+    missing = sorted({t for t in topics if not cluster.is_fresh(t, now_ms, config.metadata_max_age_ms)})
+    if not missing:
+        return
+    names = [MetadataRequestTopic(name=name) for name in missing]
+
+    def attempt() -> Plan[None]:
+        response = yield from call(MetadataRequest(topics=names, allow_auto_topic_creation=True))
+        now_ms = yield Now()
+        for topic, code in cluster.receive_metadata(response, now_ms).items():
+            raise PartitionError(code, topic, None)
+
+    yield from retrying(config, f"metadata of {', '.join(missing)}", attempt)
+
+
 def all_topics(config: ClientConfig, cluster: Cluster) -> Plan[dict[str, Topic]]:
     """Every topic of the cluster, internal ones too."""
     yield from refresh(config, cluster, None)
@@ -191,22 +208,52 @@ def fetch(config: ClientConfig, cluster: Cluster, topic: str, partition: int, of
     return (yield from retrying(config, f"records of {topic}-{partition}", attempt))
 
 
+def produce_call(
+    config: ClientConfig,
+    cluster: Cluster,
+    node_id: int,
+    batches: Mapping[TopicPartition, Buffer],
+    acks: int,
+    transactional_id: str | None = None,
+    at_most: int | None = None,
+) -> Call:
+    """A Produce of finished batches, one for each partition, to the broker that leads them; their topics are known."""
+    topics: dict[str, list[PartitionProduceData]] = {}
+    for (topic, partition), batch in batches.items():
+        topics.setdefault(topic, []).append(PartitionProduceData(index=partition, records=batch))
+    ids = {topic: cluster.topics[topic].topic_id for topic in topics}
+    if ZERO_UUID in ids.values():
+        at_most = LAST_VERSION_WITH_NAMES if at_most is None else min(at_most, LAST_VERSION_WITH_NAMES)
+    data = [TopicProduceData(name=name, topic_id=ids[name], partition_data=items) for name, items in topics.items()]
+    request = ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=config.request_timeout_ms, topic_data=data)
+    return Call(request, node_id, at_most)
+
+
 def produce(
-    config: ClientConfig, cluster: Cluster, topic: str, partition: int, batch: Buffer, *, acks: int = -1
+    config: ClientConfig,
+    cluster: Cluster,
+    topic: str,
+    partition: int,
+    batch: Buffer,
+    *,
+    acks: int = -1,
+    transactional_id: str | None = None,
+    at_most: int | None = None,
 ) -> Plan[Produced]:
-    """Append a finished batch. A repetition after a lost answer may append it twice unless the batch carries a producer id."""
+    """Append a finished batch. A repetition after a lost answer may append it twice unless the batch carries a producer id.
+
+    Args:
+        at_most: the last version of Produce to use.
+    """
     if acks not in (-1, 1):
         raise ValueError("acks must be -1 or 1: without an answer there is nothing to wait for")
 
     def attempt() -> Plan[Produced]:
         yield from known_topics(config, cluster, [topic])
-        found, leader = leading(cluster, topic, partition)
-        data = PartitionProduceData(index=partition, records=batch)
-        topic_data = TopicProduceData(name=topic, topic_id=found.topic_id, partition_data=[data])
-        request = ProduceRequest(acks=acks, timeout_ms=config.request_timeout_ms, topic_data=[topic_data])
-        at_most = LAST_VERSION_WITH_NAMES if found.topic_id == ZERO_UUID else None
+        _, leader = leading(cluster, topic, partition)
+        asked = produce_call(config, cluster, leader.leader, {(topic, partition): batch}, acks, transactional_id, at_most)
         try:
-            response = yield from call(request, leader.leader, at_most)
+            response = yield from call(asked.request, asked.node_id, asked.at_most)
         except ClientError:
             cluster.forget(topic)
             raise

@@ -25,11 +25,12 @@ ANY_BROKER = -1
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Send `request` to broker `node_id` (or to any) in a version of at most `at_most`."""
+    """Send `request` to broker `node_id` (or to any) in a version of at most `at_most` and at least `at_least`."""
 
     request: Message
     node_id: int = ANY_BROKER
     at_most: int | None = None
+    at_least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ class Wire:
         self._next_correlation_id = 0
         self._in_flight: deque[_InFlight] = deque()
         self._versions: dict[int, tuple[int, int]] | None = None
+        self._features: dict[str, int] = {}
 
     @property
     def in_flight(self) -> int:
@@ -90,18 +91,23 @@ class Wire:
         """Whether the versions are agreed."""
         return self._versions is not None
 
-    def version_of(self, request: type[Message], at_most: int | None = None) -> int:
+    def feature_level(self, name: str) -> int:
+        """The level of a feature that the cluster has agreed on, 0 where it has none (KIP-584)."""
+        return self._features.get(name, 0)
+
+    def version_of(self, request: type[Message], at_most: int | None = None, at_least: int | None = None) -> int:
         """The newest version that both sides speak; raises UnsupportedRequest where there is none."""
         api = api_of(request)
-        first, last = api.first_version, api.last_version if at_most is None else min(at_most, api.last_version)
+        first = api.first_version if at_least is None else max(at_least, api.first_version)
+        last = api.last_version if at_most is None else min(at_most, api.last_version)
         theirs = (self._versions or {}).get(api.key)
         if theirs is None or theirs[1] < first or theirs[0] > last:
             raise UnsupportedRequest(api.name, (first, last), theirs)
         return min(last, theirs[1])
 
-    def send(self, request: Message, at_most: int | None = None) -> bytes:
+    def send(self, request: Message, at_most: int | None = None, at_least: int | None = None) -> bytes:
         """The frame of `request` in the agreed version; raises UnsupportedRequest."""
-        return self._frame(request, self.version_of(type(request), at_most))
+        return self._frame(request, self.version_of(type(request), at_most, at_least))
 
     def send_hello(self, version: int | None = None) -> bytes:
         """The ApiVersions request that opens every connection."""
@@ -120,6 +126,7 @@ class Wire:
         if error:
             raise KafkaError(ErrorCode(error), "ApiVersions")
         self._versions = spoken
+        self._features = {item.name: item.max_version_level for item in answer.finalized_features}
         return None
 
     def receive(self, body: Buffer) -> Any:

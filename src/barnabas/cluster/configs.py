@@ -17,9 +17,10 @@ from barnabas.cluster.plan import PlanBuilder
 from barnabas.cluster.topics import check_name
 from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
+from barnabas.config.cordoning import CORDONED_LOG_DIRS, check_cordoned, words_of
 from barnabas.config.definition import ConfigKey, ConfigType
 from barnabas.config.settings import check_broker, check_client_metrics, check_group, check_topic, topic_config
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import ConfigError, ErrorCode, KafkaError
 
 ALL_BROKERS = ""
 
@@ -125,10 +126,22 @@ class ConfigPlanner:
             check_topic(settings, self.config.topic_defaults)
         elif kind is ResourceType.BROKER:
             check_broker(settings, of_all_brokers=name == ALL_BROKERS)
+            if CORDONED_LOG_DIRS in settings:
+                self._check_cordoned(int(name), settings[CORDONED_LOG_DIRS])
         elif kind is ResourceType.GROUP:
             check_group(settings, self.config)
         else:
             check_client_metrics(settings)
+
+    def _check_cordoned(self, broker_id: int, text: str) -> None:
+        """Of a broker that is not there it is not known which log directories it has."""
+        found = self.image.brokers.get(broker_id)
+        known = self.static.log_dirs if broker_id == self.static.node_id else () if found is None else found.log_dir_paths
+        try:
+            if known:
+                check_cordoned(words_of(text), known)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
     def _instruct(self, resource: Resource, settings: Mapping[str, str]) -> None:
         kind, name = resource

@@ -19,6 +19,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from barnabas.cluster import records
+from barnabas.cluster.burial import Dead, Successor, bury
 from barnabas.cluster.configs import ConfigPlanner, ResourceChange
 from barnabas.cluster.controller_state import ControllerState
 from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
@@ -29,7 +30,7 @@ from barnabas.cluster.metadata import BrokerRegistration, BrokerState, LogEnd, M
 from barnabas.cluster.partition_planner import InSyncRequest, MoveRequest, PartitionOutcome, PartitionPlanner
 from barnabas.cluster.plan import Plan, PlanBuilder
 from barnabas.cluster.registration import register, update
-from barnabas.cluster.store import ABSENT, Entry, Put, Remove
+from barnabas.cluster.store import ABSENT, Entry, Operation, Put, Remove
 from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome, TopicPlanner
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
@@ -82,17 +83,22 @@ class Controller(ControllerState):
             delta = replace(delta, controller_id=NOBODY)
         claims = self.versions.expected(records.CONTROLLER) == ABSENT
         if claims:
-            for instruction in self.election.handle(OfficeReadEvent(None, self._controller_epoch)):
-                if isinstance(instruction, Claim):
-                    operations += instruction.operations
+            operations += self._claim()
             delta = replace(delta, controller_id=broker.broker_id)
         return Plan(tuple(operations), delta, claims_office=claims)
 
+    def _claim(self) -> tuple[Operation, ...]:
+        """What makes this broker controller where nobody is."""
+        instructions = self.election.handle(OfficeReadEvent(None, self._controller_epoch))
+        return tuple(each for claim in instructions if isinstance(claim, Claim) for each in claim.operations)
+
     def _office_of(self, former: BrokerRegistration) -> bool:
         """Whether a former process of this broker is controller by the books."""
+        return self._holds_office(former) and former.incarnation != self.incarnation
+
+    def _holds_office(self, broker: BrokerRegistration) -> bool:
         office = self._office
-        mine = (self.broker_id, former.incarnation)
-        return office is not None and (office.broker_id, office.incarnation) == mine and former.incarnation != self.incarnation
+        return office is not None and (office.broker_id, office.incarnation) == (broker.broker_id, broker.incarnation)
 
     def bump_leader_epochs(self) -> Plan:
         """Start a new leader epoch in every partition this broker leads, after a stop that may have lost the logs' ends.
@@ -137,6 +143,15 @@ class Controller(ControllerState):
         """Tell whoever is controller how far the logs of lost partitions go here, and of no others."""
         broker = replace(self.image.brokers[self.broker_id], log_ends=ends)
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
+
+    def bury(self, dead: Dead) -> Plan | None:
+        """Take away the registration of one of these, if that is for this broker to do."""
+        for broker in dead.among(self.image.brokers):
+            if self._holds_office(broker):
+                return bury(broker, self.versions, successor=Successor(self.broker_id, self._claim()))
+            if self.election.is_leading:
+                return bury(broker, self.versions, successor=None)
+        return None
 
     def unregister(self, broker_id: int) -> Plan:
         """Wait for a broker no more that is gone for good; raises KafkaError."""

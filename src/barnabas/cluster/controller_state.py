@@ -69,7 +69,7 @@ class ControllerState:
         for broker in plan.delta.brokers:
             self._last_broker_epoch = max(self._last_broker_epoch, broker.epoch)
         self.image = self.image.apply(plan.delta)
-        if plan.delta.brokers:
+        if plan.delta.brokers or plan.delta.gone_brokers:
             self.settle_all()
         for instruction in plan.instructions:
             if isinstance(instruction, UpdateBrokerConfig):

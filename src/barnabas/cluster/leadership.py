@@ -147,7 +147,9 @@ def _is_told(state: PartitionState, electorate: Electorate, ends: LogEnds, broke
 
 def _furthest(state: PartitionState, ends: LogEnds) -> int:
     """Who has the newest record, and of those the most; the first of the replicas among equals."""
-    return max(ends, key=lambda broker_id: (ends[broker_id].last_epoch, ends[broker_id].end_offset, -state.replicas.index(broker_id)))
+    return max(
+        ends, key=lambda broker_id: (ends[broker_id].last_epoch, ends[broker_id].end_offset, -state.replicas.index(broker_id))
+    )
 
 
 def elect_unclean(
@@ -266,16 +268,16 @@ def _without(state: PartitionState, lossy: frozenset[int], unknown: frozenset[in
         state = replace(state, last_known=tuple(replica for replica in state.last_known if replica not in unknown))
     if state.is_lost or (lossy.isdisjoint(state.isr) and lossy.isdisjoint(state.eligible)):
         return state
-    known = {*state.last_known, *(lossy - unknown).intersection((*state.isr, *state.eligible))}
-    state = replace(state, last_known=tuple(replica for replica in state.replicas if replica in known))
     in_sync = tuple(replica for replica in state.isr if replica not in lossy)
     eligible = tuple(replica for replica in state.eligible if replica not in lossy)
+    if not in_sync and not eligible and len(_holders(state)) == 1:
+        return replace(state, eligible=()) if state.eligible else state
+    known = {*state.last_known, *(lossy - unknown).intersection((*state.isr, *state.eligible))}
+    state = replace(state, last_known=tuple(replica for replica in state.replicas if replica in known))
     if in_sync:
         return replace(state, isr=in_sync, eligible=eligible)
     if eligible:
         return replace(state, isr=eligible, eligible=())
-    if len(_holders(state)) == 1:
-        return state if eligible == state.eligible else replace(state, eligible=eligible)
     return replace(state, eligible=(), is_lost=True)
 
 

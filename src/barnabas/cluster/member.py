@@ -1,70 +1,59 @@
-"""A broker's part in a cluster: it follows the store, stands for controller, and where it is controller does that work.
+"""A broker's part in a cluster: it joins and leaves, stands for controller, and where it is controller does that work.
 
-Owns the session with the store and all that is written by way of it. The decisions are the core's (`Controller`, `Election`); here
-they meet time, threads and what may fail.
+Owns what this broker makes of what it is told: by the store's watches, by the session, by who found another broker dead. The decisions are
+the core's (`Controller`, `Election`); here they meet time, threads and what may fail. How the image is kept and written is
+`followed_store.py`, how commands of handlers get their turn `turns.py`.
 
 How it works
-  The store blocks, so everything asked of it runs on one thread; what watches and the session tell comes to the loop. Whoever reads or
-  writes through the core holds the turn, one at a time: commands of handlers, and `_look`, which is called whenever something was told.
-  `_look` first takes the image up to what was told, then does what follows: stands for controller, registers, makes itself active, and
-  as controller settles what came of others, a step in each turn.
+  `_look` is called whenever something was told. It first takes the image up to that, then does what follows: stands for controller,
+  registers, makes itself active, and as controller settles what came of others, a step in each turn.
 
 Rules
-  1. What others wrote comes into the image by what watchers tell (`observation.py`); the difference goes to `apply`, in order.
-  2. Roles of replicas are handed on only while this broker is ACTIVE in a session that is believed to live. A connection that stays
-     lost for a third of the session's timeout is not believed any more: the server heard from this broker last up to two thirds
-     before it was noticed. Then, or when the session expired, the broker stands down, and takes its roles up anew when it is back.
-  3. A refused write of the controller on its fence ends its office; what it was asked meanwhile fails with NotController.
-  4. After StoreUnavailable what was to be written is read before anything else is planned: then it is decided (rule 8 of the store).
+  1. Roles of replicas are handed on only while this broker is ACTIVE in a session that is believed to live: for the session's timeout, but
+     for a margin, since the store has surely heard from this broker. When that is over without a connection, when the session expired,
+     and when the registration is gone, the broker stands down, and takes its roles up anew when it is back.
+  2. What a plan was to settle is looked at again unless its write was done.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
 from uuid import UUID
 
 from barnabas.cluster import records
+from barnabas.cluster.burial import Dead
 from barnabas.cluster.candidate import Candidate
-from barnabas.cluster.changes import all_replicas, config_instructions, replica_instructions
-from barnabas.cluster.commands import MAX_ATTEMPTS, Apply, Command, Commands, NotController, R
+from barnabas.cluster.changes import all_replicas
+from barnabas.cluster.commands import Apply
 from barnabas.cluster.controller import Controller
-from barnabas.cluster.election import WriteRefusedEvent
-from barnabas.cluster.handing_on import HandingOn
-from barnabas.cluster.instructions import ChangeReplica, StandDown, UpdateBrokerConfig
-from barnabas.cluster.internal_topics import internal_topic
-from barnabas.cluster.lost import FindLog, LostPartitions
-from barnabas.cluster.metadata import BrokerRegistration, BrokerState, Kept, MetadataDelta, MetadataImage
-from barnabas.cluster.observation import Observation, observe
+from barnabas.cluster.instructions import UpdateBrokerConfig
+from barnabas.cluster.lost import FindLog
+from barnabas.cluster.metadata import BrokerRegistration, BrokerState, Kept, MetadataImage
 from barnabas.cluster.plan import Plan
 from barnabas.cluster.registration import BrokerIdInUse
 from barnabas.cluster.store import (
     ROOT,
-    CommitTooLarge,
     MetadataStore,
     SessionEvent,
     SessionState,
     StoreConflict,
     StoreUnavailable,
 )
-from barnabas.cluster.topics import NewTopic
+from barnabas.cluster.turns import Turns
 from barnabas.config.broker import BrokerConfig
-from barnabas.errors import Closed, ErrorCode, KafkaError
+from barnabas.errors import KafkaError
 
-T = TypeVar("T")
-MakeTopics = Callable[[Sequence[NewTopic]], Awaitable[dict[str, KafkaError | None]]]  # by way of the controller
-MAX_READS = 5  # of what changes again while it is read, until it is taken as it was found
+OPEN_AGAIN_MS = 200  # after a connection that was lost while a broker starts
 RETRY_MS = 1_000  # after a failure that nothing tells the end of
-BALANCED_AT_ONCE = 1_000  # partitions given back to their preferred leaders in one round
 logger = logging.getLogger(__name__)
 
 
-class Member(Commands):
+class Member(Turns):
     """See the module.
 
     Args:
@@ -84,37 +73,42 @@ class Member(Commands):
         incarnation: str,
         thread: Executor,
     ) -> None:
-        super().__init__(Controller(static, (), new_id=new_id, alone=False, incarnation=incarnation))
-        self._store = store
-        self._thread = thread
-        self._candidate = Candidate(store, self._core.election, lambda _: None, lambda _: None)
-        self._turn = asyncio.Lock()
-        self._dirty: set[str] = {ROOT}  # told to have changed, not read since
+        super().__init__(store, Controller(static, (), new_id=new_id, alone=False, incarnation=incarnation), thread)
         self._session_events: list[SessionEvent] = []
-        self._wake = asyncio.Event()
-        self._handing_on = HandingOn(self._wake.set)
-        self._lost = LostPartitions(self._core.broker_id)
-        self._changed = asyncio.Event()  # set and replaced whenever the image changes
-        self._registration: BrokerRegistration | None = None
         self._settled: Callable[[], Awaitable[None]] | None = None
-        self.is_down = True  # no part of the cluster, or perhaps none any more: roles are not handed on
         self._is_leaving = False
+        self._dead = Dead()
         self._lapse: asyncio.TimerHandle | None = None
         self._refused: BrokerIdInUse | None = None
         self._office_changed = True
-        self._was_leading = False
-        self.make_topics: MakeTopics | None = None
         self.find_log: FindLog = lambda *_: None  # how far a log goes that nobody leads
         self._looking: asyncio.Task[None] | None = None
-        self._running: set[asyncio.Task[object]] = set()
-        self._closed = False
 
     # Joining and leaving
 
-    async def open(self, cluster_id: str) -> str:
-        """Read what the store holds; the cluster's id, which is `cluster_id` where it had none. Raises StoreUnavailable."""
-        await self._in_thread(self._store.watch, self._paths_told)
+    async def open(self, cluster_id: str, *, timeout_ms: int = 0) -> str:
+        """Read what the store holds; the cluster's id, which is `cluster_id` where it had none.
+
+        Raises:
+            StoreUnavailable: the connection was lost meanwhile, and not all was read within `timeout_ms`.
+        """
         self._store.watch_session(self._session_told)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        is_watched = False
+        while True:
+            try:
+                if not is_watched:
+                    await self._in_thread(self._store.watch, self._paths_told)
+                    is_watched = True
+                return await self._open(cluster_id)
+            except StoreUnavailable as error:
+                if loop.time() >= deadline:
+                    raise
+                logger.info("event=metadata-retry detail=%r", str(error))
+                await asyncio.sleep(OPEN_AGAIN_MS / 1000)
+
+    async def _open(self, cluster_id: str) -> str:
         async with self._turn:
             while True:
                 await self._follow()
@@ -191,16 +185,6 @@ class Member(Commands):
         self._thread.shutdown()
 
     @property
-    def is_controller(self) -> bool:
-        return self._core.election.is_leading
-
-    @property
-    def broker_epoch(self) -> int:
-        """Of this broker's registration; -1 while it has none."""
-        mine = self.image.brokers.get(self._core.broker_id)
-        return mine.epoch if mine is not None and mine.incarnation == self._core.incarnation else -1
-
-    @property
     def deleted_topics(self) -> set[UUID]:
         """Topics that were deleted while this broker was away: logs of theirs are to go."""
         return self._core.deleted_topics
@@ -208,11 +192,6 @@ class Member(Commands):
     def forget_deleted_topics(self) -> None:
         """Their logs are gone, which the store is told in time."""
         self._wake.set()
-
-    async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
-        """Until the image is as wanted; the caller bounds the time."""
-        while not condition(self.image):
-            await self._changed.wait()
 
     # What is told
 
@@ -228,17 +207,16 @@ class Member(Commands):
             self._lapse.cancel()
             self._lapse = None
         if event.state is SessionState.SUSPENDED:
-            believed_s = self._store.session_timeout_ms / 3000
+            believed_s = self._store.believed_ms / 1000
             self._lapse = asyncio.get_running_loop().call_later(believed_s, self._stand_down, "no connection to the store")
         elif event.state is SessionState.EXPIRED:
             self._stand_down("the session expired")
         self._wake.set()
 
-    def _stand_down(self, reason: str) -> None:
-        if not self.is_down:
-            self.is_down = True
-            logger.warning("event=stood-down broker=%d reason=%r", self._core.broker_id, reason)
-            self._handing_on.hand([StandDown()])
+    def tell_dead(self, broker_id: int, epoch: int) -> None:
+        """The process of the broker that registered under this epoch was found to be gone."""
+        self._dead.tell(broker_id, epoch)
+        self._wake.set()
 
     # The work
 
@@ -285,8 +263,11 @@ class Member(Commands):
             return
         try:
             await self._carry_out(plan)
-        except StoreConflict as conflict:
-            await self._refused_write(conflict)
+        except (StoreConflict, StoreUnavailable, KafkaError) as error:
+            self._core.settle_all()  # what was taken for settled when the plan was made may not be
+            if not isinstance(error, StoreConflict):
+                raise
+            await self._refused_write(error)
         self._wake.set()
 
     @property
@@ -301,13 +282,6 @@ class Member(Commands):
             return False
         return not self._core.has_old_duties
 
-    def _notice_office(self) -> None:
-        """As a new controller, look at everything: nobody knows how far the last one came."""
-        leads = self._core.election.is_leading
-        if leads and not self._was_leading:
-            self._core.settle_all()
-        self._was_leading = leads
-
     def _next_step(self) -> Plan | None:
         core, mine = self._core, self.image.brokers.get(self._core.broker_id)
         if self._registration is not None and not self._is_leaving:
@@ -321,10 +295,12 @@ class Member(Commands):
                 return core.change_own_state(BrokerState.ACTIVE)
             if mine.state is BrokerState.ACTIVE and self.is_down:
                 self._take_roles()
-            if mine.state is BrokerState.ACTIVE and (ends := self._lost.log_ends(self.image, self.find_log)) != mine.log_ends:
+            if mine.state is BrokerState.ACTIVE and (ends := self.lost.log_ends(self.image, self.find_log)) != mine.log_ends:
                 return core.say_log_ends(ends)
         if core.deleted_topics and self._handing_on.is_idle and self._registration is not None:
             return core.forget_deleted_topics()
+        if not self.is_down and not self._is_leaving and (burial := core.bury(self._dead)) is not None:
+            return burial
         if core.election.is_leading and core.is_unsettled:
             return core.settle()
         return None
@@ -336,142 +312,3 @@ class Member(Commands):
         logger.info("event=active broker=%d epoch=%d", self._core.broker_id, self.broker_epoch)
         self._handing_on.hand(list(all_replicas(self.image, self._core.broker_id)))
         self._tell_changed()
-
-    async def _follow(self) -> None:
-        """Take the image up to all that was told."""
-        for attempt in range(MAX_READS):
-            if not self._dirty:
-                return
-            paths, self._dirty = self._dirty, set()
-            try:
-                found = await self._in_thread(observe, self._store, self.image, paths)
-            except BaseException:
-                self._dirty |= paths
-                raise
-            if self._dirty and attempt < MAX_READS - 1:
-                self._dirty |= paths  # it may not be one moment of the tree: once more, with what changed meanwhile
-            else:
-                self._observed(found)
-
-    def _observed(self, found: Observation) -> None:
-        before = self.image
-        self._core.observe(found)
-        self._image_changed(before, found.delta)
-
-    async def _carry_out(self, plan: Plan) -> None:
-        """Write a plan and make the next image; raises StoreConflict, StoreUnavailable, KafkaError."""
-        if not plan.operations:
-            return
-        paths = [operation.path for operation in plan.operations]
-        try:
-            await self._in_thread(self._store.commit, plan.operations)
-        except CommitTooLarge as error:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "The request changes too much at once; ask for less at a time."
-            ) from error
-        except StoreUnavailable:
-            self._dirty.update(paths)
-            self._wake.set()
-            raise
-        before = self.image
-        self._core.committed(plan)
-        self._image_changed(before, plan.delta)
-
-    def _image_changed(self, before: MetadataImage, delta: MetadataDelta) -> None:
-        self._tell_changed()
-        topics = [*delta.deleted_topics, *(topic.name for topic in delta.topics)]
-        self._lost.follow(self.image, topics)
-        if self._registration is None:
-            return  # nothing is served yet: who serves begins with the image as it is when this broker joins
-        core, image = self._core, self.image
-        changes = replica_instructions(before, image, topics, core.broker_id, core.topic_config)
-        changes += config_instructions(before, image, delta, core)
-        if self.is_down:
-            changes = [each for each in changes if not isinstance(each, ChangeReplica)]
-        if changes:
-            self._handing_on.hand(changes)
-
-    def _tell_changed(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def _refused_write(self, conflict: StoreConflict) -> None:
-        """Somebody else wrote; raises NotController where that was another controller."""
-        logger.info("event=metadata-conflict detail=%r", str(conflict))
-        self._dirty.add(conflict.path)
-        if conflict.path == records.BROKER_EPOCH:  # somebody began anew
-            self._dirty.update(map(records.broker_path, self.image.brokers))
-        if conflict.path == records.CONTROLLER_EPOCH:
-            await self._in_thread(self._candidate.tell, WriteRefusedEvent())
-            self._notice_office()
-
-    # Commands
-
-    async def _run(self, command: Command[R]) -> R:
-        return await self._do(command, as_controller=True)
-
-    async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
-        wanted = tuple(names)
-        if self.is_controller or self.make_topics is None:
-            return await super().auto_create(wanted)
-        told: dict[str, KafkaError | None] = dict.fromkeys(wanted)
-        missing = [name for name in told if name not in self.image.topics]
-        requests = [internal_topic(name, self.config, alone=False) or NewTopic(name) for name in missing]
-        return told | (await self.make_topics(requests) if requests else {})
-
-    async def take_producer_ids(self) -> range:
-        return await self._do(self._core.take_producer_ids, as_controller=False)
-
-    async def _plan_only(self, command: Command[R]) -> R:
-        async with self._turn:
-            if not self.is_controller:
-                raise NotController
-            return command()[0]
-
-    async def balance(self) -> None:
-        """Give partitions back to their preferred leaders, where this broker is controller."""
-        if self.is_controller:
-            try:
-                await self._do(lambda: (None, self._core.balance_leaders(BALANCED_AT_ONCE)), as_controller=True)
-            except NotController:
-                return
-            except KafkaError as error:  # the next time will do
-                logger.warning("event=leaders-not-balanced detail=%r", str(error))
-
-    async def _do(self, command: Command[R], *, as_controller: bool) -> R:
-        """Carry out a command to the end, even when who asked for it went away."""
-        if self._closed:
-            raise Closed("the metadata store is closed")
-        task = asyncio.ensure_future(self._in_turn(command, as_controller=as_controller))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return await asyncio.shield(task)
-
-    async def _in_turn(self, command: Command[R], *, as_controller: bool) -> R:
-        handed: Awaitable[None]
-        async with self._turn:
-            answer = await self._attempt(command, as_controller=as_controller)
-            handed = self._handing_on.done()
-        await handed
-        return answer
-
-    async def _attempt(self, command: Command[R], *, as_controller: bool) -> R:
-        for _ in range(MAX_ATTEMPTS):
-            try:
-                await self._follow()
-                self._notice_office()
-                if as_controller and not self.is_controller:
-                    raise NotController
-                answer, plan = command()
-                await self._carry_out(plan)
-            except StoreConflict as conflict:
-                await self._refused_write(conflict)
-                continue
-            except StoreUnavailable as error:
-                logger.warning("event=metadata-unavailable detail=%r", str(error))
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The metadata store does not answer.") from error
-            return answer
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the metadata changed too often meanwhile")
-
-    async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)

@@ -113,6 +113,10 @@ class MemoryStore:
     def session_timeout_ms(self) -> int:
         return SESSION_TIMEOUT_MS
 
+    @property
+    def believed_ms(self) -> float:
+        return self.session_timeout_ms / 3  # a real client notices after up to two thirds that nothing comes
+
     def get(self, path: str) -> Entry | None:
         self._check_connected()
         return self.tree.entries.get(path)

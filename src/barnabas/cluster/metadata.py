@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
+from barnabas.config.cordoning import CORDONED_LOG_DIRS, cordoned_among, words_of
 from barnabas.config.listeners import Endpoint
 
 NO_LEADER = -1
@@ -75,6 +76,8 @@ class BrokerRegistration:
     epoch: int = 0  # of the registration; no two have the same, it grows each time a broker comes back
     incarnation: str = ""  # names the process, so that it knows its own registration again
     log_dirs: tuple[str, ...] = ()  # ids of its log directories
+    log_dir_paths: tuple[str, ...] = ()
+    cordoned: tuple[str, ...] = ()  # `cordoned.log.dirs` as it started with it; dynamic settings stand over it
     state: BrokerState = BrokerState.ACTIVE
     kept: Kept = Kept.ALL  # counts while it is FENCED: before it is active, nothing rests on what it may have lost
     log_ends: tuple[LogEnd, ...] = ()  # of lost partitions, so that the controller can choose among them
@@ -93,8 +96,8 @@ class PartitionState:
     """Who leads one partition.
 
     Invariant: leader is in isr or NO_LEADER, isr and eligible are within replicas and have nothing in common, the first of replicas is
-    the preferred leader. What is lost has no leader and nobody eligible. The last known are within replicas. While replicas are moved, replicas are the new ones in their
-    order and then those that are to go.
+    the preferred leader. What is lost has no leader and nobody eligible. The last known are within replicas. While replicas are moved,
+    replicas are the new ones in their order and then those that are to go.
     """
 
     leader: int
@@ -106,7 +109,9 @@ class PartitionState:
     removing: tuple[int, ...] = ()
     eligible: tuple[int, ...] = ()  # may lead when nobody in sync can, see leadership.py
     is_lost: bool = False  # all in sync may have lost records: they are the last known ones, and may not lead, see leadership.py
-    last_known: tuple[int, ...] = ()  # had everything, and may have lost the end of it with their power (KIP-966), see leadership.py
+    last_known: tuple[
+        int, ...
+    ] = ()  # had everything, and may have lost the end of it with their power (KIP-966), see leadership.py
 
     @property
     def is_moving(self) -> bool:
@@ -176,6 +181,12 @@ class MetadataImage:
     def config(self, kind: ResourceType, name: str) -> Mapping[str, str]:
         """The settings of a resource that were set on it, as text."""
         return self.configs.get((kind, name), EMPTY)
+
+    def has_open_log_dir(self, broker: BrokerRegistration) -> bool:
+        """Whether new partitions may be placed on a broker: not if all of its log directories are cordoned."""
+        text = self.config(ResourceType.BROKER, str(broker.broker_id)).get(CORDONED_LOG_DIRS)
+        words = broker.cordoned if text is None else words_of(text)
+        return not words or len(cordoned_among(words, broker.log_dir_paths)) < len(broker.log_dir_paths)
 
     def topic_config(self, name: str) -> Mapping[str, str]:
         return self.configs.get((ResourceType.TOPIC, name), EMPTY)

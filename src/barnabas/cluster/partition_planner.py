@@ -139,10 +139,12 @@ class PartitionPlanner:
                     limit -= self._put(topic.name, number, after)
 
     def forget_eligible(self, topic: Topic) -> None:
-        """min.insync.replicas changed: from now on records are acknowledged that eligible replicas may not have."""
+        """min.insync.replicas changed: from now on records are acknowledged that eligible and last known ones may not have."""
         for number, state in enumerate(topic.partitions):
-            if state.eligible:
-                self._put(topic.name, number, replace(state, eligible=(), partition_epoch=state.partition_epoch + 1))
+            last_known = state.last_known if state.leader == NO_LEADER else ()
+            if state.eligible or last_known != state.last_known:
+                epoch = state.partition_epoch + 1
+                self._put(topic.name, number, replace(state, eligible=(), last_known=last_known, partition_epoch=epoch))
 
     def finish(self) -> None:
         """Put what was collected into the plan."""

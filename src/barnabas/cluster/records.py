@@ -123,6 +123,8 @@ def encode_broker(broker: BrokerRegistration) -> bytes:
         "epoch": broker.epoch,
         "incarnation": broker.incarnation,
         "logDirs": broker.log_dirs,
+        "logDirPaths": broker.log_dir_paths,
+        "cordonedLogDirs": broker.cordoned,
         "state": broker.state.value,
         "kept": broker.kept.value,
     }
@@ -140,6 +142,8 @@ def decode_broker(entry: Entry) -> BrokerRegistration:
         epoch=fields["epoch"],
         incarnation=fields.get("incarnation", ""),
         log_dirs=tuple(fields.get("logDirs", ())),
+        log_dir_paths=tuple(fields.get("logDirPaths", ())),
+        cordoned=tuple(fields.get("cordonedLogDirs", ())),
         state=BrokerState(fields.get("state", BrokerState.ACTIVE.value)),
         kept=Kept(fields.get("kept", Kept.ALL.value)),
         log_ends=tuple(LogEnd(UUID(topic_id), *numbers) for topic_id, *numbers in fields.get("logEnds", ())),

@@ -193,6 +193,11 @@ class MetadataStore(Protocol):
         """How long after the loss of the connection the session may still be alive; 0 where it cannot be lost."""
         ...
 
+    @property
+    def believed_ms(self) -> float:
+        """For how long from now on the session is sure to live; infinite where it cannot be lost."""
+        ...
+
     def close(self) -> None:
         """End the session: its ephemeral entries vanish."""
         ...

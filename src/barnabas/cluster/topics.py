@@ -102,6 +102,7 @@ class TopicPlanner:
         self.broker_id = broker_id
         self.new_id = new_id
         self.active = {broker_id: broker for broker_id, broker in image.brokers.items() if broker.is_active}
+        self.open = {broker_id: broker for broker_id, broker in self.active.items() if image.has_open_log_dir(broker)}
 
     def create(self, requests: Sequence[NewTopic]) -> list[TopicOutcome]:
         """One outcome for each name; a name asked for twice is refused once."""
@@ -157,7 +158,7 @@ class TopicPlanner:
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
         by_default = request.replication_factor == BY_DEFAULT
         return place_replicas(
-            self.active,
+            self.open,
             partitions=self._partitions_asked(request),
             replication_factor=self.config.default_replication_factor if by_default else request.replication_factor,
             start=len(self.image.topics),
@@ -234,7 +235,7 @@ class TopicPlanner:
         replication_factor = len(topic.partitions[0].replicas)
         if request.assignments is None:
             start = len(self.image.topics) + len(topic.partitions)
-            brokers = place_replicas(self.active, partitions=count, replication_factor=replication_factor, start=start)
+            brokers = place_replicas(self.open, partitions=count, replication_factor=replication_factor, start=start)
         else:
             if len(request.assignments) != count:
                 reason = f"Attempted to add {count} additional partition(s), but only {len(request.assignments)} assignment(s) "

@@ -11,13 +11,14 @@ How it works
   or by the caller who gives it up. One that was sent and not answered is decided when the next read is answered: requests of one
   connection are done in their order, and a server refuses what arrives by a session's earlier connection.
 
-Ugly: `_call`, `_connection`, `_connect` and `_read_watch_event` are kazoo's own business. They have been the same for many
+Ugly: `_call`, `_connection` and what `_Connection` overrides are kazoo's own business. They have been the same for many
 versions and the conformance suite uses all of them, so that a kazoo that changes them is noticed.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -35,7 +36,7 @@ from kazoo.exceptions import (
     SessionMovedError,
 )
 from kazoo.handlers.threading import AsyncResult, KazooTimeoutError, SequentialThreadingHandler
-from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.connection import WATCH_XID, ConnectionHandler
 from kazoo.protocol.serialization import Watch
 from kazoo.retry import KazooRetry
 
@@ -46,7 +47,10 @@ MAX_IN_FLIGHT = 1_000  # requests of a pipeline that were not answered yet
 READS_AT_ONCE = 64  # in one request: of partition states about 1 MB of answer
 MAX_READS_IN_FLIGHT = 8  # such requests
 FIRST_RETRY_S = 0.05
-LONGEST_RETRY_S = 1.0
+LONGEST_RETRY_S = 0.5
+FIRST_ATTEMPT_S = 0.5  # to connect to one server takes so long at least, until the next is tried
+# Of the session's timeout. The rest is for what a server of the ensemble hears and does not pass on to the leader before it dies.
+BELIEVED = 5 / 6
 
 LOST = (
     AuthFailedError,
@@ -96,16 +100,55 @@ class Reply(AsyncResult):  # type: ignore[misc]
             self._done()
 
 
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
+    """kazoo's threads; one server that does not let itself be connected to must not cost the session."""
+
+    attempt_s = 0.0  # the longest that is spent on one server
+
+    def create_connection(self, *args: Any, timeout: float, **named: Any) -> Any:
+        return super().create_connection(*args, timeout=min(timeout, self.attempt_s), **named)
+
+
 class _Connection(ConnectionHandler):  # type: ignore[misc]
-    """kazoo's connection with an eye on watch events and on the timeout that the server granted."""
+    """kazoo's connection with an eye on watch events, on the timeout that the server granted, and on when it heard from us."""
 
     session_timeout_ms = 0
+    heard_at_s = 0.0  # the server heard from this client at this time or later; of `time.monotonic`
     on_change: Callable[[str], None]
+    _last: tuple[str, int] | None = None  # the server that was connected to
 
-    def _connect(self, *args: Any, **named: Any) -> tuple[float, float]:
-        read_timeout_ms, connect_timeout_ms = super()._connect(*args, **named)
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._sent_at_s: deque[float] = deque()  # of requests and pings that are not answered; answers come in their order
+
+    def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
+        self._sent_at_s.clear()
+        began_s = time.monotonic()
+        read_timeout_ms, connect_timeout_ms = super()._connect(host, hostip, port)
+        self._sent_at_s.clear()
+        self.heard_at_s = began_s
+        self._last = hostip, port
         self.session_timeout_ms = round(read_timeout_ms * 1.5)  # kazoo reads for two thirds of it
-        return read_timeout_ms, connect_timeout_ms
+        # A server that is silent for half of it is left, so that there is time to be heard by another. Not sooner than after two seconds:
+        # a server on a busy machine may need as long.
+        return max(self.session_timeout_ms / 2, min(2_000.0, read_timeout_ms)), connect_timeout_ms
+
+    def _expand_client_hosts(self) -> list[tuple[str, str, int]]:
+        """The server that was lost comes last."""
+        return sorted(super()._expand_client_hosts(), key=lambda server: server[1:] == self._last)
+
+    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        return super()._invoke(min(timeout, self.handler.attempt_s), request, xid)
+
+    def _submit(self, request: Any, timeout: float, xid: int | None = None) -> None:
+        self._sent_at_s.append(time.monotonic())
+        super()._submit(request, timeout, xid)
+
+    def _read_header(self, timeout: float) -> Any:
+        found = super()._read_header(timeout)
+        if found[0].xid != WATCH_XID and self._sent_at_s:
+            self.heard_at_s = self._sent_at_s.popleft()
+        return found
 
     def _read_watch_event(self, buffer: bytes, offset: int) -> None:
         event, _ = Watch.deserialize(buffer, offset)
@@ -142,7 +185,8 @@ class ZooKeeperClient:
         self._watched: str | None = None
         self._connected = threading.Event()
         self._closing = False
-        handler = SequentialThreadingHandler()
+        handler = _Handler()
+        handler.attempt_s = max(FIRST_ATTEMPT_S, session_timeout_ms / 6000)
         retry = KazooRetry(max_tries=-1, delay=FIRST_RETRY_S, max_delay=LONGEST_RETRY_S, sleep_func=handler.sleep_func)
         self._kazoo = KazooClient(servers, session_timeout_ms / 1000, handler=handler, connection_retry=retry)
         self._connection = _Connection(self._kazoo, self._kazoo._conn_retry.copy(), logger=self._kazoo.logger)
@@ -158,6 +202,12 @@ class ZooKeeperClient:
     def session_timeout_ms(self) -> int:
         """As the server granted it."""
         return self._connection.session_timeout_ms
+
+    @property
+    def believed_ms(self) -> float:
+        """For how long from now on the session is sure to live."""
+        age_ms = (time.monotonic() - self._connection.heard_at_s) * 1000
+        return max(0.0, self.session_timeout_ms * BELIEVED - age_ms)
 
     def _state_changed(self, state: str) -> None:
         if state == KazooState.CONNECTED:

@@ -115,15 +115,19 @@ class ZooKeeperStore:
     def session_timeout_ms(self) -> int:
         return self._client.session_timeout_ms
 
+    @property
+    def believed_ms(self) -> float:
+        return self._client.believed_ms
+
     def watch(self, watcher: Watcher) -> None:
         self._check_open()
-        self._watchers.append(watcher)
         try:
             self._client.watch(self._root or "/")
         except KazooException as error:
             raise StoreUnavailable(
                 f"{self.address} refuses lasting watches; ZooKeeper 3.6 or later is needed: {error!r}"
             ) from error
+        self._watchers.append(watcher)
 
     def watch_session(self, watcher: SessionWatcher) -> None:
         self._session_watchers.append(watcher)

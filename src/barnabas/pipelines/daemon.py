@@ -1,4 +1,4 @@
-"""Spark's worker daemon with the decoder in memory before any worker is forked from it.
+"""Spark's worker daemon with the decoder and the encoder in memory before any worker is forked from it.
 
 `spark.python.daemon.module=barnabas.pipelines.daemon` makes the first task of a worker begin 0.4 s to 0.6 s sooner: pyarrow, numba and the
 compiled kernels are there already.
@@ -12,9 +12,10 @@ import gc
 
 from pyspark import daemon
 
-from barnabas.pipelines import reading, source
+from barnabas.pipelines import reading, source, writing
+from barnabas.pipelines.exactly_once import carrying
 
-PRELOADED = (reading, source)
+PRELOADED = (reading, source, writing, carrying)
 
 if __name__ == "__main__":
     gc.freeze()  # so that a worker's collector does not copy the pages of what was loaded here

@@ -1,56 +1,146 @@
-"""The writers that Spark sees, for batch and stream; thin over `writing`.
+"""The writers that Spark sees, for batch and stream; thin over `writing` and `exactly_once`.
 
-At least once: a task acknowledges only what the cluster has acknowledged, and a task that Spark repeats writes again. Commit and abort have
-nothing to do, and the constructor neither, since Spark makes the stream's writer several times for each micro-batch.
+Who runs what
+    in the driver's process, before the tasks: the constructor, and `__getstate__`, since what is pickled is what the tasks get
+    in the tasks: `write`
+    in another process of the driver's, afterwards: the constructor, then `commit` or `abort`
+
+Ugly: Spark makes a stream's writer for the tasks and again for `commit` and `abort`, and does not say which. Only the one for the tasks
+is pickled, so that is where the sink is prepared; the constructor has nothing to do but checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.taskcontext import TaskContext
 
-from barnabas.pipelines.writing import write_batches, write_task
+from barnabas.pipelines.clients import borrowed_client
+from barnabas.pipelines.exactly_once import protocol
+from barnabas.pipelines.exactly_once.protocol import Handout, Wrote
+from barnabas.pipelines.sink_options import SinkOptions, sink_options
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql.types import StructType
 
+    from barnabas.client.blocking import BlockingClient
+    from barnabas.pipelines.writing import Attempt
+
+R = TypeVar("R")
+BATCH_ID, QUERY_ID = (
+    "streaming.sql.batchId",
+    "sql.streaming.queryId",
+)  # local properties that Spark sets for the tasks of a stream
+UNNUMBERED = -1
+
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task wrote."""
+    """What a task wrote; `wrote` is for exactly-once sinks."""
 
     rows: int
+    wrote: Wrote | None = None
+
+
+class _Writer:
+    """What both writers do."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._handout: Handout | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._options.name is not None and self._handout is None:
+            self._handout = self._run(protocol.prepare(self._options.name))
+        return self.__dict__.copy()
+
+    def _run(self, steps: protocol.Steps[R]) -> R:
+        """A part of the driver's."""
+        with borrowed_client(self._options.task.client) as client:
+            return self._carry(client, steps)
+
+    def _carry(self, client: BlockingClient, steps: protocol.Steps[R]) -> R:
+        from barnabas.pipelines.exactly_once.carrying import Carrier
+
+        assert self._options.name is not None
+        return Carrier(client, self._options.name, self._options.task.transaction_timeout_ms).run(steps)
+
+    def _write(self, batches: Iterator[RecordBatch], query: str, batch: int) -> Written:
+        from barnabas.pipelines.writing import open_idempotent, write_batches
+
+        handout = self._handout
+        if handout is None:
+            return Written(write_batches(self._options.task, batches, open_idempotent(self._options.task))[0])
+        if handout.state.has(query, batch):
+            return Written(0, Wrote(handout, query, batch))
+        rows, attempt = write_batches(self._options.task, batches, lambda client: self._open(client, handout))
+        claims = {}
+        if attempt is not None:
+            assert attempt.transactional_id is not None
+            assert attempt.owner is not None
+            claims = {attempt.transactional_id: attempt.owner}
+        return Written(rows, Wrote(handout, query, batch, rows, claims))
+
+    def _open(self, client: BlockingClient, handout: Handout) -> Attempt:
+        from barnabas.pipelines.writing import Attempt
+
+        task = TaskContext.get()
+        assert task is not None
+        place = self._carry(client, protocol.attempt(handout, task.partitionId(), uuid.uuid4().hex))
+        return Attempt(place.owner, place.transactional_id)
+
+    def _commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        if self._options.name is not None:
+            self._run(protocol.commit([each.wrote for each in messages if isinstance(each, Written) and each.wrote]))
+
+    def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        if self._options.name is not None:
+            wrote = [each.wrote for each in messages if isinstance(each, Written) and each.wrote]
+            self._run(protocol.recover(self._options.name, wrote[0].handout.token if wrote else None))
 
 
 def _columns(schema: StructType) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in schema.fields}
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(_Writer, DataSourceArrowWriter):
     """`df.write.format("barnabas")`."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self._task = write_task(options, _columns(schema))
+        super().__init__(sink_options(options, _columns(schema), streaming=False))
 
     def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]
-        return Written(write_batches(self._task, iterator))
+        batch = self._options.batch_id
+        return self._write(iterator, "", UNNUMBERED if batch is None else batch)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._commit(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        self._abort(messages)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     """`df.writeStream.format("barnabas")`."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self._task = write_task(options, _columns(schema))
+        super().__init__(sink_options(options, _columns(schema), streaming=True))
 
     def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]
-        return Written(write_batches(self._task, iterator))
+        task = TaskContext.get()
+        assert task is not None
+        query, batch = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)
+        assert query is not None
+        assert batch is not None
+        return self._write(iterator, query, int(batch))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Everything was acknowledged before."""
+        self._commit(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """What was written stays: at least once."""
+        self._abort(messages)

@@ -1,42 +1,36 @@
-"""What a writing task does: rows of Arrow batches to a producer, at least once. Knows no Spark.
+"""What a writing task does: rows of Arrow batches to acknowledged record batches. Knows no Spark.
 
 Rules
   1. A task that returns has every row acknowledged; the first row that was refused fails the task.
   2. Records with a key go where a Java producer would put them (murmur2), so that changing the connector moves no key.
-  3. Rows are sent in order, and the producer is idempotent: its own retries neither double nor reorder them. A task that Spark repeats
-     sends its rows again.
+  3. Rows of one partition are sent in order, and the producer is idempotent: its own retries neither double nor reorder them. What a task
+     that Spark repeats means is decided by its `Attempt`: without a transaction its rows are there again.
+  4. Who writes is asked for with the first row: a task without rows opens no transaction.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import repeat
-from typing import Any
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException, Producer
+import pyarrow.compute as pc
 
-from barnabas.errors import BarnabasError
+from barnabas.client import operations, transactions
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.errors import PartitionError
+from barnabas.client.producer import BatchProducer
+from barnabas.client.transactions import Owner
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import BarnabasError, KafkaError
+from barnabas.pipelines.clients import borrowed_client
+from barnabas.pipelines.encode import LARGEST_BATCH, RecordEncoder, TopicShape
 from barnabas.pipelines.offsets import OptionError
+from barnabas.pipelines.sink_options import WriteTask
 
-logger = logging.getLogger(__name__)
-
-NO_PARTITION = -1  # librdkafka's word for "you choose"
-ROWS_BETWEEN_POLLS = 1_000
-QUEUE_KILOBYTES = 128 << 10  # what waits to be sent in one task
-# Settings of the Java producer under the name that librdkafka has for them, or None for those without a meaning here.
-JAVA_NAMES = {"max.request.size": "message.max.bytes", "buffer.memory": None, "max.block.ms": None, "metric.reporters": None}
-DEFAULTS: dict[str, Any] = {
-    "partitioner": "murmur2_random",
-    "enable.idempotence": True,
-    "linger.ms": 5,
-    "queue.buffering.max.messages": 1_000_000,
-    "queue.buffering.max.kbytes": QUEUE_KILOBYTES,
-    "delivery.report.only.error": True,
-    "log_level": 3,  # errors; the task reports what matters
-}
+SHAPE_AGE_S = 300.0  # how long a topic's shape is believed, as with metadata
 
 
 class WriteFailed(BarnabasError):
@@ -54,119 +48,113 @@ class WriteFailed(BarnabasError):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteTask:
-    """What the rows are written with: producer settings by Kafka's names, and the topic where no column has it."""
+class Attempt:
+    """Who writes: the owner of a producer id, in a transaction where `transactional_id` is set."""
 
-    topic: str | None
-    kafka: dict[str, str] = field(repr=False)
-
-
-def write_task(options: Mapping[str, str], columns: Mapping[str, str]) -> WriteTask:
-    """Check the options and the columns (name to Spark's name of the type).
-
-    Raises:
-        OptionError: with the words of Spark's `kafka` sink.
-    """
-    given = {key.lower(): value for key, value in options.items()}
-    kafka = {key.removeprefix("kafka."): value for key, value in given.items() if key.startswith("kafka.")}
-    topic = given["topic"].strip() if "topic" in given else None
-    for name, what in (("key.serializer", "keys are"), ("value.serializer", "value are")):
-        if name in kafka:
-            raise OptionError(f"Kafka option '{name}' is not supported as {what} serialized with ByteArraySerializer.")
-    if "bootstrap.servers" not in kafka:
-        raise OptionError("Option 'kafka.bootstrap.servers' must be specified for configuring Kafka producer")
-    if topic is None and "topic" not in columns:
-        raise OptionError("topic option required when no 'topic' attribute is present. Use the topic option for setting a topic.")
-    if "value" not in columns:
-        raise OptionError("Required attribute 'value' not found")
-    text = ("string", "binary")
-    headers = ("array<struct<key:string,value:binary>>",)
-    checks = (("topic", text[:1]), ("key", text), ("value", text), ("headers", headers), ("partition", ("int",)))
-    for name, allowed in checks:
-        if name == "topic" and topic is not None:
-            continue
-        if name in columns and columns[name] not in allowed:
-            raise OptionError(f"{name} attribute unsupported type {columns[name]}. {name} must be a(n) {' or '.join(allowed)}")
-    return WriteTask(topic, kafka)
+    owner: Owner | None
+    transactional_id: str | None = None
 
 
-def producer_settings(kafka: Mapping[str, str]) -> dict[str, Any]:
-    """librdkafka's settings out of Kafka's."""
-    settings = dict(DEFAULTS)
-    if kafka.get("acks", "all") not in {"all", "-1"}:
-        settings["enable.idempotence"] = False
-    for key, value in kafka.items():
-        name = JAVA_NAMES.get(key, key)
-        if name is None:
-            logger.warning("Kafka option '%s' has no meaning here and is left out", key)
-        else:
-            settings[name] = value
-    return settings
+Open = Callable[[BlockingClient], Attempt]
 
 
-def write_batches(task: WriteTask, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write all rows and wait until they are acknowledged; returns how many.
+def open_idempotent(task: WriteTask) -> Open:
+    """A producer id for this task alone, so that its own retries do not double anything; none with acks=1, as with Kafka's producer."""
+
+    def open_attempt(client: BlockingClient) -> Attempt:
+        if task.acks != -1:
+            return Attempt(None)
+        return Attempt(client.run(transactions.init_producer_id(client.config, client.cluster, None)).owner)
+
+    return open_attempt
+
+
+def write_batches(task: WriteTask, batches: Iterable[pa.RecordBatch], open_attempt: Open) -> tuple[int, Attempt | None]:
+    """Write all rows and wait until they are acknowledged; how many there were, and who wrote them (None if there were none).
 
     Raises:
-        WriteFailed: with the first refusal.
+        WriteFailed: a batch was refused.
+        OptionError: rows that say no topic, or a partition that cannot be.
+        ClientError: no answer in time.
     """
-    failures: list[WriteFailed] = []
+    filled = (batch for batch in batches if batch.num_rows)
+    first = next(filled, None)
+    if first is None:
+        return 0, None
+    with borrowed_client(task.client) as client:
+        attempt = open_attempt(client)
+        return _write(task, client, attempt, itertools.chain((first,), filled)), attempt
 
-    def on_delivery(error: KafkaError | None, message: Any) -> None:
-        if error is not None and not failures:
-            failures.append(WriteFailed(message.topic(), message.partition(), error.str()))
 
-    settings = producer_settings(task.kafka)
-    try:
-        producer = Producer({**settings, "on_delivery": on_delivery})
-    except KafkaException as error:
-        raise OptionError(f"the options are refused by the producer: {error.args[0].str()}") from error
+def _write(task: WriteTask, client: BlockingClient, attempt: Attempt, batches: Iterator[pa.RecordBatch]) -> int:
+    producer = BatchProducer(
+        client,
+        lambda: time.time_ns() // 1_000_000,
+        owner=attempt.owner,
+        transactional_id=attempt.transactional_id,
+        second_version=attempt.transactional_id is None or client.has_second_transactions,
+        acks=task.acks,
+        codec=task.codec,
+    )
+    start = attempt.owner.producer_id if attempt.owner else time.monotonic_ns() // 1_000_000  # so that tasks begin apart
+    encoder = RecordEncoder(
+        lambda topic: _shape(client, topic), producer.send, max_record_bytes=task.max_request_bytes, first=start
+    )
     rows = 0
     try:
         for batch in batches:
-            rows += _produce(task, producer, batch, failures)
+            _check(task, batch)
+            encoder.write(batch, task.topic)
+            rows += batch.num_rows
+        encoder.finish()
         producer.flush()
-        _raise_first(failures)
-    except BaseException:
-        producer.purge()
-        raise
+    except PartitionError as error:
+        raise WriteFailed(error.topic, error.partition, _reason(error)) from error
+    finally:
+        producer.close()
     return rows
 
 
-def _produce(task: WriteTask, producer: Producer, batch: pa.RecordBatch, failures: Sequence[WriteFailed]) -> int:
+def _reason(error: PartitionError) -> str:
+    if error.code == ErrorCode.MESSAGE_TOO_LARGE:
+        return f"a record is too large: {error.code.name}: {error.message or 'above max.message.bytes of the topic'}"
+    return f"{error.code.name}: {error.message}" if error.message else error.code.name
+
+
+def _check(task: WriteTask, batch: pa.RecordBatch) -> None:
     names = batch.schema.names
-    values = batch.column("value").cast(pa.binary()).to_pylist()
-    keys = batch.column("key").cast(pa.binary()).to_pylist() if "key" in names else repeat(None)
-    topics = repeat(task.topic) if task.topic is not None else batch.column("topic").to_pylist()
-    partitions = batch.column("partition").to_pylist() if "partition" in names else repeat(None)
-    headers = batch.column("headers").to_pylist() if "headers" in names else repeat(None)
-    for row, (topic, value, key, partition, pairs) in enumerate(zip(topics, values, keys, partitions, headers, strict=False)):
-        if topic is None:
-            raise OptionError("null topic present in the data. Use the topic option for setting a default topic.")
-        if partition is None:
-            partition = NO_PARTITION
-        elif partition < 0:
-            raise OptionError(f"Invalid partition: {partition}. Partition number should always be non-negative or null.")
-        extra = {"headers": [(pair["key"], pair["value"]) for pair in pairs]} if pairs else {}
-        _send(producer, topic, value, key, partition, extra)
-        if row % ROWS_BETWEEN_POLLS == 0:
-            producer.poll(0)
-            _raise_first(failures)
-    return len(values)
+    if task.topic is None and batch.column("topic").null_count:
+        raise OptionError("null topic present in the data. Use the topic option for setting a default topic.")
+    if "partition" in names:
+        lowest = pc.min(batch.column("partition")).as_py()
+        if lowest is not None and lowest < 0:
+            raise OptionError(f"Invalid partition: {lowest}. Partition number should always be non-negative or null.")
 
 
-def _send(producer: Producer, topic: str, value: bytes | None, key: bytes | None, partition: int, extra: dict[str, Any]) -> None:
-    while True:
-        try:
-            producer.produce(topic, value, key, partition, **extra)
-            return
-        except BufferError:
-            producer.poll(0.1)  # full: wait for deliveries
-        except KafkaException as error:
-            known = None if partition == NO_PARTITION else partition
-            raise WriteFailed(topic, known, error.args[0].str()) from error
+_shapes: dict[tuple[str | None, str], tuple[float, TopicShape]] = {}  # by cluster and topic, with the time they were asked for
 
 
-def _raise_first(failures: Sequence[WriteFailed]) -> None:
-    if failures:
-        raise failures[0]
+def _shape(client: BlockingClient, topic: str) -> TopicShape:
+    """Asked for once in a while and not by each task: a small micro-batch has few requests beside."""
+    client.run(operations.topics_to_write(client.config, client.cluster, [topic]))
+    partitions = len(client.cluster.topics[topic].partitions)
+    now_s = time.monotonic()
+    known = _shapes.get((client.cluster.cluster_id, topic))
+    if known is not None and now_s - known[0] < SHAPE_AGE_S:
+        return TopicShape(partitions, known[1].batch_bytes)
+    shape = TopicShape(partitions, _batch_bytes(client, topic))
+    if len(_shapes) > 1_000:
+        _shapes.clear()
+    _shapes[client.cluster.cluster_id, topic] = now_s, shape
+    return shape
+
+
+def _batch_bytes(client: BlockingClient, topic: str) -> int:
+    """What the topic takes at most in a batch; a guess where it may not be asked for."""
+    try:
+        limit = client.describe_topic_config(topic).get("max.message.bytes")
+    except KafkaError as error:
+        if error.code not in (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
+            raise
+        limit = None
+    return LARGEST_BATCH if limit is None else min(LARGEST_BATCH, int(limit))

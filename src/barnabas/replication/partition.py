@@ -281,13 +281,22 @@ class Partition(Replica):
         for done in ready:
             done(None)
 
-    def read_as_follower(self, offset: int, max_bytes: int, *, minimum_one: bool) -> FileRegion | None:
-        """Whole batches from the one that holds `offset` on.
+    def read_as_follower(
+        self, offset: int, max_bytes: int, *, minimum_one: bool, is_verified_later: bool = False
+    ) -> FileRegion | None:
+        """Whole batches from the one that holds `offset` on; the arguments are those of `Log.read`.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE outside of the log.
         """
-        return self.log.read(offset, max_bytes, limit_offset=self.log.log_end_offset, minimum_one=minimum_one, as_stored=True)
+        return self.log.read(
+            offset,
+            max_bytes,
+            limit_offset=self.log.log_end_offset,
+            minimum_one=minimum_one,
+            as_stored=True,
+            is_verified_later=is_verified_later,
+        )
 
     def check_in_sync(self, now_ms: int) -> None:
         """Ask the controller to take out of the in-sync set who has fallen behind, or to let in who came; to be called again and again."""

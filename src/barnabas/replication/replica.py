@@ -119,15 +119,17 @@ class Replica:
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0) -> FileRegion | None:
-        """Whole batches from the one that holds `offset` up to what readers may see.
+    def read(
+        self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0, is_verified_later: bool = False
+    ) -> FileRegion | None:
+        """Whole batches from the one that holds `offset` up to what readers may see; the arguments are those of `Log.read`.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE outside of the log. Between the high watermark and the log's end there is nothing to read
                 yet: a reader may have been there before the leader changed.
         """
         limit = self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
-        return self.log.read(offset, max_bytes, limit_offset=limit, minimum_one=minimum_one)
+        return self.log.read(offset, max_bytes, limit_offset=limit, minimum_one=minimum_one, is_verified_later=is_verified_later)
 
     def aborted_in(self, region: FileRegion | None, offset: int) -> list[tuple[int, int]]:
         """The aborted transactions that a reader at `offset` has to leave out of a region: producer id and first offset of each.

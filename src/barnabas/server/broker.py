@@ -19,6 +19,7 @@ from barnabas.cluster.administration import Administration
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
+from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
@@ -34,6 +35,7 @@ from barnabas.server.grouped import GroupedJob
 from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
+from barnabas.server.lookout import Lookout
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
@@ -50,7 +52,8 @@ from barnabas.storage.manager import LogManager
 from barnabas.storage.open_files import OpenFiles
 
 log = logging.getLogger(__name__)
-IO_THREADS = 4  # cold reads, deletes, checkpoints; each waits for the disk, not for a core
+IO_THREADS = 4  # deletes, checkpoints; each waits for the disk, not for a core
+READING_THREADS = 2  # of cold data; apart from the others, so that nothing that must be written waits for readers who lag
 
 
 def encode_cluster_id(random_id: UUID) -> str:
@@ -82,7 +85,9 @@ class Broker:
         self.controller: Administration | Member
         self.member: Member | None = None  # where this broker is one of several
         self.forwarder: Forwarder | None = None
+        self.lookout: Lookout | None = None  # after the others of the cluster
         self.io_threads = self.surroundings.make_executor(IO_THREADS, "barnabas-io")
+        self.reading_threads = self.surroundings.make_executor(READING_THREADS, "barnabas-reading")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
@@ -156,6 +161,7 @@ class Broker:
             store = self.surroundings.open_store(directories[0])
             thread = self.surroundings.make_executor(1, "barnabas-metadata")
             self.controller = Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
+        self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
         await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
@@ -163,7 +169,13 @@ class Broker:
             await self.http.start(*metrics_address)
         await self._bind()
         if isinstance(self.controller, Administration):
-            registration = BrokerRegistration(config.broker_id, tuple(self.endpoints), config.broker_rack)
+            registration = BrokerRegistration(
+                config.broker_id,
+                tuple(self.endpoints),
+                config.broker_rack,
+                log_dir_paths=absolute(config.log_dirs),
+                cordoned=config.cordoned_log_dirs,
+            )
             self.controller.start(registration, self.hosting.apply, bump_leader_epochs=not clean)
             self._registered = True
         self.hosting.host_all()
@@ -239,6 +251,7 @@ class Broker:
             except StorageError as error:
                 log.warning("files of removed segments stay for the next start error=%s", error)
         await self.loop.run_in_executor(None, self.io_threads.shutdown)
+        await self.loop.run_in_executor(None, self.reading_threads.shutdown)
 
     # --- Dispatcher
 
@@ -275,8 +288,12 @@ class Broker:
 
     def update_config(self, config: BrokerConfig) -> None:
         """Dynamic settings changed."""
-        self.config = config
+        self._take_config(config)
         self.cleaner.update_config()
+
+    def _take_config(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.logs.cordon(cordoned_among(config.cordoned_log_dirs, config.log_dirs))
 
     def coordinator(self, context: RequestContext, group_id: str) -> tuple[int, str, int] | None:
         """Id, host and port of a group's coordinator on the listener that the request came by."""

@@ -113,7 +113,8 @@ class PartitionedLog:
                 return
             files, start = self._broker.files, region.position
             end_offset = region.trust.end_offset()
-            end, damage, _ = verify(files, region.fileno, start, start + region.size, region.base_offset, end_offset)
+            files.will_need(region.fileno, start, region.size)
+            end, damage, *_ = verify(files, region.fileno, start, start + region.size, region.base_offset, end_offset)
             region.trust.add(start, end)
             data = files.pread(region.fileno, end - start, start)
             for position, header in split_batches(data, allow_partial=True):

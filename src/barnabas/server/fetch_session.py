@@ -57,6 +57,10 @@ class FetchedPartition:
     partition: Partition | None = None  # whose waiter this is
 
     def update(self, request: FetchPartition) -> None:
+        """The fetcher names it again. Unless it has come further it has dropped the last answer, for its log was changed meanwhile: then it
+        does not know what it was told."""
+        if request.fetch_offset <= self.fetch_offset:
+            self.told_high_watermark = self.told_log_start_offset = -1
         self.fetch_offset = request.fetch_offset
         self.max_bytes = request.partition_max_bytes
         self.leader_epoch = request.current_leader_epoch

@@ -87,9 +87,21 @@ class Hosting:
             if stray.topic_id in deleted:
                 log.info("finishing the deletion of a topic topic=%s partition=%d", stray.topic, stray.partition)
                 broker.logs.delete(stray.topic, stray.partition).remove()
+            elif self._was_moved_away(stray):
+                log.info(
+                    "removing the log of a partition that has moved away topic=%s partition=%d", stray.topic, stray.partition
+                )
+                broker.logs.delete(stray.topic, stray.partition).remove()
             else:
                 log.warning("a log that the metadata does not know stays untouched directory=%s", stray.directory)
         broker.controller.forget_deleted_topics()
+
+    def _was_moved_away(self, stray: Log) -> bool:
+        """Whether other brokers hold the partition now: it was taken from this one while that was down."""
+        topic = None if stray.topic_id is None else self._broker.metadata.topic_by_id(stray.topic_id)
+        if topic is None or topic.name != stray.topic or stray.partition >= len(topic.partitions):
+            return False
+        return self._broker.config.broker_id not in topic.partitions[stray.partition].replicas
 
     async def apply(self, instructions: Sequence[Instruction]) -> None:
         """Carry out `instructions` in their order; what touches the disk goes to a thread, a run of one kind at a time."""

@@ -16,8 +16,10 @@ from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.lost import LastRecord
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, Kept, Topic
+from barnabas.config.cordoning import absolute
 from barnabas.errors import LogDirFailed
 from barnabas.server.forwarding import Forwarder
+from barnabas.server.lookout import Lookout
 from barnabas.storage.checkpoints import encode_uuid
 from barnabas.storage.directory import LogDirectory
 
@@ -47,7 +49,7 @@ async def open_member(broker: Broker, cluster_id: str) -> Member:
     member = Member(store, config, new_id=broker.new_id, incarnation=str(broker.new_id()), thread=thread)
     broker.controller = broker.member = member
     broker.forwarder = Forwarder(broker, member)
-    await member.open(cluster_id)
+    await member.open(cluster_id, timeout_ms=config.initial_broker_registration_timeout_ms)
     return member
 
 
@@ -61,6 +63,8 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
         tuple(broker.endpoints),
         config.broker_rack,
         log_dirs=tuple(encode_uuid(directory.id) for directory in broker.logs.directories),
+        log_dir_paths=absolute(config.log_dirs),
+        cordoned=config.cordoned_log_dirs,
         kept=what_was_kept(broker.logs.directories),
     )
     if registration.kept is not Kept.ALL and len(broker.logs):
@@ -76,6 +80,7 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
 
     member.find_log = partial(find_log, broker)
     await member.join(registration, apply, settled, timeout_ms=config.initial_broker_registration_timeout_ms)
+    broker.lookout = Lookout(broker, member)
     if config.auto_leader_rebalance_enable:
         timers.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")
 
@@ -101,5 +106,7 @@ def what_was_kept(directories: Sequence[LogDirectory]) -> Kept:
 
 async def leave(broker: Broker) -> None:
     """Where the broker had joined, and is to leave in order."""
+    if broker.lookout is not None:
+        await broker.lookout.close()
     if broker.member is not None and broker.ready and broker.config.controlled_shutdown_enable:
         await broker.member.leave(LEAVE_TIMEOUT_MS)

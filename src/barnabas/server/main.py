@@ -16,6 +16,7 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError, CorruptLog, StorageError
 from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
+from barnabas.server.scheduling import ask_for_short_turns
 
 try:
     import uvloop
@@ -52,6 +53,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
     keep_large_buffers()
     allow_open_files()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    ask_for_short_turns()
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop is not None else None)
     try:
         with runner:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.protocol.messages import APIS
+from barnabas.server.transactions import measures as transactions
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -134,8 +135,10 @@ NAMES = {
     "barnabas_brokers": "Live brokers of the cluster, as this one sees it.",
     "barnabas_stood_down": "1 while this broker leads nothing, because its session with the cluster's metadata is in doubt.",
     "barnabas_leaderless_partitions": "Partitions with a replica here that nobody leads.",
+    "barnabas_lost_partitions": "Leaderless partitions here of which all that were in sync may have lost records, see cluster.md.",
     "barnabas_moving_partitions": "Partitions led here that are being moved to other brokers.",
     "barnabas_cleaner_since_last_run_seconds": "Time since compacted logs were last looked at.",
+    **transactions.NAMES,
 }
 
 
@@ -184,6 +187,7 @@ class BrokerCollector:
         yield from self._replication(GaugeMetricFamily)
         yield from self._cleaner(CounterMetricFamily, GaugeMetricFamily)
         yield from self._cluster(GaugeMetricFamily)
+        yield from transactions.measures(broker, CounterMetricFamily, GaugeMetricFamily)
         latency = HistogramMetricFamily("barnabas_request_seconds", NAMES["barnabas_request_seconds"], labels=["api"])
         for api_key, histogram in sorted(metrics.requests.items()):
             latency.add_metric([APIS[api_key][1]], histogram.cumulative(), histogram.sum_ns / 1e9)
@@ -239,17 +243,19 @@ class BrokerCollector:
 
     def _cluster(self, gauge: Any) -> Iterator[Metric]:
         broker, image = self._broker, self._broker.metadata
-        leaderless = moving = 0
+        leaderless = lost = moving = 0
         for partition in broker.partitions:
             state = image.partition(partition.topic, partition.index)
             if state is not None:
                 leaderless += state.leader < 0
+                lost += state.is_lost
                 moving += state.is_moving and state.leader == broker.config.broker_id
         for name, value in (
             ("barnabas_controller", broker.controller.is_controller),
             ("barnabas_brokers", len(image.brokers)),
             ("barnabas_stood_down", broker.member is not None and broker.member.is_down),
             ("barnabas_leaderless_partitions", leaderless),
+            ("barnabas_lost_partitions", lost),
             ("barnabas_moving_partitions", moving),
         ):
             yield gauge(name, NAMES[name], value=value)

@@ -3,6 +3,9 @@
 Writes go straight to the socket, not through the transport: only so can a file region follow a header by `sendfile` without the
 transport's buffer in between. The transport never gets anything to write, so the two cannot mix.
 
+A turn of the loop sends so much of files on a connection and no more (`FILE_BYTES_PER_TURN`): handing a megabyte to the kernel takes half a
+millisecond, and others wait meanwhile. The rest waits for the next turn as it would for room.
+
 Ugly: uvloop does not let `add_writer` watch a descriptor that a transport owns, so waiting for room needs a duplicate of it. It is
 made when first needed; an idle connection costs one descriptor.
 """
@@ -20,6 +23,7 @@ from barnabas.storage.files import Files
 from barnabas.storage.reading import FileRegion
 
 Buffer = bytes | bytearray | memoryview
+FILE_BYTES_PER_TURN = 256 * 1024  # about 50 us
 
 
 class HeldRegion:
@@ -58,6 +62,7 @@ class Outbox:
     __slots__ = (
         "_blocked",
         "_descriptor",
+        "_file_bytes_left",
         "_files",
         "_items",
         "_loop",
@@ -84,6 +89,7 @@ class Outbox:
         self._items: deque[Part] = deque()
         self._socket: socket.socket | None = None
         self._blocked = False
+        self._file_bytes_left = 0  # in this turn
         self._watching = False  # from the first time that the socket is full until all is sent
         self.waiting_bytes = 0  # handed in, not yet taken by the kernel
 
@@ -100,6 +106,7 @@ class Outbox:
         """Send what the socket takes now; wait for room in the background for the rest."""
         if self._blocked or not self._items:
             return
+        self._file_bytes_left = FILE_BYTES_PER_TURN
         try:
             while self._items:
                 if isinstance(self._items[0], Region):
@@ -181,17 +188,21 @@ class Outbox:
             self._items.popleft()
 
     def _send_file(self, region: Region) -> None:
-        self._region_sent(region, os.sendfile(self._descriptor, region.fileno, region.position, region.size))
+        size = min(region.size, self._file_bytes_left)
+        self._region_sent(region, os.sendfile(self._descriptor, region.fileno, region.position, size))
 
     def _region_sent(self, region: Region, sent: int) -> None:
         if sent == 0:
             raise OSError(f"a file region of {region.size} bytes ends before its end")
         self.waiting_bytes -= sent
+        self._file_bytes_left -= sent
         if sent == region.size:
             self._items.popleft()
+            if self._file_bytes_left <= 0 < len(self._items):
+                raise BlockingIOError  # the next turn goes on
             return
         if isinstance(region, FileRegion):
             region = self._items[0] = HeldRegion(region, self._files)
         region.position += sent
         region.size -= sent
-        raise BlockingIOError  # the socket is full, asking again would only say so
+        raise BlockingIOError  # the socket is full, asking again would only say so, or the next turn goes on

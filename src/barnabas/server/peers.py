@@ -7,7 +7,9 @@ Rules
   1. Where a broker is, is looked up for each request (`find`); a connection to an address that it has left is closed.
   2. After an attempt to connect that failed, the next one to that broker waits: 50 ms, then twice as long each time, up to a second. Who
      sends meanwhile waits with it.
-  3. A request fails as a whole, with a ClientError, and is not sent again: only its sender knows whether that would be right.
+  3. A connection on which nothing gets through for `CUT_OFF_S` is given up, so that brokers find each other again as soon as the network
+     is whole. Left to itself TCP asks in ever longer intervals: after a break of 20 s it needs up to 13 s more.
+  4. A request fails as a whole, with a ClientError, and is not sent again: only its sender knows whether that would be right.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from barnabas.protocol.message import Message
 
 RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1_000  # Kafka's reconnect.backoff.ms and .max.ms
+CUT_OFF_S = 5
+CONNECT_MS = 3_000  # at most, though `socket.connection.setup.timeout.ms` may be longer: a new attempt asks at once
 
 __all__ = ["ClientError", "Peers", "address_of", "peers_of"]
 
@@ -126,6 +130,7 @@ class Peers:
         if self._closed or self._peers.get(broker_id) is not peer:
             connection.close()
             raise ConnectionFailed(connection.name, "closed")
+        connection.end_if_cut_off(CUT_OFF_S)
         peer.connection, peer.backoff_ms, peer.retry_at_s = connection, 0, 0.0
         return connection
 
@@ -162,6 +167,6 @@ def peers_of(
         (),
         client_id=f"broker-{config.broker_id}-{purpose}",
         request_timeout_ms=config.request_timeout_ms if request_timeout_ms is None else request_timeout_ms,
-        socket_connection_setup_timeout_ms=config.socket_connection_setup_timeout_ms,
+        socket_connection_setup_timeout_ms=min(config.socket_connection_setup_timeout_ms, CONNECT_MS),
     )
     return Peers(lambda broker_id: address_of(image(), broker_id, listener), client)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from barnabas.storage.files import Files, sync_file, write_all
 from barnabas.storage.producer_state import CompletedTransaction
+from barnabas.storage.segment import ABORTED_SUFFIX, Segment
 
 VERSION = 0
 ENTRY = struct.Struct(">hqqqq")
@@ -78,3 +79,8 @@ def encode_entries(entries: Iterable[CompletedTransaction]) -> bytes:
         ENTRY.pack(VERSION, entry.producer_id, entry.first_offset, entry.last_offset, entry.last_stable_offset)
         for entry in entries
     )
+
+
+def aborted_of(segment: Segment) -> AbortedTransactions:
+    """Those that end in a segment."""
+    return AbortedTransactions(segment.files, segment.directory / segment.name_of(ABORTED_SUFFIX), segment.base_offset)

@@ -19,7 +19,7 @@ from pathlib import Path
 from barnabas.errors import LogDirFailed
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files, sync_file, write_all
-from barnabas.storage.loader import snapshots_in
+from barnabas.storage.producer_loading import snapshots_in
 from barnabas.storage.segment import ABORTED_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, Segment, file_name
 
 COPY_BYTES = 1024 * 1024  # in one read

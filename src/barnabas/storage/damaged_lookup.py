@@ -16,14 +16,14 @@ from barnabas.storage.trust import NOTHING_FOLLOWS, Damage
 from barnabas.storage.verify import measure
 
 if TYPE_CHECKING:
-    from barnabas.storage.segment import Segment
+    from barnabas.storage.segment.walking import WalkedSegment
 
 log = logging.getLogger(__name__)
 
 MAX_SEARCH_BYTES = 1024 * 1024  # looked through on the loop for the end of damage
 
 
-def find_around(segment: Segment, offset: int, start: int) -> tuple[int, int] | None:
+def find_around(segment: WalkedSegment, offset: int, start: int) -> tuple[int, int] | None:
     """As `Segment.find` from the batch at `start` on, where something is damaged.
 
     Returns:
@@ -64,7 +64,7 @@ def find_around(segment: Segment, offset: int, start: int) -> tuple[int, int] | 
     return None
 
 
-def _measured(segment: Segment, error: CorruptLog, least_offset: int) -> Damage:
+def _measured(segment: WalkedSegment, error: CorruptLog, least_offset: int) -> Damage:
     """The damage that a walk met. Little is read: later offsets are found through later index entries."""
     following = segment.index.ceiling_by_value(error.position)
     bound = (error.position if following is None else following[1]) + MAX_SEARCH_BYTES

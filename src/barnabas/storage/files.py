@@ -56,6 +56,14 @@ class Files(Protocol):
         """Read what is in memory; BlockingIOError where that would wait for the disk, other OSErrors where nobody can tell."""
         ...
 
+    def expect_random(self, fileno: int, /) -> None:
+        """From now on reading by way of this descriptor and its duplicates brings to memory what is asked for, and nothing behind it."""
+        ...
+
+    def will_need(self, fileno: int, position: int, size: int, /) -> None:
+        """Have these bytes on their way to memory; does not wait until they are there."""
+        ...
+
     def size(self, fileno: int, /) -> int: ...
 
     def reserve(self, fileno: int, position: int, size: int, /) -> None:
@@ -127,6 +135,14 @@ class OsFiles:
 
     def open(self, path: Path, *, create: bool = False) -> int:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE)
+
+    def expect_random(self, fileno: int, /) -> None:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(fileno, 0, 0, os.POSIX_FADV_RANDOM)
+
+    def will_need(self, fileno: int, position: int, size: int, /) -> None:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(fileno, position, size, os.POSIX_FADV_WILLNEED)
 
     def size(self, fileno: int, /) -> int:
         return os.fstat(fileno).st_size

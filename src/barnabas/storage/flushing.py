@@ -28,10 +28,10 @@ from threading import RLock
 
 from barnabas.errors import LogDirFailed
 from barnabas.storage import checkpoints
+from barnabas.storage.aborted import aborted_of
 from barnabas.storage.epoch_file import EpochFile
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files, sync_file
-from barnabas.storage.loader import aborted_of
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from barnabas.storage.index import SparseIndex
 
 if TYPE_CHECKING:
-    from barnabas.storage.segment import Segment
+    from barnabas.storage.segment.walking import WalkedSegment
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def contradiction(index: SparseIndex, time_index: SparseIndex, segment_bytes: in
     return None
 
 
-def rebuild_indexes(segment: Segment, reason: str) -> None:
+def rebuild_indexes(segment: WalkedSegment, reason: str) -> None:
     """Make both indexes of a sealed segment anew."""
     log.warning("indexes made anew file=%s reason=%r", segment.path, reason)
     index, time_index = segment.index, segment.time_index

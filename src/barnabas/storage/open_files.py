@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from barnabas.storage.segment import Segment
+    from barnabas.storage.segment.file import SegmentFile
 
 
 class OpenFiles:
@@ -36,7 +36,7 @@ class OpenFiles:
     def __init__(self, limit: int, later: Callable[[Callable[[], None]], object]) -> None:
         self.limit = limit
         self._later = later
-        self._segments: OrderedDict[Segment, None] = OrderedDict()
+        self._segments: OrderedDict[SegmentFile, None] = OrderedDict()
         self._is_trimming = False
 
     def __len__(self) -> int:
@@ -47,13 +47,13 @@ class OpenFiles:
         """Whether so many are open beyond the limit that nobody should open another before `trim` has run."""
         return len(self._segments) >= self.limit + self.limit // 2
 
-    def opened(self, segment: Segment) -> None:
+    def opened(self, segment: SegmentFile) -> None:
         self._segments[segment] = None
         if len(self._segments) > self.limit and not self._is_trimming:
             self._is_trimming = True
             self._later(self.trim)
 
-    def forget(self, segment: Segment) -> None:
+    def forget(self, segment: SegmentFile) -> None:
         """It was closed, or somebody else closes it."""
         self._segments.pop(segment, None)
 

@@ -9,6 +9,10 @@ Rules
   2. A retry of one of the last five batches gets the offset it got the first time; an older one is out of order.
   3. A producer that is not known may begin at any sequence: its records may have been deleted (KIP-360).
   4. An entry with an open transaction never expires.
+  5. A batch that repeats one of a transaction that was ended is UNKNOWN_PRODUCER_ID. Nobody waits for its offset any more; who sends
+     it has given the sequence numbers of an unanswered batch, which an abort had dropped, to new records (librdkafka does). Kafka
+     takes these for a retry, and they are lost in a transaction that is committed. Of all errors this one makes librdkafka abort and
+     take another epoch; it ends for good with the others that fit.
 
 Source: KIP-98 (idempotence and transactions), KIP-360, KIP-447. Ugly: a marker carries its decision in a record, so `update` of a
 control batch gets the batch's records as well.
@@ -62,6 +66,7 @@ class ProducerEntry:
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     last_timestamp: int = -1
     transaction_first_offset: int = NO_OFFSET
+    transaction_first_timestamp: int = -1  # of the open transaction's first batch; not written down, -1 for one from a snapshot
     markers: int = 0  # since this was made; not written down
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=KEPT_BATCHES))
 
@@ -132,7 +137,8 @@ class ProducerStates:
         """Whether the batch may be appended: None if so, or the batch that it repeats.
 
         Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE (a batch outside of the open transaction).
+            KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID (rule 5), INVALID_TXN_STATE (a batch
+                outside of the open transaction).
         """
         entry = self._entries.get(header.producer_id)
         if entry is None:
@@ -147,6 +153,7 @@ class ProducerStates:
             last = header.last_sequence
             for batch in entry.batches:
                 if batch.first_sequence == first and batch.last_sequence == last:
+                    _check_repeated(header, entry, batch)
                     return batch
             if not entry.batches and first == 0:
                 _check_inside(header, entry)
@@ -185,6 +192,7 @@ class ProducerStates:
         entry.last_timestamp = header.max_timestamp
         if header.attributes & TRANSACTIONAL_BIT and entry.transaction_first_offset == NO_OFFSET:
             entry.transaction_first_offset = base_offset
+            entry.transaction_first_timestamp = header.max_timestamp
             self._open[base_offset] = header.producer_id
 
     def update_marker(self, header: BatchHeader, marker: Record) -> CompletedTransaction | None:
@@ -233,6 +241,11 @@ class ProducerStates:
         first_ended = min(self._unreplicated)
         return first_ended if first_open is None else min(first_open, first_ended)
 
+    def first_open(self) -> ProducerEntry | None:
+        """The producer whose open transaction began first."""
+        producer_id = next(iter(self._open.values()), None)
+        return None if producer_id is None else self._entries[producer_id]
+
     def describe(self) -> list[ProducerDescription]:
         return [
             ProducerDescription(
@@ -251,6 +264,14 @@ class ProducerStates:
         for producer_id in expired:
             del self._entries[producer_id]
         return len(expired)
+
+
+def _check_repeated(header: BatchHeader, entry: ProducerEntry, batch: AppendedBatch) -> None:
+    is_open = entry.transaction_first_offset != NO_OFFSET and batch.first_offset >= entry.transaction_first_offset
+    if header.attributes & TRANSACTIONAL_BIT and not is_open:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_PRODUCER_ID, f"Producer {header.producer_id} repeats a batch of a transaction that was ended"
+        )
 
 
 def _check_inside(header: BatchHeader, entry: ProducerEntry) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.header import HEADER_SIZE
+from barnabas.storage.segment import Position, Segment
 from barnabas.storage.segments import Segments
 from barnabas.storage.trust import Trust
 
@@ -20,6 +21,9 @@ class FileRegion(NamedTuple):
     """Bytes [position, position + size) of an open file: whole batches. `base_offset` is at most the first one's.
 
     `trust` says whether they may be served as they are; what it does not cover is to be verified first.
+
+    `reach`: 0, or the region may end within a batch, and whoever verifies it finds out where the last whole one ends. Of a first batch
+    that goes past the region as much is to be given as it has, if it ends at or before byte `reach`; more may not be read in any case.
     """
 
     fileno: int
@@ -27,10 +31,18 @@ class FileRegion(NamedTuple):
     size: int
     base_offset: int
     trust: Trust
+    reach: int = 0
 
 
 def read_region(
-    segments: Segments, offset: int, max_bytes: int, limit_offset: int, *, minimum_one: bool, as_stored: bool = False
+    segments: Segments,
+    offset: int,
+    max_bytes: int,
+    limit_offset: int,
+    *,
+    minimum_one: bool,
+    as_stored: bool = False,
+    is_verified_later: bool = False,
 ) -> FileRegion | None:
     """As `Log.read`, of an offset that is in the log."""
     segment = segments.active
@@ -51,18 +63,30 @@ def read_region(
         limit = segment.find(limit_offset)
         end = end if limit is None else limit.position
     if end - start > max_bytes:
+        if is_verified_later and segment.may_be_cold(start, start + max_bytes):
+            return _rough_region(segment, found, max_bytes, end if minimum_one else 0)
         end = segment.whole_batches_end(start, start + max_bytes)
         if end <= start and minimum_one:
             end = start + segment.batch_size(start)
     if end <= start:
         return None
-    region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.trust))
+    region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.trust, 0))
     if slot == -1 or region.size % HEADER_SIZE or as_stored:
         return region
     behind = _skip_emptied(segments, slot, start, limit_offset)  # perhaps nothing but headers, left by compaction
     if behind is None:
         return region
     return read_region(segments, behind, max_bytes, limit_offset, minimum_one=minimum_one, as_stored=True)
+
+
+def _rough_region(segment: Segment, found: Position, max_bytes: int, first_end: int) -> FileRegion | None:
+    """What `max_bytes` cover. A first batch that goes past them is given if it ends at or before byte `first_end`."""
+    start = found.position
+    end = min(start + max(max_bytes, HEADER_SIZE), first_end) if first_end else start + max_bytes
+    if end - start < HEADER_SIZE:
+        return None
+    reach = 0 if end == first_end else max(first_end, end)
+    return FileRegion(segment.fileno, start, end - start, found.base_offset, segment.trust, reach)
 
 
 def _skip_emptied(segments: Segments, slot: int, position: int, limit_offset: int) -> int | None:

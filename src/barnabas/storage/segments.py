@@ -21,7 +21,7 @@ from pathlib import Path
 from barnabas.storage.files import Files
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.segment import DELETED_SUFFIX, SUFFIXES, Segment, file_name
+from barnabas.storage.segment import DELETED_SUFFIX, SNAPSHOT_SUFFIX, SUFFIXES, Segment, file_name
 
 
 class Segments:
@@ -162,3 +162,10 @@ def _rename(files: Files, segment: Segment) -> list[Path]:
             files.rename(path, target)
             renamed.append(target)
     return renamed
+
+
+def remove_segment_files(files: Files, segment: Segment) -> None:
+    """Remove a segment's files at once."""
+    segment.close()
+    for suffix in (*SUFFIXES, SNAPSHOT_SUFFIX):
+        files.unlink(segment.directory / file_name(segment.base_offset, suffix))

@@ -21,7 +21,8 @@ from typing import NamedTuple
 from barnabas.storage.files import Files
 
 MAX_STRETCHES = 64  # remembered for a segment: more means that somebody jumps about in it
-READ_AHEAD_BYTES = 2 * 1024 * 1024  # at least what a kernel reads ahead of a cold read
+READ_AHEAD_BYTES = 2 * 1024 * 1024  # at most what is brought to memory behind a cold read; no less than kernels do of themselves
+READ_ENDS = 16  # remembered for a segment: as many readers find what follows without a search
 MAX_DAMAGES = 1000  # remembered for a segment; more are found again when they are read
 
 
@@ -42,17 +43,19 @@ class Trust:
     """What is known of the bytes of one segment.
 
     `tail`: from this byte on the segment was written by this process. `end_offset`: no batch of the segment reaches past it; offsets
-    lie outside of the CRC.
+    lie outside of the CRC. `cuts` counts how often the segment was cut: what a thread found out before says nothing after it.
     """
 
-    __slots__ = ("_stretches", "damages", "end_offset", "files", "tail")
+    __slots__ = ("_ends", "_stretches", "cuts", "damages", "end_offset", "files", "tail")
 
     def __init__(self, files: Files, tail: int, end_offset: Callable[[], int] = lambda: NOTHING_FOLLOWS) -> None:
         self.files = files
         self.tail = tail
         self.end_offset = end_offset
+        self.cuts = 0
         self.damages: dict[int, Damage] | None = None  # by position
         self._stretches: list[tuple[int, int]] = []
+        self._ends: dict[int, int] | None = None  # position of the batch at which a read ended, by the offset that was read next
 
     def covers(self, start: int, end: int) -> bool:
         """Whether the bytes [start, end) need no look."""
@@ -70,9 +73,10 @@ class Trust:
                 start, end = min(start, first), max(end, last)
         self._stretches = [*apart, (start, end)][-MAX_STRETCHES:]
 
-    def forget_behind(self, position: int, size: int) -> None:
-        """A read up to `position` came from the disk: what the kernel read ahead may come from there too; the segment has `size` bytes."""
-        end = min(position + READ_AHEAD_BYTES, size)
+    def forget_behind(self, position: int, size: int, read_end: int = 0) -> None:
+        """A read came from the disk and was verified up to `position`: what lies behind, up to `read_end` at least, may come from there
+        too. The segment has `size` bytes."""
+        end = min(max(position + READ_AHEAD_BYTES, read_end), size)
         if end <= position:
             return
         if self.tail < end:
@@ -83,6 +87,18 @@ class Trust:
         for first, last in self._stretches:
             kept += [(a, b) for a, b in ((first, min(last, position)), (max(first, end), last)) if a < b]
         self._stretches = kept[-MAX_STRETCHES:]
+
+    def note_end(self, offset: int, position: int) -> None:
+        """A read ended at byte `position`, where a batch begins, and its reader will ask for `offset`: no batch before reaches it."""
+        if self._ends is None:
+            self._ends = {}
+        elif len(self._ends) >= READ_ENDS:
+            del self._ends[next(iter(self._ends))]
+        self._ends[offset] = position
+
+    def end_of_read(self, offset: int) -> int | None:
+        """Where the read ended whose reader now asks for `offset`, if that is remembered."""
+        return None if self._ends is None else self._ends.get(offset)
 
     def note(self, damage: Damage) -> bool:
         """Remember a damaged stretch; whether it was not known."""
@@ -102,6 +118,8 @@ class Trust:
 
     def cut(self, position: int) -> None:
         """The segment was cut at `position`, and grows from there."""
+        self.cuts += 1
         self.tail = min(self.tail, position)
+        self._ends = None
         if self.damages:
             self.damages = {at: damage for at, damage in self.damages.items() if at < position}

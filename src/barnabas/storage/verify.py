@@ -6,69 +6,84 @@ Owns the walk with CRC over a region and the measuring of what is damaged in it.
 from __future__ import annotations
 
 import errno
+from struct import Struct
 from typing import NamedTuple
 
 from crc32c import crc32c
 
-from barnabas.protocol.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
+from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
 from barnabas.storage.files import Files
 from barnabas.storage.salvage import next_batch
 from barnabas.storage.trust import NOTHING_FOLLOWS, Damage
 
-STEP_BYTES = 1024 * 1024  # read at once
+STEP_BYTES = 256 * 1024  # read at once: what a core's own cache holds
 SECTOR_BYTES = 4096
+WRONG_CRC = "the CRC does not match"
+_LENGTH = Struct(">8xi")
+_OFFSETS = Struct(">q15xi")  # base offset, last offset's delta
 
 
 class Verified(NamedTuple):
-    """The bytes up to `end` are whole batches; `damage` follows them, or nothing does. The file has `size` bytes."""
+    """The bytes up to `end` are whole batches, whose offsets end before `next_offset`; `damage` follows them, or nothing does.
+
+    `has_records`: one of the batches is more than a header. The file has `size` bytes.
+    """
 
     end: int
     damage: Damage | None
     size: int
+    next_offset: int
+    has_records: bool
 
 
-def verify(files: Files, fileno: int, start: int, end: int, least_offset: int, end_offset: int) -> Verified:
+def verify(files: Files, fileno: int, start: int, end: int, least_offset: int, end_offset: int, reach: int = 0) -> Verified:
     """Check the batches that fill the bytes [start, end).
 
     Args:
         least_offset: at most the first batch's base offset.
         end_offset: the segment's; no batch reaches past it.
+        reach: as in `FileRegion`: if not 0, the last batch may go past `end`, and then does not count, unless it is the first.
 
     Raises:
         OSError: the disk fails, other than by not giving certain bytes.
     """
-    position, expected, gap = start, least_offset, False
+    position, expected, gap, has_records = start, least_offset, False, False
     before = start, least_offset
     data, data_start = memoryview(b""), start
     while position < end:
         at = position - data_start
-        head = data[at : at + HEADER_SIZE]
-        size = _size(head) if len(head) == HEADER_SIZE else 0
-        if len(head) < HEADER_SIZE or (size <= end - position and at + size > len(data)):
-            data = memoryview(_read(files, fileno, max(STEP_BYTES, size), position, end))
-            data_start, at = position, 0
-            head = data[:HEADER_SIZE]
-            size = _size(head) if len(head) == HEADER_SIZE else 0
-        reason = _fault(data[at : at + size], size, end - position)
+        size = _size_at(data, at)
+        if not size or (size <= end - position and at + size > len(data)):
+            data, data_start, at = memoryview(_read(files, fileno, max(STEP_BYTES, size), position, end)), position, 0
+            size = _size_at(data, 0)
+        if reach and (size > end - position or end - position < HEADER_SIZE):
+            if position == start and end < start + size <= reach:
+                end = start + size
+                continue
+            if position > start or reach == end:
+                break
+        reason = fault_of(data[at : at + size], size, end - position)
         if reason is None:
-            header = BatchHeader._make(HEADER.unpack(data[at : at + HEADER_SIZE]))
-            if header.base_offset < expected:
+            base_offset, delta = _OFFSETS.unpack_from(data, at)
+            if base_offset < expected:
                 reason = "the base offset goes back"
                 if gap and position > start:  # it may be the batch before that went too far
                     position, expected = before
-            elif header.next_offset > end_offset:
+            elif base_offset + delta >= end_offset:
                 reason = "the offsets lead past the segment"
         if reason is not None:
-            return Verified(position, measure(files, fileno, position, expected, reason), files.size(fileno))
-        gap = position == start or header.base_offset > expected
+            damage = measure(files, fileno, position, expected, reason)
+            return Verified(position, damage, files.size(fileno), expected, has_records)
+        gap = position == start or base_offset > expected
         before = position, expected
-        expected = header.next_offset
+        expected = base_offset + delta + 1
+        has_records = has_records or size > HEADER_SIZE
         position += size
     if gap and _goes_back(files, fileno, position, expected):
         position, expected = before
-        reason = "the base offset does not lead to the next batch"
-        return Verified(position, measure(files, fileno, position, expected, reason), files.size(fileno))
-    return Verified(position, None, files.size(fileno))
+        damage = measure(files, fileno, position, expected, "the base offset does not lead to the next batch")
+        return Verified(position, damage, files.size(fileno), expected, has_records)
+    return Verified(position, None, files.size(fileno), expected, has_records)
 
 
 def _goes_back(files: Files, fileno: int, position: int, expected: int) -> bool:
@@ -77,17 +92,22 @@ def _goes_back(files: Files, fileno: int, position: int, expected: int) -> bool:
     return len(head) == HEADER_SIZE and head[16] == MAGIC and int.from_bytes(head[:8], "big") < expected
 
 
-def _size(head: memoryview) -> int:
-    return max(int.from_bytes(head[8:12], "big", signed=True), 0) + LENGTH_OVERHEAD
+def _size_at(data: memoryview, at: int) -> int:
+    """Bytes of the batch that begins at `at`; 0 if its header is not all there."""
+    if at + HEADER_SIZE > len(data):
+        return 0
+    (length,) = _LENGTH.unpack_from(data, at)
+    return int(max(length, 0)) + LENGTH_OVERHEAD
 
 
-def _fault(batch: memoryview, size: int, left: int) -> str | None:
+def fault_of(batch: memoryview, size: int, left: int) -> str | None:
+    """What is wrong with a batch that claims `size` bytes, of which `batch` could be read, where `left` bytes are looked at."""
     if len(batch) < min(size, left) or len(batch) < HEADER_SIZE:
         return "the disk cannot read it"
     if batch[16] != MAGIC or size < HEADER_SIZE or size > left or batch[23] >= 0x80:
         return "it is no batch"
     if crc32c(batch[CRC_START:]) != int.from_bytes(batch[17:21], "big"):
-        return "the CRC does not match"
+        return WRONG_CRC
     return None
 
 

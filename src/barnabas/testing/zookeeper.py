@@ -32,6 +32,7 @@ START_TIMEOUT_S = 60.0  # about 1 s on an idle machine
 START_ATTEMPTS = 3
 POLL_S = 0.02
 TICK_MS = 100  # a session may not be shorter than two of them
+MIN_SYNC_TICKS, SYNC_MS = 4, 2_000  # how long servers of an ensemble wait for each other
 JVM = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true")
 PROPERTIES = {
     "zookeeper.admin.enableServer": "false",
@@ -69,6 +70,7 @@ class ZooKeeper:
     def __init__(self, servers: int = 1, folder: Path | None = None, tick_ms: int = TICK_MS) -> None:
         self._java = java()
         self._tick_ms = tick_ms
+        self._sync_ticks = max(MIN_SYNC_TICKS, SYNC_MS // tick_ms)
         self._kept = folder is not None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="barnabas-zookeeper-"))
         self.ports: list[int] = []
@@ -107,7 +109,13 @@ class ZooKeeper:
     def _configure(self) -> None:
         count = len(self._processes)
         self.ports, peers, votes = (free_ports(count) for _ in range(3))
-        lines = [f"tickTime={self._tick_ms}", "initLimit=100", "syncLimit=20", "clientPortAddress=127.0.0.1", "maxClientCnxns=0"]
+        lines = [
+            f"tickTime={self._tick_ms}",
+            "initLimit=100",
+            f"syncLimit={self._sync_ticks}",
+            "clientPortAddress=127.0.0.1",
+            "maxClientCnxns=0",
+        ]
         if count > 1:
             lines += [f"server.{i + 1}=127.0.0.1:{peers[i]}:{votes[i]}" for i in range(count)]
         for index in range(count):

@@ -9,7 +9,8 @@ from itertools import count
 from barnabas.coordination.outcome import Outcome
 from barnabas.coordination.records import Record
 from barnabas.coordination.transactions.markers import Marker
-from barnabas.coordination.transactions.shard import Initialised, InitRequest, TransactionShard
+from barnabas.coordination.transactions.shard import TransactionShard
+from barnabas.coordination.transactions.terms import Initialised, InitRequest
 from barnabas.coordination.transactions.transaction import NOBODY, Owner, TopicPartition, Transaction
 from barnabas.errors import ErrorCode, KafkaError
 from tests.coordination.support import ManualClock

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.coordination.transactions.coordinator import Delivery, TransactionCoordinator
 from barnabas.coordination.transactions.markers import Marker
-from barnabas.coordination.transactions.shard import InitRequest
+from barnabas.coordination.transactions.terms import InitRequest
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition
 from barnabas.errors import ErrorCode, KafkaError
 from tests.coordination.support import ManualClock, MemoryLog

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coordination.transactions.records import read_record, transaction_record
-from barnabas.coordination.transactions.shard import Initialised
+from barnabas.coordination.transactions.terms import Initialised
 from barnabas.coordination.transactions.transaction import LAST_EPOCH, NEVER_TIMES_OUT_MS, Owner, State, Transaction
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 from tests.coordination.transactions.driver import TIMEOUT_MS, A, B, C, Config, Driver
@@ -44,13 +44,25 @@ def test_a_transaction_from_its_beginning_to_its_end() -> None:
     assert driver.add(owner, A) is ErrorCode.PRODUCER_FENCED
 
 
+def test_the_next_transaction_is_aborted_before_the_last_one_is_complete() -> None:
+    driver = Driver()
+    owner = driver.owner()
+    driver.add(owner, A)
+    following = driver.end(owner)
+    assert isinstance(following, Owner)
+    assert driver.state() == "PrepareCommit"
+    assert driver.end(following, commit=False) is ErrorCode.CONCURRENT_TRANSACTIONS
+    driver.write_markers()
+    assert driver.end(following, commit=False) == Owner(owner.producer_id, following.epoch + 1)
+
+
 def test_a_client_of_version_1_keeps_its_epoch() -> None:
     driver = Driver()
     owner = driver.owner()
     driver.add(owner, A, version=0)
     assert driver.end(owner, version=0) == owner
     assert driver.end(owner, version=0) is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert driver.end(owner, commit=False, version=0) is ErrorCode.INVALID_TXN_STATE
+    assert driver.end(owner, commit=False, version=0) is ErrorCode.CONCURRENT_TRANSACTIONS
     driver.write_markers()
     assert driver.markers_of(A) == [(owner, True)]
     assert driver.end(owner, version=0) == owner
@@ -80,7 +92,7 @@ def test_another_who_takes_the_id_fences_and_aborts() -> None:
     assert driver.init() is ErrorCode.CONCURRENT_TRANSACTIONS
     assert driver.state() == "PrepareAbort"
     assert driver.init() is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert driver.end(zombie, commit=True) is ErrorCode.INVALID_TXN_STATE
+    assert driver.end(zombie, commit=True) is ErrorCode.CONCURRENT_TRANSACTIONS
     driver.write_markers()
     assert driver.markers_of(A) == [(Owner(zombie.producer_id, 1), False)]
     owner = driver.owner()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.cluster.metadata import PartitionState
+from barnabas.cluster.partition_planner import MoveRequest
 from barnabas.errors import ErrorCode, LogDirFailed
 from barnabas.protocol.messages import alter_partition_reassignments as reassign
 from barnabas.protocol.messages import elect_leaders as elect
@@ -20,6 +21,12 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -141,6 +148,37 @@ async def test_a_partition_moves_with_its_records(tmp_path: Path) -> None:
         await cluster.until(lambda: not any(cluster.brokers[old].partitions.topic("t") for old in before.replicas))
         (after,) = cluster.controller.metadata.topics["t"].partitions
         assert await cluster.clients[after.leader].fetch() == (0, [b"%d" % n for n in range(20)])
+
+
+async def test_who_was_away_while_a_partition_moved_keeps_no_log_of_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        away = cluster.others[0]
+        assert await create(cluster.clients[away], "t", 1) == ErrorCode.NONE
+        folder = tmp_path / f"broker-{away}" / "t-0"
+        await cluster.until(folder.exists)
+        await cluster.stop(away)
+        target = [broker_id for broker_id in cluster.brokers if broker_id != away]
+        outcomes = await cluster.controller.controller.reassign([MoveRequest("t", 0, target)])
+        assert [outcome.error for outcome in outcomes] == [None]
+        assert folder.exists()
+        await cluster.start(away)
+        assert not folder.exists()
+        assert all((tmp_path / f"broker-{broker_id}" / "t-0").exists() for broker_id in target)
+
+
+async def test_where_a_followers_log_begins_is_written_down_before_deleted_records_are_said_to_be_gone(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        assert await create(cluster.clients[1], "t", 1) == ErrorCode.NONE
+        (state,) = cluster.controller.metadata.topics["t"].partitions
+        client = cluster.clients[state.leader]
+        for n in range(5):
+            assert await client.produce(b"%d" % n) == ErrorCode.NONE
+        item = DeleteRecordsPartition(partition_index=0, offset=3)
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[item])], timeout_ms=10_000)
+        answer = await client.ask((21, 2), request, DeleteRecordsResponse)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+        for broker_id in state.replicas:
+            assert "t 0 3" in (tmp_path / f"broker-{broker_id}" / "log-start-offset-checkpoint").read_text()
 
 
 async def test_producer_ids_are_the_clusters(tmp_path: Path) -> None:

@@ -36,10 +36,12 @@ def name(kafka: Broker, request: pytest.FixtureRequest) -> str:
     return made
 
 
-def init(line: Line, name: str, *, two_phase: bool = True, keep: bool = False) -> InitProducerIdResponse:
+def init(
+    line: Line, name: str, *, two_phase: bool = True, keep: bool = False, timeout_ms: int = 10_000
+) -> InitProducerIdResponse:
     """The answer to InitProducerId 6, once the coordinator is not busy with what was before."""
     asked = InitProducerIdRequest(
-        transactional_id=name, transaction_timeout_ms=10_000, enable2_pc=two_phase, keep_prepared_txn=keep
+        transactional_id=name, transaction_timeout_ms=timeout_ms, enable2_pc=two_phase, keep_prepared_txn=keep
     )
     while True:
         answer = line.ask(INIT, asked, InitProducerIdResponse)

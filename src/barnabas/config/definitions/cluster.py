@@ -86,6 +86,7 @@ KEYS = (
               "Longest wait for a connection to ZooKeeper or for an answer of it; as long as the session's "
               "timeout where it is not set.", hidden=True),
     ConfigKey("zookeeper.session.timeout.ms", INT, None, at_least(1), HIGH, READ_ONLY, HONOURED,
-              "The older name of broker.session.timeout.ms, which counts where this is not set.", hidden=True),
+              "The timeout of the session with ZooKeeper that a broker asks for; two thirds of "
+              "broker.session.timeout.ms where it is not set, since ZooKeeper lets it last for up to a tick longer.", hidden=True),
 )
 # fmt: on

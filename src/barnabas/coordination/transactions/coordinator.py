@@ -6,6 +6,7 @@ Markers that are due go to whoever sends them (`MarkerSender`), and what he tell
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
@@ -13,7 +14,8 @@ from barnabas.clock import Clock
 from barnabas.coordination.outcome import Now
 from barnabas.coordination.shards import CoordinatorLog, Led, Phase, Shards
 from barnabas.coordination.transactions.markers import Marker
-from barnabas.coordination.transactions.shard import Initialised, InitRequest, TransactionConfig, TransactionShard
+from barnabas.coordination.transactions.shard import TransactionShard
+from barnabas.coordination.transactions.terms import EndCounts, Initialised, InitRequest, TransactionConfig
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition, Transaction
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
@@ -86,10 +88,12 @@ class TransactionCoordinator:
         self._ids = ids
         self._sender = sender
         self._epoch_of = epoch_of
+        self.counts = EndCounts()
         self.shards: Shards[TransactionShard] = Shards("transaction", log_, clock, self._make, prepare, self._send)
 
     def _make(self, partition: int, now: Now) -> TransactionShard:
-        return TransactionShard(self._config, now, coordinator_epoch=self._epoch_of(partition), take_id=self._ids.take)
+        epoch = self._epoch_of(partition)
+        return TransactionShard(self._config, now, coordinator_epoch=epoch, take_id=self._ids.take, counts=self.counts)
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         """This broker leads `partition` now: read it, when `ready` has returned, and serve its transactional ids from then on."""
@@ -158,7 +162,10 @@ class TransactionCoordinator:
         leds = list(self.shards)
         if any(led.phase is Phase.LOADING for led in leds):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        found = [each for led in leds for each in led.shard.matching(wanted)]
+        found: list[Transaction] = []
+        for led in leds:
+            found += led.shard.matching(wanted)
+            await asyncio.sleep(0)  # there may be many, and others want their turn
         for led in leds:
             await self.shards.settled(led)
         return found

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
-from typing import Protocol
 
 from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Written
 from barnabas.coordination.records import Record
@@ -26,10 +25,17 @@ from barnabas.coordination.timers import Timers
 from barnabas.coordination.transactions import transaction as rules
 from barnabas.coordination.transactions.markers import Marker, MarkersDue
 from barnabas.coordination.transactions.records import read_record, tombstone, transaction_record
+from barnabas.coordination.transactions.terms import (
+    Completing,
+    Decided,
+    EndCounts,
+    Initialised,
+    InitRequest,
+    TransactionConfig,
+)
 from barnabas.coordination.transactions.transaction import (
     COMPLETED,
     NEVER_TIMES_OUT_MS,
-    NOBODY,
     PREPARED,
     Owner,
     State,
@@ -42,58 +48,6 @@ from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 STORY_LENGTH = 64  # events told when an invariant breaks
 RETRY_MS = 1_000  # until an abort is tried again that the log has refused
 RECORDS_AT_ONCE = 1_000  # tombstones of expired ids in one batch
-
-
-class TransactionConfig(Protocol):
-    """The broker settings that this coordinator obeys, named as Kafka's keys."""
-
-    @property
-    def transaction_max_timeout_ms(self) -> int: ...
-    @property
-    def transaction_two_phase_commit_enable(self) -> bool: ...
-    @property
-    def transactional_id_expiration_ms(self) -> int: ...
-    @property
-    def transaction_remove_expired_transaction_cleanup_interval_ms(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class InitRequest:
-    """InitProducerId for a transactional id.
-
-    Args:
-        expected: who asks, where it had the id before; else NOBODY.
-        two_phase: somebody else decides the transactions of this owner, so that they never time out (KIP-939).
-        keep_prepared: leave an open transaction as it is, to be ended by the next owner.
-    """
-
-    transactional_id: str
-    timeout_ms: int
-    expected: Owner = NOBODY
-    two_phase: bool = False
-    keep_prepared: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Initialised:
-    """The owner of the id, and whose transaction is open and was kept."""
-
-    owner: Owner
-    ongoing: Owner = NOBODY
-
-
-@dataclass(frozen=True, slots=True)
-class Decided(Written):
-    """The end of a transaction was decided by the record that was written."""
-
-    transaction: Transaction
-
-
-@dataclass(frozen=True, slots=True)
-class Completing(Written):
-    """Transactions were ended by the records that were written."""
-
-    markers: tuple[Marker, ...]
 
 
 class _Due(Enum):
@@ -109,13 +63,17 @@ class TransactionShard:
     Args:
         coordinator_epoch: the leader epoch of the partition; markers carry it, so that a former coordinator's are refused.
         take_id: gives a producer id that nobody had before; a KafkaError if there is none.
+        counts: added to with each end.
     """
 
-    def __init__(self, config: TransactionConfig, now: Now, *, coordinator_epoch: int, take_id: TakeId) -> None:
+    def __init__(
+        self, config: TransactionConfig, now: Now, *, coordinator_epoch: int, take_id: TakeId, counts: EndCounts | None = None
+    ) -> None:
         self.coordinator_epoch = coordinator_epoch
         self.markers = MarkersDue()
         self._config = config
         self._take_id = take_id
+        self._counts = counts or EndCounts()
         self._transactions: dict[str, Transaction] = {}
         self._timers: Timers[tuple[_Due, str]] = Timers()
         self._cleanup_at_ms = now.steady_ms + config.transaction_remove_expired_transaction_cleanup_interval_ms
@@ -235,6 +193,7 @@ class TransactionShard:
         if isinstance(event, Decided):
             name = event.transaction.transactional_id
             if error is None:
+                self._count(event.transaction)
                 return self._begin_markers(event.transaction)
             if self._transactions[name].deadline_ms is not None:
                 self._timers.schedule((_Due.ABORT, name), now.steady_ms + RETRY_MS)
@@ -242,6 +201,12 @@ class TransactionShard:
             for marker in event.markers:
                 self._timers.schedule((_Due.COMPLETE, marker.transactional_id), now.steady_ms + RETRY_MS)
         return Outcome()
+
+    def _count(self, decided: Transaction) -> None:
+        if decided.state is State.PREPARE_COMMIT:
+            self._counts.committed += 1
+        else:
+            self._counts.aborted += 1
 
     def _begin_markers(self, decided: Transaction) -> Outcome:
         marker = self.markers.begin(decided)
@@ -333,10 +298,12 @@ class TransactionShard:
 
     def _abort_late(self, name: str, now: Now) -> Outcome:
         try:
-            return self._fence(self._transactions[name], now)
+            out = self._fence(self._transactions[name], now)
         except KafkaError:  # no producer id is to be had
             self._timers.schedule((_Due.ABORT, name), now.steady_ms + RETRY_MS)
             return Outcome()
+        self._counts.timed_out += 1
+        return out
 
     def _forget_unused(self, now: Now) -> Iterator[Outcome]:
         limit_ms = now.wall_ms - self._config.transactional_id_expiration_ms

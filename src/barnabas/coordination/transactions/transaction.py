@@ -240,7 +240,7 @@ def end(
     """Decide the end, as the owner wants it; None if that is how it has ended already (a retry).
 
     Raises:
-        KafkaError: PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING: another producer has the id; CONCURRENT_TRANSACTIONS: this end is
+        KafkaError: PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING: another producer has the id; CONCURRENT_TRANSACTIONS: an end is
             under way; INVALID_TXN_STATE: there is no transaction, or it has the other end.
     """
     is_retry = client_version >= 2 and _is_retried_end(before, asking)
@@ -255,7 +255,8 @@ def end(
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
         return _decided(before, wanted, client_version, now_ms, take_id)
     if before.state in PREPARED:
-        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS if before.state is wanted else ErrorCode.INVALID_TXN_STATE)
+        # Whichever end is asked for: who aborts may be about the next transaction, of which nothing has arrived yet.
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     is_same_end = before.state is ENDED_AS[wanted]
     if is_same_end and (is_retry or client_version < 2):
         return None

@@ -42,6 +42,8 @@ async def _alter(broker: Broker, topic: str, partition: int, path: str) -> int:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if directory.failure is not None:
         return ErrorCode.KAFKA_STORAGE_ERROR
+    if logs.is_cordoned(directory):
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     if logs.get(topic, partition) is None or broker.partitions.get(topic, partition) is None:
         logs.prefer(topic, partition, directory)
         known = broker.metadata.topics.get(topic)

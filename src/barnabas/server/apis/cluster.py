@@ -121,9 +121,9 @@ def _partition(broker: Broker, topic: str, index: int, state: PartitionState) ->
         leader_id=leader,
         leader_epoch=state.leader_epoch,
         replica_nodes=state.replicas,
-        isr_nodes=state.isr,
+        isr_nodes=() if state.is_lost else state.isr,
         eligible_leader_replicas=state.eligible,
-        last_known_elr=[],
+        last_known_elr=[r for r in state.last_known if state.is_lost or r not in (*state.isr, *state.eligible)],
         offline_replicas=[replica for replica in state.replicas if replica in offline],
     )
 

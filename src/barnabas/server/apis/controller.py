@@ -172,7 +172,7 @@ def handle_update_features(broker: Broker, context: RequestContext, request: Upd
     names = [update.feature for update in request.feature_updates]
     if not names:
         return UpdateFeaturesResponse(error_message=None)
-    message = f"{names[0]}: this cluster has no features with levels."
+    message = f"{names[0]}: the levels of features are fixed in this cluster."
     code = ErrorCode.INVALID_UPDATE_VERSION
     if context.api_version > LAST_FEATURES_VERSION_WITH_RESULTS:
         return UpdateFeaturesResponse(error_code=code, error_message=message)

@@ -242,7 +242,14 @@ class _Fetch:
         return found + absent, size, must_answer or bool(absent)
 
     def _look_at(
-        self, partition: Partition, wanted: FetchedPartition, left: int, *, minimum_one: bool, first: bool = False
+        self,
+        partition: Partition,
+        wanted: FetchedPartition,
+        left: int,
+        *,
+        minimum_one: bool,
+        first: bool = False,
+        is_verified_later: bool = True,
     ) -> FetchedData:
         try:
             if not partition.is_leader and (self._replica_id >= 0 or self._version < FIRST_FOLLOWER_READ_VERSION):
@@ -256,14 +263,20 @@ class _Fetch:
                 if self._replica_id >= 0:
                     if first:
                         self._count_follower(partition, wanted)
-                    region = partition.read_as_follower(wanted.fetch_offset, max(size, 0), minimum_one=minimum_one)
+                    region = partition.read_as_follower(
+                        wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, is_verified_later=is_verified_later
+                    )
                 else:
                     if self._request.rack_id and partition.is_leader:
                         elsewhere = preferred_replica(self._broker, partition, self._request.rack_id, wanted.fetch_offset)
                         if elsewhere is not None:
                             return self._sent_elsewhere(partition, wanted, elsewhere)
                     region = partition.read(
-                        wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, isolation_level=self._request.isolation_level
+                        wanted.fetch_offset,
+                        max(size, 0),
+                        minimum_one=minimum_one,
+                        isolation_level=self._request.isolation_level,
+                        is_verified_later=is_verified_later,
                     )
                 if size < 0 and region is not None:
                     raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # what Kafka gives for a negative limit
@@ -352,18 +365,23 @@ class _Fetch:
                 regions[slot] = data.records
                 found[slot] = wanted, data._replace(records=HeldRegion(data.records, files))
         pairs = [(regions[slot], cast(HeldRegion, found[slot][1].records)) for slot in doubtful]
-        future = self._broker.loop.run_in_executor(self._broker.io_threads, page_cache.load, files, pairs)
-        future.add_done_callback(lambda done: self._after_load(found, doubtful, [pair[0] for pair in pairs], done))
+        future = self._broker.loop.run_in_executor(self._broker.reading_threads, page_cache.load, files, pairs)
+        asked = [(slot, region, region.trust.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]
+        future.add_done_callback(lambda done: self._after_load(found, asked, done))
 
     def _after_load(
-        self, found: list[Found], slots: list[int], regions: list[FileRegion], done: asyncio.Future[list[Verified | OSError]]
+        self, found: list[Found], asked: list[tuple[int, FileRegion, int]], done: asyncio.Future[list[Verified | OSError]]
     ) -> None:
+        """Args: asked: slots in `found`, their regions, and how often their segments had been cut."""
         if done.cancelled() or done.exception() is not None:
             log.error("reading cold data failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
             self._connection.close()
             return
-        for slot, region, verified in zip(slots, regions, done.result(), strict=True):
-            found[slot] = self._verified(found[slot], region, verified)
+        for (slot, region, cuts), verified in zip(asked, done.result(), strict=True):
+            if region.trust.cuts == cuts:
+                found[slot] = self._verified(found[slot], region, verified)
+            else:  # the log was truncated while a thread looked at it
+                found[slot] = self._again(found[slot], region)
         if not self._connection.closed:
             self._finish(found)
 
@@ -372,14 +390,14 @@ class _Fetch:
         wanted, data = found
         if isinstance(verified, OSError):
             return wanted, self._unreadable(wanted, verified)
-        trust, end = region.trust, region.position + region.size
+        trust = region.trust
         trust.add(region.position, verified.end)
-        trust.forget_behind(end, verified.size)
+        trust.forget_behind(verified.end, verified.size, region.position + region.size)
         partition = self._find(wanted)
         if partition is None:  # deleted meanwhile
             return wanted, _failed(wanted.index, self._absence(wanted))
         if verified.damage is None:
-            return found
+            return self._sound(found, region, verified)
         damage = partition.log.bounded(verified.damage)
         if trust.note(damage):
             self._broker.metrics.corrupt_stretches += 1
@@ -388,11 +406,30 @@ class _Fetch:
             cast(HeldRegion, data.records).size = verified.end - region.position
             return found
         if wanted.fetch_offset >= damage.next_offset:  # a header that lied about its offsets led here
-            data = self._look_at(partition, wanted, region.size, minimum_one=True)
+            data = self._look_at(partition, wanted, region.size, minimum_one=True, is_verified_later=False)
             again = cast("FileRegion | None", data.records)
             if again is None or again.position != region.position:
                 return wanted, data
         return wanted, _failed(wanted.index, ErrorCode.CORRUPT_MESSAGE)
+
+    def _sound(self, found: Found, region: FileRegion, verified: Verified) -> Found:
+        """What a partition gives of a region that was verified: its whole batches."""
+        _, data = found
+        end = region.position + region.size
+        if region.reach and not verified.has_records:  # nothing, or what compaction emptied: not what the reader asks for
+            return self._again(found, region, minimum_one=region.reach > end)
+        if verified.end != end:
+            cast(HeldRegion, data.records).size = verified.end - region.position
+        region.trust.note_end(verified.next_offset, verified.end)
+        return found
+
+    def _again(self, found: Found, region: FileRegion, *, minimum_one: bool = True) -> Found:
+        """What a partition gives by another look, which finds the end of the region itself."""
+        wanted, _ = found
+        partition = self._find(wanted)
+        if partition is None:
+            return wanted, _failed(wanted.index, self._absence(wanted))
+        return wanted, self._look_at(partition, wanted, region.size, minimum_one=minimum_one, is_verified_later=False)
 
     def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData:
         partition = self._find(wanted)

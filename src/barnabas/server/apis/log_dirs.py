@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from barnabas.config.cordoning import cordoned_among
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -27,6 +28,9 @@ def handle_describe_log_dirs(broker: Broker, context: RequestContext, request: D
     directories = dict.fromkeys(os.path.abspath(directory) for directory in broker.config.log_dirs)
     failed = {os.path.abspath(directory.path) for directory in broker.logs.failed_directories}
     results = [_failed(path) if path in failed else _directory(path, found.get(path, {})) for path in directories]
+    cordoned = cordoned_among(broker.config.cordoned_log_dirs, broker.config.log_dirs)
+    for result in results:
+        result.is_cordoned = result.log_dir in cordoned
     return DescribeLogDirsResponse(results=results)
 
 

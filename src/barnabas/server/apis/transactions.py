@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.shards import EndMarker
-from barnabas.coordination.transactions.shard import InitRequest
+from barnabas.coordination.transactions.terms import InitRequest
 from barnabas.coordination.transactions.transaction import NOBODY, Owner, TopicPartition
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse

@@ -171,7 +171,7 @@ class Fetcher:
             records,
             None if diverging.epoch < 0 and diverging.end_offset < 0 else DivergingEpoch(diverging.epoch, diverging.end_offset),
         )
-        end = partition.log.log_end_offset
+        start, end = partition.log.log_start_offset, partition.log.log_end_offset
         try:
             step = partition.receive(asked, told, self._broker.clock.now_ms())
         except KafkaError as error:
@@ -188,7 +188,21 @@ class Fetcher:
                 *_name(partition), self._leader_id, told.diverging, end, partition.log.log_end_offset,
             )  # fmt: skip
         self._broker.metrics.replicated_bytes_in += len(records)
-        self._go_on(partition, step, told.error)
+        if step is Next.FETCH and partition.log.log_start_offset > start:
+            self._session.leave(partition)
+            self._spawn(self._keep_start(partition))
+        else:
+            self._go_on(partition, step, told.error)
+
+    async def _keep_start(self, partition: FollowedPartition) -> None:
+        """Write down where the log begins before the leader is told: what DeleteRecords was answered for stays gone after a crash."""
+        try:
+            await self._broker.log_starts.done()
+        except StorageError as error:
+            self._broker.faults.report(error)
+            self._pause(partition)
+            return
+        self._resume(partition)
 
     def _go_on(self, partition: FollowedPartition, step: Next, error: ErrorCode) -> None:
         match step:

@@ -3,7 +3,8 @@
 Rules
   1. A marker is written until it stands: what fails is tried again, after a pause that grows, for as long as the coordinator wants it.
   2. A partition that exists no more has its marker, and so has one whose producer is at a newer epoch: its transaction was ended.
-  3. A marker for `__consumer_offsets` goes through the group coordinator, which has pending offsets to settle.
+  3. Markers for another broker go together with those of other transactions (`courier.py`).
+  4. A marker for `__consumer_offsets` goes through the group coordinator, which has pending offsets to settle.
 """
 
 from __future__ import annotations
@@ -16,9 +17,15 @@ from typing import TYPE_CHECKING
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.shards import EndMarker
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
-from barnabas.protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.peers import ClientError, Peers, peers_of
+from barnabas.server.transactions.courier import MarkerCourier
 
 if TYPE_CHECKING:
     from barnabas.coordination.transactions.coordinator import Delivery
@@ -56,6 +63,7 @@ class MarkerSender:
         self._broker = broker
         self._tasks: set[asyncio.Task[None]] = set()
         self._peers: Peers | None = None
+        self._courier = MarkerCourier(self._request)
 
     def send(self, marker: Marker, coordinator_epoch: int, partitions: frozenset[TopicPartition], delivery: Delivery) -> None:
         end = EndMarker(
@@ -70,6 +78,7 @@ class MarkerSender:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._courier.close()
         if self._peers is not None:
             await self._peers.close()
 
@@ -110,8 +119,6 @@ class MarkerSender:
     async def _write_elsewhere(
         self, leader: int, partitions: list[TopicPartition], end: EndMarker
     ) -> dict[TopicPartition, ErrorCode]:
-        if self._peers is None:
-            self._peers = peers_of(lambda: self._broker.metadata, self._broker.config, "transactions")
         topics: dict[str, list[int]] = {}
         for topic, index in partitions:
             topics.setdefault(topic, []).append(index)
@@ -124,13 +131,16 @@ class MarkerSender:
             topics=[WritableTxnMarkerTopic(name=name, partition_indexes=indexes) for name, indexes in topics.items()],
         )
         try:
-            response = await self._peers.send(leader, WriteTxnMarkersRequest(markers=[marker]))
+            told = await self._courier.deliver(leader, marker)
         except ClientError as error:
             log.info("event=transaction-marker-not-sent broker=%d error=%s", leader, error)
             return {}
         return {
-            (topic.name, each.partition_index): ErrorCode(each.error_code)
-            for told in response.markers
-            for topic in told.topics
-            for each in topic.partitions
+            (topic.name, each.partition_index): ErrorCode(each.error_code) for topic in told.topics for each in topic.partitions
         }
+
+    async def _request(self, leader: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        if self._peers is None:
+            self._peers = peers_of(lambda: self._broker.metadata, self._broker.config, "transactions")
+        response: WriteTxnMarkersResponse = await self._peers.send(leader, request)
+        return response

@@ -6,20 +6,15 @@ is read once whatever is asked of it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from uuid import UUID
 
 from barnabas.errors import CorruptLog
 from barnabas.storage import checkpoints
-from barnabas.storage.aborted import encode_entries
-from barnabas.storage.check.batches import Progress, SegmentWalk
-from barnabas.storage.check.epochs import EpochCheck
+from barnabas.storage.check.batches import Progress
 from barnabas.storage.check.finding import Finding, Repair
-from barnabas.storage.check.indexes import IndexCheck, SegmentFiles, check_aborted
-from barnabas.storage.check.producers import ProducerCheck
+from barnabas.storage.check.indexes import SegmentFiles
+from barnabas.storage.check.segments import SEGMENT_FILE, PartitionContext, PartitionReport, SegmentsCheck
 from barnabas.storage.compaction.swap import CLEANED_SUFFIX, SWAP_SUFFIX, UnfinishedSwaps, find_unfinished
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
 from barnabas.storage.moving import MARKER
@@ -27,12 +22,12 @@ from barnabas.storage.segment import (
     ABORTED_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
-    SNAPSHOT_SUFFIX,
     SUFFIXES,
     file_name,
 )
 
-SEGMENT_FILE = re.compile(r"\d{20}(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
+__all__ = ["PartitionContext", "PartitionReport", "check_partition"]
+
 KNOWN_FILES = {checkpoints.LEADER_EPOCHS, checkpoints.PARTITION_METADATA}
 LEFTOVER_SUFFIXES = {
     DELETED_SUFFIX: "a deleted file that is not removed yet",
@@ -42,42 +37,6 @@ LEFTOVER_SUFFIXES = {
 NOTHING_LOST = "nothing is lost: the next start removes it"
 STILL_NEEDED = "by it the next start knows which of the two folders is the log's"
 FINISHES_FIRST = "the next start, or a repair, finishes the compaction first: check again then"
-NEVER = 2**63 - 1  # as a recovery point: all of the log is on the disk
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionContext:
-    """What a log directory knows of a partition.
-
-    Args:
-        recovery_point: records below it are on the disk.
-        was_clean: the last stop was clean, so `recovery_point` is where the log ends.
-        topic_id: as the metadata has it, or None where it is not here (a cluster's), so that little is known of the topic.
-        log_start_offset: records below it are deleted, whether they still lie there or not.
-        is_compacted: its topic is compacted, or once was.
-    """
-
-    recovery_point: int = 0
-    was_clean: bool = False
-    topic_id: UUID | None = None
-    log_start_offset: int = 0
-    is_compacted: bool = False
-
-
-@dataclass(slots=True)
-class PartitionReport:
-    """What was found in a partition's folder; `replacements` are small files as they should be."""
-
-    folder: Path
-    start_offset: int = 0
-    end_offset: int = 0
-    segments: int = 0
-    batches: int = 0
-    records: int = 0
-    size_bytes: int = 0
-    topic_id: UUID | None = None
-    findings: list[Finding] = field(default_factory=list)
-    replacements: dict[Path, bytes] = field(default_factory=dict)
 
 
 def check_partition(
@@ -108,7 +67,7 @@ def check_partition(
     report.findings += _orphans(folder, names, bases | (swaps.replaced if swaps else set()))
     report.findings += _topic_id(files, folder, context, report)
     found = len(report.findings)
-    _check_segments(files, folder, names, segments, context, report, progress)
+    SegmentsCheck(files, folder, names, context, report, progress).run(segments)
     for number, finding in enumerate(report.findings[found:], found):
         if finding.repair is not None and finding.path.suffix == SWAP_SUFFIX:
             report.findings[number] = finding.without_repair(FINISHES_FIRST)
@@ -145,81 +104,6 @@ def _segments(folder: Path, names: list[str], swaps: UnfinishedSwaps | None) -> 
 
 def _swap_name(base: int) -> str:
     return file_name(base, LOG_SUFFIX) + SWAP_SUFFIX
-
-
-def _check_segments(
-    files: Files,
-    folder: Path,
-    names: list[str],
-    segments: list[SegmentFiles],
-    context: PartitionContext,
-    report: PartitionReport,
-    progress: Progress,
-) -> None:
-    first = segments[0].base_offset if segments else 0
-    snapshots = [int(n.removesuffix(SNAPSHOT_SUFFIX)) for n in names if n.endswith(SNAPSHOT_SUFFIX) and SEGMENT_FILE.fullmatch(n)]
-    producers, epochs = ProducerCheck(files, folder, snapshots, first), EpochCheck(files, folder)
-    report.start_offset = report.end_offset = first
-    report.segments = len(segments)
-    log_end = context.recovery_point if context.was_clean and context.recovery_point else None
-    recovery_point = NEVER if context.was_clean else context.recovery_point
-    thinned = False
-    holes: list[Finding] = []
-    for segment, following in zip(segments, [*(s.base_offset for s in segments[1:]), None][: len(segments)], strict=True):
-        is_active = following is None
-        # The next start reads what lies past the recovery point, and makes what stands beside it anew.
-        is_recovered = not context.was_clean and (is_active or (following or 0) > recovery_point)
-        indexes = IndexCheck(files, segment, is_active=is_active, is_recovered=is_recovered)
-        walk = SegmentWalk(
-            files, segment.log, segment.base_offset, log_end if is_active else following, recovery_point, progress,
-            is_last=is_active, may_have_gaps=context.is_compacted or context.topic_id is None,
-        )  # fmt: skip
-        producers.begin_segment()
-        for batch in walk:
-            header = batch.header
-            if not batch.whole:
-                indexes.damaged(batch.position, batch.end)
-                producers.is_exact = False
-                continue
-            indexes.batch(batch.position, header)
-            epochs.batch(segment.log, batch.position, header)
-            producers.batch(header, walk.records_of(batch) if header.is_control else ())
-            thinned = thinned or header.records_count != header.last_offset_delta + 1
-            report.batches += 1
-            report.records += header.records_count
-        indexes.end(walk.whole_end, walk.next_offset)
-        thinned = thinned or walk.gaps > 0
-        producers.is_exact = producers.is_exact and not thinned and not walk.findings
-        report.findings += walk.findings + indexes.findings
-        if following is not None and walk.next_offset < following and not walk.findings:
-            holes.append(_hole(segment.log, walk.next_offset, following, recovery_point))
-        exact = producers.is_exact
-        for finding in check_aborted(files, segment, producers.markers if exact else None, producers.aborted if exact else []):
-            found = replace(finding, mended=is_recovered)
-            if producers.is_complete and exact:
-                report.replacements[finding.path] = encode_entries(producers.aborted)
-                report.findings.append(found)
-            else:
-                report.findings.append(found.without_repair("the batches that it would be made from are not all there"))
-        report.size_bytes += walk.size
-        report.end_offset = max(walk.next_offset, report.end_offset)
-    if not thinned and not context.is_compacted:  # only compaction makes holes
-        report.findings += holes
-    producers.end(report.end_offset)
-    report.findings += producers.findings
-    report.replacements |= producers.replacements
-    for finding in epochs.findings(context.log_start_offset, report.end_offset, recovery_point):
-        report.findings.append(finding)
-        if finding.repair is Repair.REBUILD_EPOCHS and epochs.rebuilt is not None:
-            report.replacements[finding.path] = checkpoints.encode_leader_epochs(epochs.rebuilt)
-
-
-def _hole(path: Path, end: int, following: int, recovery_point: int) -> Finding:
-    what = f"it ends before offset {end}, and the next segment begins at {following}"
-    loss = "these records are not there"
-    if end >= recovery_point:
-        loss += f"; the next start removes what follows, for nothing past the recovery point {recovery_point} was said to be on the disk"
-    return Finding(path, what, loss, None, end, following - 1, why_not="nothing holds them")
 
 
 def _leftovers(folder: Path, names: list[str], swaps: UnfinishedSwaps | None) -> Iterator[Finding]:

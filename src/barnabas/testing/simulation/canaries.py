@@ -1,6 +1,6 @@
 """Faults that a broker could have, put between it and its disk or into it: the simulator has to find each of them.
 
-Nothing in the broker knows of them. A simulator that passes these is broken.
+Nothing in the broker knows of them. A simulator that passes these is broken. Those of replication are in `cluster_canaries.py`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from barnabas.cluster.metadata import Kept
-from barnabas.replication import in_sync
-from barnabas.server import joining, page_cache
-from barnabas.storage import loader, log, verify
+from barnabas.storage import recovering, verify
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.files import FaultyFiles
 
@@ -65,14 +62,14 @@ def without_checksums() -> Iterator[None]:
 
         __hash__ = int.__hash__
 
-    with mock.patch.object(loader, "crc32c", return_value=Anything()):
+    with mock.patch.object(recovering, "crc32c", return_value=Anything()):
         yield
 
 
 @contextmanager
 def truncation_off_by_one() -> Iterator[None]:
     """Recovery cuts the last good batch off with what lies behind it."""
-    scan = loader.scan_batches
+    scan = recovering.scan_batches
 
     def one_less(*args: Any) -> Iterator[Any]:
         before: Any = None
@@ -83,7 +80,7 @@ def truncation_off_by_one() -> Iterator[None]:
         if before is not None and before[0] + before[1].size == args[2]:
             yield before  # nothing is to be cut off
 
-    with mock.patch.object(loader, "scan_batches", one_less):
+    with mock.patch.object(recovering, "scan_batches", one_less):
         yield
 
 
@@ -91,33 +88,11 @@ def truncation_off_by_one() -> Iterator[None]:
 def reads_without_checksums() -> Iterator[None]:
     """What comes from the disk is served as it is."""
 
-    def believed(files: Any, fileno: int, _start: int, end: int, *_: int) -> verify.Verified:
-        return verify.Verified(end, None, files.size(fileno))
+    fault = verify.fault_of
 
-    with mock.patch.object(page_cache, "verify", believed):
-        yield
+    def believed(batch: memoryview, size: int, left: int) -> str | None:
+        reason = fault(batch, size, left)
+        return None if reason == verify.WRONG_CRC else reason
 
-
-@contextmanager
-def acknowledging_before_the_others_have_it() -> Iterator[None]:
-    """A leader commits what it alone has written."""
-
-    def high_watermark(_: Any, current: int, leader_end: int, **__: Any) -> int:
-        return max(current, leader_end)
-
-    with mock.patch.object(in_sync.InSyncReplicas, "high_watermark", high_watermark):
-        yield
-
-
-@contextmanager
-def followers_that_do_not_truncate() -> Iterator[None]:
-    """A follower keeps what another leader's epoch has replaced."""
-    with mock.patch.object(log.Log, "truncate_to", return_value=None):
-        yield
-
-
-@contextmanager
-def losing_the_end_in_silence() -> Iterator[None]:
-    """A broker whose machine lost power says that its logs are whole."""
-    with mock.patch.object(joining, "what_was_kept", return_value=Kept.ALL):
+    with mock.patch.object(verify, "fault_of", believed):
         yield

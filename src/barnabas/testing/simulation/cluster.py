@@ -1,8 +1,8 @@
 """One simulated run of a cluster: several brokers on one ZooKeeper, their clients, and a network that does not hold.
 
-How it works: as with a single broker (`simulation.py`), but nobody is kept out after a blow: clients go on all the time. A watchman looks after
-every event (`cluster_watch.py`). At the end everything is healed and started, and the cluster has to come to rest: all replicas in sync, and
-the same (`convergence.py`).
+How it works: as with a single broker (`simulation.py`), but nobody is kept out after a blow: clients go on all the time. A watchman
+looks after every event (`cluster_watch.py`). At the end everything is healed and started, and the cluster has to come to rest: all
+replicas in sync, and the same (`convergence.py`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from barnabas.testing.simulation.cluster_scenario import (
     draw_cluster,
 )
 from barnabas.testing.simulation.cluster_watch import Watchman
-from barnabas.testing.simulation.convergence import compare_replicas, is_at_rest, stray_folders
+from barnabas.testing.simulation.convergence import compare_replicas, is_at_rest, stray_folders, unrest
 from barnabas.testing.simulation.crowd import Crowd
 from barnabas.testing.simulation.ensemble import Ensemble
 from barnabas.testing.simulation.history import Register, TopicPartition, Violation
-from barnabas.testing.simulation.loop import VirtualLoop
+from barnabas.testing.simulation.loop import Stuck, VirtualLoop
 from barnabas.testing.simulation.node import Node
 from barnabas.testing.simulation.scenario import Topic
 
@@ -80,7 +80,7 @@ class ClusterSimulation(Crowd):
         works = [*self._clients(), *self._admins()]
         works.append(self._loop("fate").create_task(self._befall()))
         self._work(works, RUN_LIMIT_S)
-        self._finish(self._loop("healer").create_task(self._come_to_rest()), REST_LIMIT_S)
+        self._rest()
         self._examine()
         compare_replicas(self.nodes)
         self._check_places()
@@ -100,6 +100,13 @@ class ClusterSimulation(Crowd):
         self._finish(self._loop(AUDITOR).create_task(self._read_all(may_lose_tail=False)))
         self.counts["records"] = sum(len(history.values) for history in self.histories.values())
         self.counts["lost_tail"] = sum(history.tail_losses for history in self.histories.values())
+
+    def _rest(self) -> None:
+        try:
+            self._finish(self._loop("healer").create_task(self._come_to_rest()), REST_LIMIT_S)
+        except Stuck as stuck:
+            strays = "" if any(node.process is None for node in self.nodes) else stray_folders(self.nodes)
+            raise Stuck(f"{stuck}, for {unrest(self.nodes) or strays}") from stuck
 
     def _after(self, loop: VirtualLoop | None) -> None:
         if loop is not None:
@@ -157,6 +164,8 @@ class ClusterSimulation(Crowd):
         """A partition was added: somebody produces to it, somebody reads it."""
         self.keep_book(topic, index, replicated=True)
         key, number = (topic.name, index), 100 + index
+        first, added = self.histories[topic.name, 0], self.histories[key]
+        added.retention_ms, added.retention_bytes = first.retention_ms, first.retention_bytes  # as it was set meanwhile
         self._join_work(self.produce(number, key, self.scenario.producers[0][1]))
         self._join_work(self.consume(number, key))
 

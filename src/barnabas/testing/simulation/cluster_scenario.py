@@ -9,6 +9,7 @@ Kinds of runs
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -79,8 +80,13 @@ class ClusterScenario:
         return self.kind == "flushed"
 
 
-def draw_cluster(random: Random, kind: str | None = None) -> ClusterScenario:
-    """The scenario of a seed."""
+def draw_cluster(random: Random, kind: str | None = None, blows: Sequence[str] = ()) -> ClusterScenario:
+    """The scenario of a seed.
+
+    Args:
+        kind: drawn if None.
+        blows: the only ones that fall, if some are given.
+    """
     kind = kind or random.choice(KINDS)
     timeout_s = random.choice((3.0, 9.0))
     scenario = ClusterScenario(kind, random.choice(BROKERS), timeout_s, _properties(random, timeout_s))
@@ -98,7 +104,7 @@ def draw_cluster(random: Random, kind: str | None = None) -> ClusterScenario:
         how = _producing(random, churned)
         how.batches = 4
         scenario.churned = churned, how
-    scenario.blows = [_blow(random, kind) for _ in range(random.randint(2, 6))]
+    scenario.blows = [_blow(random, blows or _blows_of(kind)) for _ in range(random.randint(2, 6))]
     return scenario
 
 
@@ -145,8 +151,11 @@ def _producing(random: Random, topic: Topic) -> Producing:
     )
 
 
-def _blow(random: Random, kind: str) -> ClusterBlow:
-    kinds = (*BLOWS, *MACHINES, *MACHINES) if kind == "faults" else (*BLOWS, *("blackout",) * 12)
+def _blows_of(kind: str) -> Sequence[str]:
+    return (*BLOWS, *MACHINES, *MACHINES) if kind == "faults" else (*BLOWS, *("blackout",) * 12)
+
+
+def _blow(random: Random, kinds: Sequence[str]) -> ClusterBlow:
     return ClusterBlow(
         random.choice(kinds),
         after_s=random.choice((0.3, 2.0, 6.0)) * (0.5 + random.random()),

@@ -1,7 +1,7 @@
 """A cluster that was healed: whether it has come to rest, and whether its replicas are one then.
 
-At rest: all brokers serve and know the same of the cluster, every partition is led, all its replicas are in sync and have all of it, no move
-is under way, and no log lies where none belongs.
+At rest: all brokers serve and know the same of the cluster, every partition is led, all its replicas are in sync and have all of it, no
+move is under way, and no log lies where none belongs.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.protocol.records.batch import BatchHeader, Record, iterate_records, split_batches
+from barnabas.storage.finding import STRAY_FOLDER
 from barnabas.storage.markers import parse_marker
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.history import Violation
@@ -23,56 +24,61 @@ FOLDER = re.compile(r"(?P<topic>.+)-(?P<index>\d+)")
 Contents = Mapping[int, tuple[bytes | None, bytes | None]]  # key and value by offset
 
 
-def is_at_rest(nodes: Sequence[Node]) -> bool:
-    """See the module."""
-    image = _common_image(nodes)
+def unrest(nodes: Sequence[Node]) -> str:
+    """Why the cluster is not at rest; "" where it is."""
+    image, reason = _common_image(nodes)
     if image is None:
-        return False
+        return reason
     brokers = {node.number: node.process.broker for node in nodes if node.process is not None}
     for topic in image.topics.values():
         for index, state in enumerate(topic.partitions):
             if state.leader < 0 or state.is_moving or set(state.isr) != set(state.replicas):
-                return False
-            ends = set()
+                return f"{topic.name}-{index} is {state}"
+            ends = {}
             for replica in state.replicas:
                 found = brokers[replica].partitions.get(topic.name, index)
                 if found is None or found.is_offline or found.topic_id != topic.topic_id:
-                    return False
-                ends.add((found.log.log_end_offset, found.high_watermark))
-            if len(ends) > 1 or ends != {(end, end) for end, _ in ends}:
-                return False
-    return True
+                    return f"{topic.name}-{index} is not there on broker {replica}"
+                ends[replica] = found.log.log_end_offset, found.high_watermark
+            if len({end for pair in ends.values() for end in pair}) > 1:
+                return f"{topic.name}-{index} has these ends and high watermarks: {ends}"
+    return ""
 
 
-def _common_image(nodes: Sequence[Node]) -> MetadataImage | None:
-    """What all brokers know; None while that differs, or one is not there."""
+def is_at_rest(nodes: Sequence[Node]) -> bool:
+    """See the module."""
+    return not unrest(nodes)
+
+
+def _common_image(nodes: Sequence[Node]) -> tuple[MetadataImage | None, str]:
+    """What all brokers know; None and why, while that differs or one is not there."""
     first: MetadataImage | None = None
     for node in nodes:
         if node.process is None or node.process.files.dead or not node.process.broker.ready:
-            return None
+            return None, f"{node.host} is not there"
         image = node.process.broker.metadata
         member = node.process.broker.member
         if member is None or member.is_down or len(image.brokers) < len(nodes):
-            return None
+            return None, f"{node.host} is down, or misses somebody"
         first = first or image
-        if (image.topics, image.brokers, image.configs, image.controller_id, image.deletions) != (
-            first.topics,
-            first.brokers,
-            first.configs,
-            first.controller_id,
-            first.deletions,
-        ):
-            return None
-    return first
+        for what in ("topics", "brokers", "configs", "controller_id", "deletions"):
+            if getattr(image, what) != getattr(first, what):
+                return None, f"{node.host} knows other {what}: {getattr(image, what)} instead of {getattr(first, what)}"
+    return first, ""
 
 
 def stray_folders(nodes: Sequence[Node]) -> list[str]:
-    """Logs on disks of brokers that are no replicas."""
+    """Logs on disks of brokers that are no replicas.
+
+    One that was set aside, for a power cut took its topic's id, is an operator's to judge.
+    """
     found = []
     for node in nodes:
         assert node.process is not None, "at rest"
         image = node.process.broker.metadata
         for folder in sorted({path.parent.name for path, _ in node.disk.files() if path.suffix == LOG_SUFFIX}):
+            if STRAY_FOLDER.fullmatch(folder):
+                continue
             match = FOLDER.fullmatch(folder)
             state = None if match is None else image.partition(match["topic"], int(match["index"]))
             if state is None or node.number not in state.replicas:
@@ -82,8 +88,8 @@ def stray_folders(nodes: Sequence[Node]) -> list[str]:
 
 def compare_replicas(nodes: Sequence[Node]) -> None:
     """All replicas are the same: record by record from the last of their starts on, or of each key the last one; raises Violation."""
-    image = _common_image(nodes)
-    assert image is not None, "at rest"
+    image, reason = _common_image(nodes)
+    assert image is not None, reason
     for topic in image.topics.values():
         for index, state in enumerate(topic.partitions):
             compacted = _is_compacted(nodes[0], topic.name)
@@ -144,11 +150,11 @@ def _compare(name: str, copies: Mapping[int, Contents], start: int, *, compacted
                 continue
             if one.get(offset) != other.get(offset):
                 raise Violation(f"inconsistent offsets: {name} differs at {offset} between the brokers {first} and {number}")
-        if compacted and _last(one) != _last(other):
+        if compacted and _last(one, start) != _last(other, start):
             raise Violation(f"inconsistent offsets: the last records of {name} differ between the brokers {first} and {number}")
 
 
-def _last(contents: Contents) -> dict[bytes | None, bytes]:
+def _last(contents: Contents, start: int) -> dict[bytes | None, bytes]:
     """Of each key the last value; deleted keys are gone, or about to go."""
-    last = {contents[offset][0]: contents[offset][1] for offset in sorted(contents)}
+    last = {contents[offset][0]: contents[offset][1] for offset in sorted(contents) if offset >= start}
     return {key: value for key, value in last.items() if value is not None}

@@ -127,7 +127,7 @@ class Course(ABC):
             if world.now_s > end_s:
                 raise Stuck(f"not done after {limit_s:.0f} s")
 
-    def _after(self, loop: VirtualLoop | None) -> None:
+    def _after(self, loop: VirtualLoop | None) -> None:  # noqa: B027 - most runs look only when they are asked to
         """An event of `loop` has happened; None: nothing has."""
 
     async def elsewhere(self, task: asyncio.Task[R]) -> R:

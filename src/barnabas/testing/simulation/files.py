@@ -120,6 +120,12 @@ class FaultyFiles:
             taken += len(piece)
         return taken
 
+    def expect_random(self, fileno: int, /) -> None:
+        self._file(fileno)
+
+    def will_need(self, fileno: int, position: int, size: int, /) -> None:
+        self._file(fileno)
+
     def size(self, fileno: int, /) -> int:
         return len(self._file(fileno)[0].data)
 

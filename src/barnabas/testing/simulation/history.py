@@ -2,7 +2,7 @@
 
 Owns a plain list for each partition: which value lies at which offset, as acknowledgements and reads say, and what must not be lost.
 
-Rules (each broken one is a `Violation` that names the offset and both sides)
+Rules (each broken one is a `Violation` that names the offset and both sides; where Jepsen has a name for it, it begins with that name)
   1. An offset holds one value for ever, under the key it was sent with. A value that nobody sent into this topic is never read.
   2. What was acknowledged or read is there at every audit, up to the log's end and without a hole, unless it was deleted, or is the tail
      that a power cut may take from a topic that does not flush.
@@ -91,7 +91,8 @@ class PartitionHistory:
         due = fetch_offset
         for offset, identity, key in records:
             if offset < due or (offset > due and not self.compacted):
-                raise Violation(f"{self.name}: offset {offset} was read where {due} was due")
+                anomaly = "nonmonotonic poll" if offset < due else "poll skip"
+                raise Violation(f"{anomaly}: {self.name}: offset {offset} was read where {due} was due")
             if offset >= high_watermark:
                 raise Violation(f"{self.name}: offset {offset} was read, at or above the high watermark {high_watermark}")
             self._lies(offset, identity, "read")
@@ -131,7 +132,7 @@ class PartitionHistory:
     def _check_age(self, offset: int, now_ms: int) -> None:
         age_ms = now_ms - self.sent[self.values[offset]].timestamp_ms
         if self.retention_ms < 0 or age_ms <= self.retention_ms:
-            raise Violation(f"{self.name}: offset {offset} is gone at the age of {age_ms} ms, nobody asked for that")
+            raise Violation(f"lost write: {self.name}: offset {offset} is gone at the age of {age_ms} ms, nobody asked for that")
 
     # --- what happens to the broker
 
@@ -150,7 +151,8 @@ class PartitionHistory:
                 del self.values[offset]
                 self.kept.discard(offset)
         elif lost:
-            raise Violation(f"{self.name}: offset {lost[0]} was acknowledged or read, and the log ends at {end} after a restart")
+            known = f"offset {lost[0]} was acknowledged or read, and the log ends at {end} after a restart"
+            raise Violation(f"lost write: {self.name}: {known}")
 
     def audited(self, start: int, end: int, records: list[Found], now_ms: int) -> None:
         """All records from `start` to `end` were read, after `read` was told of each of them."""
@@ -159,7 +161,7 @@ class PartitionHistory:
         elif [record.offset for record in records] != list(range(start, end)):
             found = {record.offset for record in records}
             hole = next((o for o in range(start, end) if o not in found), None)
-            raise Violation(f"{self.name}: the log of [{start}, {end}) has a hole at {hole}")
+            raise Violation(f"lost write: {self.name}: the log of [{start}, {end}) has a hole at {hole}")
         self._check_producers(records)
 
     def refused(self, offsets: list[int]) -> None:
@@ -178,7 +180,7 @@ class PartitionHistory:
                 continue
             sent = self.sent[self.values[offset]]
             if not sent.is_tombstone or now_ms - sent.timestamp_ms < self.delete_retention_ms:
-                raise Violation(f"{self.name}: the last record of {key!r} at offset {offset} is gone")
+                raise Violation(f"lost write: {self.name}: the last record of {key!r} at offset {offset} is gone")
             if key in present:
                 raise Violation(f"{self.name}: {key!r} was deleted at offset {offset}, and is there again at {present[key]}")
 
@@ -187,7 +189,8 @@ class PartitionHistory:
         for identity, count in times.items():
             sent = self.sent[identity]
             if count > (1 if sent.idempotent else sent.tries):
-                raise Violation(f"{self.name}: {identity[:24]!r} is there {count} times, and was sent {sent.tries} times")
+                times_sent = f"is there {count} times, and was sent {sent.tries} times"
+                raise Violation(f"duplicate: {self.name}: {identity[:24]!r} {times_sent}")
         last: dict[str, int] = {}
         for offset, identity, _ in records:
             sent = self.sent[identity]
@@ -205,7 +208,8 @@ class PartitionHistory:
             raise Violation(f"{self.name}: {value[:40]!r} was {how} at offset {offset}, and nobody sent it")
         known = self.values.setdefault(offset, value)
         if known != value:
-            raise Violation(f"{self.name}: offset {offset} holds {known[:24]!r}, and {value[:24]!r} was {how} there")
+            both = f"offset {offset} holds {known[:24]!r}, and {value[:24]!r} was {how} there"
+            raise Violation(f"inconsistent offsets: {self.name}: {both}")
 
 
 @dataclass(slots=True)

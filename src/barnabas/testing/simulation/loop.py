@@ -77,7 +77,10 @@ class World:
         heapq.heappush(self._timed, (when_s, next(self._order), handle))
 
     def step(self) -> VirtualLoop | None:
-        """Let the next event happen; the loop whose event it was, None where it was cancelled or put off. Raises Stuck where there is none."""
+        """Let the next event happen; the loop whose event it was, None where it was cancelled or put off.
+
+        Raises Stuck where there is none.
+        """
         if not self._ready:
             if not self._timed:
                 raise Stuck("nothing is going to happen any more")

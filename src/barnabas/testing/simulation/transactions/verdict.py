@@ -143,9 +143,11 @@ class Verdict:
             for place, offset in transaction.offsets.items():
                 due[place] = max(due.get(place, -1), offset)
         for place, offset in self._offsets.items():
-            if offset != due.get(place, -1):
+            wanted = due.get(place, -1)
+            if offset != wanted:
+                name = f"{place[0]}-{place[1]}"
                 raise Violation(
-                    f"torn transaction: the offset of {place[0]}-{place[1]} is {offset}, and what is committed has put it to {due.get(place, -1)}"
+                    f"torn transaction: the offset of {name} is {offset}, and what is committed has put it to {wanted}"
                 )
 
     def _check_copies(self, committed: list[Transaction]) -> None:

@@ -1,7 +1,7 @@
 """What clients do in their transactions: writers write here and there and read of others, copiers copy a partition exactly once.
 
-Each works as an application does: it begins, asks for its commit or aborts, and after an error it aborts, or, where it was fenced, ends or takes
-its transactional id again. It tells the ledger what it asks for before it asks, and what it was told.
+Each works as an application does: it begins, asks for its commit or aborts, and after an error it aborts, or, where it was fenced, ends
+or takes its transactional id again. It tells the ledger what it asks for before it asks, and what it was told.
 """
 
 from __future__ import annotations

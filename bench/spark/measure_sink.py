@@ -1,0 +1,90 @@
+"""Writes rows to a topic with one sink, in the way that each line of standard input names, and prints rows a second.
+
+A line is `WAY TOPIC`, with tabs between. Started by `sink.py`, under either PySpark; the session lives on between the lines, so that
+sinks take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from bench.spark.measure import session
+
+warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
+
+SMALL_BATCHES = 20  # of the streaming way with small triggers
+WARM_UP_ROWS = 20_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--format", choices=["barnabas", "kafka"], required=True)
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--size", type=int, required=True)
+    parser.add_argument("--warm-up", required=True, metavar="TOPIC")
+    parser.add_argument("--at-least-once", action="store_true")
+    parser.add_argument("--jars", default="")
+    arguments = parser.parse_args()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = session(arguments)
+    folder = tempfile.mkdtemp(prefix="spark-bench-")
+    try:
+        rows(spark, arguments.rows, arguments.size).repartition(SMALL_BATCHES).write.parquet(f"{folder}/rows")
+        batch(spark, arguments, folder, arguments.warm_up, WARM_UP_ROWS)  # the first write in a session starts the workers
+        print("ready", flush=True)
+        ways = {"batch": batch, "stream, one batch": stream, "stream, small triggers": small}
+        for line in sys.stdin:
+            way, topic = line.rstrip("\n").split("\t")
+            began = time.perf_counter()
+            ways[way](spark, arguments, folder, topic)
+            print(arguments.rows / (time.perf_counter() - began), flush=True)
+        spark.stop()
+    finally:
+        shutil.rmtree(folder)
+
+
+def rows(spark: Any, count: int, size: int) -> Any:
+    value = f"cast(lpad(cast(id as string), {size}, '0') as binary) as value"
+    return spark.range(0, count, 1, 2).selectExpr("cast(cast(id as string) as binary) as key", value)
+
+
+def options(writer: Any, arguments: argparse.Namespace, topic: str) -> Any:
+    writer = writer.format(arguments.format).option("kafka.bootstrap.servers", arguments.bootstrap).option("topic", topic)
+    if arguments.format != "barnabas":
+        return writer
+    return writer.option("exactlyOnce", "false") if arguments.at_least_once else writer.option("sinkName", topic)
+
+
+def batch(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, count: int | None = None) -> None:
+    frame = rows(spark, count or arguments.rows, arguments.size)
+    options(frame.write, arguments, topic).mode("append").save()
+
+
+def stream(spark: Any, arguments: argparse.Namespace, folder: str, topic: str, files: int = SMALL_BATCHES) -> None:
+    source = spark.readStream.schema("key binary, value binary").option("maxFilesPerTrigger", files).parquet(f"{folder}/rows")
+    checkpoint = f"{folder}/checkpoint-{topic}"
+    query = (
+        options(source.writeStream, arguments, topic).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    )
+    query.awaitTermination()
+    read = sum(progress["numInputRows"] for progress in query.recentProgress)
+    assert read == arguments.rows, (read, arguments.rows)
+
+
+def small(spark: Any, arguments: argparse.Namespace, folder: str, topic: str) -> None:
+    stream(spark, arguments, folder, topic, files=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""The pipeline's driver in a process of its own, which can be killed: `python -m demo.driver HOST:PORT FOLDER`.
+
+It says on its standard output, in lines of JSON, first which process Spark's JVM is, then how far the query is. It ends in order on
+SIGTERM, and when the process that started it is gone (its standard input ends).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+
+from pyspark import SparkContext
+
+from demo import pipeline
+from demo.session import spark_session
+from demo.steps import stop_signals
+
+
+def main(bootstrap: str, work: Path) -> None:
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    with spark_session(work) as spark, stop_signals() as stopped:
+        _say({"java": getattr(SparkContext._gateway, "proc").pid})  # noqa: B009 - it is not in the types
+        query = pipeline.start(spark, bootstrap, work / "checkpoint")
+        pipeline.follow(query, lambda status: _say(asdict(status)), lambda _: stopped.is_set())
+
+
+def _say(message: object) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def _stop_with_parent() -> None:
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,198 @@
+"""`barnabas transaction`: what is open, who holds a partition back, and ending what nobody else will end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.lazy import HELP_OPTIONS
+from barnabas.cli.output import Output, output_option, print_fields, report_failures
+
+if TYPE_CHECKING:
+    from barnabas.cli.brokers import Brokers
+    from barnabas.cli.offsets import Partition
+
+LIST_COLUMNS = {"id": "TRANSACTIONAL ID", "coordinator": "COORDINATOR", "producer_id": "PRODUCER", "state": "STATE"}
+PREPARED_COLUMNS = {"id": "TRANSACTIONAL ID", "coordinator": "COORDINATOR", "producer_id": "PRODUCER", "producer_epoch": "EPOCH",
+                    "age_s": "AGE S", "partitions": "PARTITIONS"}  # fmt: skip
+OPEN_COLUMNS = {"topic": "TOPIC", "partition": "PARTITION", "start_offset": "START OFFSET", "producer_id": "PRODUCER",
+                "producer_epoch": "EPOCH", "silent_s": "SILENT S", "id": "TRANSACTIONAL ID"}  # fmt: skip
+STATES = ["Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"]
+DEFAULT_MAX_TIMEOUT_S = 15 * 60.0  # transaction.max.timeout.ms
+
+
+@click.group(context_settings=HELP_OPTIONS)
+def transaction() -> None:
+    """List, describe, find and end transactions."""
+
+
+@transaction.command("list")
+@click.option("--state", "states", multiple=True, type=click.Choice(STATES, case_sensitive=False), help="Only these; repeatable.")
+@click.option("--producer-id", "producer_ids", multiple=True, type=int, metavar="ID", help="Only of these producers; repeatable.")
+@click.option("--pattern", metavar="REGEX", help="Only transactional ids that match this regular expression (RE2) as a whole.")
+@click.option("--longer-than", type=click.FloatRange(min=0), metavar="SECONDS", help="Only transactions that began so long ago.")
+@click.option("--prepared", is_flag=True, help="Only open transactions of two-phase commit, with what is in them.")
+@connection_options
+@output_option
+def list_transactions(
+    connection: Connection, output: Output, states: tuple[str, ...], producer_ids: tuple[int, ...], pattern: str | None,
+    longer_than: float | None, prepared: bool,
+) -> None:  # fmt: skip
+    """List transactional ids and how they stand."""
+    from barnabas.cli import transactions
+    from barnabas.cli.brokers import Brokers
+
+    longer_than_ms = -1 if longer_than is None else int(longer_than * 1000)
+    wanted = transactions.Filter(("Ongoing",) if prepared else states, producer_ids, pattern, longer_than_ms)
+    with Brokers(connection) as brokers:
+        rows = transactions.listed(brokers, wanted)
+        if prepared:
+            rows = [row for each in rows if (row := transactions.described(brokers, each["id"]))["two_phase"]]
+    output.table(rows, PREPARED_COLUMNS if prepared else LIST_COLUMNS, empty="no transactions")
+
+
+@transaction.command("describe")
+@click.argument("names", nargs=-1, required=True, metavar="ID...")
+@connection_options
+@output_option
+def describe(connection: Connection, output: Output, names: tuple[str, ...]) -> int:
+    """Show the state, the owner and the partitions of transactional ids."""
+    from barnabas.cli import transactions
+    from barnabas.cli.brokers import Brokers
+
+    found, failures = [], []
+    with Brokers(connection) as brokers:
+        for name in names:
+            try:
+                found.append(transactions.described(brokers, name))
+            except Failure as failure:
+                failures.append(failure.message)
+    if output.as_json:
+        output.json(found)
+    else:
+        for each in found:
+            print_fields(each)
+            click.echo()
+    return report_failures(failures)
+
+
+@transaction.command("open")
+@click.argument("places", nargs=-1, metavar="[TOPIC[:P,P]]...")
+@connection_options
+@output_option
+def show_open(connection: Connection, output: Output, places: tuple[str, ...]) -> None:
+    """Show the open transactions in partitions, the one that holds readers back first.
+
+    Readers of committed records get no further than START OFFSET of the first one in a partition. Without TOPIC all are looked at.
+    """
+    from barnabas.cli import transactions
+    from barnabas.cli.brokers import Brokers
+
+    with Brokers(connection) as brokers:
+        rows = transactions.named(brokers, transactions.open_in_partitions(brokers, _leaders(brokers, places)))
+    output.table(rows, OPEN_COLUMNS, empty="no open transactions")
+
+
+@transaction.command("find-hanging")
+@click.argument("places", nargs=-1, metavar="[TOPIC[:P,P]]...")
+@click.option("--max-timeout", type=click.FloatRange(min=0), default=DEFAULT_MAX_TIMEOUT_S, show_default=True, metavar="SECONDS",
+              help="The longest transaction that producers may have; younger ones are not looked at.")  # fmt: skip
+@connection_options
+@output_option
+def find_hanging(connection: Connection, output: Output, places: tuple[str, ...], max_timeout: float) -> None:
+    """Find transactions that are open in a partition and that no coordinator is going to end.
+
+    `barnabas transaction abort --partition` ends one. Without TOPIC all partitions are looked at.
+    """
+    from barnabas.cli import transactions
+    from barnabas.cli.brokers import Brokers
+
+    with Brokers(connection) as brokers:
+        rows = transactions.open_in_partitions(brokers, _leaders(brokers, places))
+        late = [row for row in rows if row["silent_s"] >= max_timeout]
+        rows = transactions.hanging(brokers, transactions.named(brokers, late))
+    output.table(rows, OPEN_COLUMNS, empty="no hanging transactions")
+
+
+@transaction.command("abort")
+@click.argument("name", required=False, metavar="[ID]")
+@click.option("--partition", "place", metavar="TOPIC:P", help="End a hanging transaction in this partition, whoever it is of.")
+@click.option("--start-offset", type=click.IntRange(min=0), metavar="N", help="Where it begins; with --partition.")
+@connection_options
+@output_option
+def abort(connection: Connection, output: Output, name: str | None, place: str | None, start_offset: int | None) -> None:
+    """Abort the open transaction of a transactional id, prepared or not, or a hanging one in a partition.
+
+    The producer that has the id now is fenced. Aborting in a partition is for transactions that `find-hanging` finds: of any other one
+    it would tear a part out.
+    """
+    from barnabas.cli import transactions
+    from barnabas.cli.brokers import Brokers
+
+    if (name is None) == (place is None):
+        raise BadInput("give a transactional id, or --partition with --start-offset")
+    if (place is None) != (start_offset is None):
+        raise BadInput("--partition and --start-offset go together")
+    with Brokers(connection) as brokers:
+        if name is not None:
+            after = transactions.abort(brokers, name, connection.timeout_s)
+            output.done(f"aborted the transaction of {name}", {"id": name, "state": after["state"]})
+            return
+        leaders = _leaders(brokers, (place or "",))
+        if len(leaders) != 1:
+            raise BadInput(f"{place!r} is not one partition, like topic:0")
+        ((partition, leader),) = leaders.items()
+        rows = [row for row in transactions.open_in_partitions(brokers, leaders) if row["start_offset"] == start_offset]
+        if not rows:
+            raise Failure(f"no open transaction begins at {start_offset} of {partition[0]}:{partition[1]}")
+        transactions.write_abort_marker(brokers, leader, rows[0])
+        output.done(f"aborted the transaction at {start_offset} of {partition[0]}:{partition[1]}", rows[0])
+
+
+@transaction.command("commit")
+@click.argument("name", metavar="ID")
+@click.option(
+    "--expect", metavar="PRODUCER:EPOCH", help="Commit only this transaction: what its writer noted when it prepared it."
+)
+@connection_options
+@output_option
+def commit(connection: Connection, output: Output, name: str, expect: str | None) -> None:
+    """Commit a prepared transaction of two-phase commit whose own coordinator does not come back.
+
+    A broker cannot tell a prepared transaction from one that is still written: know that its writer had finished.
+    """
+    from barnabas.cli import transactions
+    from barnabas.cli.brokers import Brokers
+
+    expected = None if expect is None else _parse_owner(expect)
+    with Brokers(connection) as brokers:
+        after = transactions.commit(brokers, name, expected, connection.timeout_s)
+    output.done(f"committed the transaction of {name}", {"id": name, "state": after["state"]})
+
+
+def _parse_owner(text: str) -> tuple[int, int]:
+    producer_id, colon, epoch = text.partition(":")
+    if not colon or not producer_id.isdigit() or not epoch.isdigit():
+        raise BadInput(f"{text!r} is not PRODUCER:EPOCH")
+    return int(producer_id), int(epoch)
+
+
+def _leaders(brokers: Brokers, places: tuple[str, ...]) -> dict[Partition, int]:
+    """The partitions that are meant, with their leaders; raises BadInput for one that does not exist."""
+    from barnabas.cli.group import parse_scope
+
+    scopes = [parse_scope(text) for text in places]
+    leaders = brokers.leaders({topic for topic, _ in scopes} if scopes else None)
+    if not scopes:
+        return leaders
+    chosen = {}
+    for topic, numbers in scopes:
+        there = {index for name, index in leaders if name == topic}
+        for index in numbers or sorted(there):
+            if index not in there:
+                raise BadInput(f"topic {topic} has no partition {index} with a leader")
+            chosen[topic, index] = leaders[topic, index]
+    return chosen

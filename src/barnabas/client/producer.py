@@ -1,0 +1,233 @@
+"""Sends finished batches to the leaders of their partitions, several requests ahead of the answers. For the blocking client.
+
+Owns the sequence numbers, what waits to be sent and what is in flight.
+
+Rules
+  1. Batches of a partition arrive in the order of `send`. An idempotent producer (one with an owner) neither doubles nor loses one,
+     whatever is tried again.
+  2. At most MAX_IN_FLIGHT requests are in flight to a broker, each with at most one batch of a partition: a broker remembers the last
+     five batches of a producer, so that it knows each of them again.
+  3. After the first answer that speaks of trouble that passes, nothing new is sent before every batch without an answer is sent again, one
+     at a time and in order, with the retries of `operations.produce`.
+  4. After an error nothing more can be sent: which of the batches arrived is not known.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.client import operations, transactions
+from barnabas.client.blocking import BlockingClient, Connection
+from barnabas.client.errors import ClientError, PartitionError
+from barnabas.client.plans import Plan
+from barnabas.client.results import TopicPartition
+from barnabas.client.transactions import Owner
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.records.compression import Compression
+from barnabas.protocol.records.header import MAX_SEQUENCE
+from barnabas.protocol.records.seal import Stamp, seal_batch
+
+MAX_IN_FLIGHT = 5
+REQUEST_BYTES = 1 << 20  # about; a request has at least one batch
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    place: TopicPartition
+    data: bytes
+
+
+class BatchProducer:
+    """One producer of one attempt at writing.
+
+    Args:
+        client: used by this producer alone until it is closed.
+        owner: makes it idempotent.
+        transactional_id: every batch is part of its open transaction; needs `owner`.
+        second_version: whether partitions join the transaction by being written to (KIP-890).
+        now_ms: the wall clock, for the time of the records.
+    """
+
+    def __init__(
+        self,
+        client: BlockingClient,
+        now_ms: Callable[[], int],
+        *,
+        owner: Owner | None = None,
+        transactional_id: str | None = None,
+        second_version: bool = True,
+        acks: int = -1,
+        codec: Compression = Compression.NONE,
+    ) -> None:
+        self._client = client
+        self._now_ms = now_ms
+        self._owner = owner
+        self._transactional_id = transactional_id
+        self._joins_by_itself = second_version or transactional_id is None
+        self._at_most = None if self._joins_by_itself else transactions.LAST_FIRST_VERSION_PRODUCE
+        self._acks = acks
+        self._codec = codec
+        self._sequences: dict[TopicPartition, int] = {}
+        self._joined: set[TopicPartition] = set()
+        self._queue: list[_Batch] = []
+        self._queued_bytes = 0
+        self._in_flight: dict[Connection, deque[list[_Batch]]] = {}
+
+    def send(self, place: TopicPartition, room: bytearray | memoryview, count: int) -> None:
+        """Finish a batch (see `seal_batch`) and send it, now or with the next ones.
+
+        Raises:
+            PartitionError: a batch, this or an earlier one, was refused.
+            ClientError: no answer in time.
+        """
+        stamp = Stamp()
+        if self._owner is not None:
+            sequence = self._sequences.get(place, 0)
+            self._sequences[place] = (sequence + count) & MAX_SEQUENCE
+            stamp = Stamp(*self._owner, sequence, self._transactional_id is not None)
+        batch = _Batch(place, seal_batch(room, count, self._now_ms(), stamp, self._codec))
+        self._queue.append(batch)
+        self._queued_bytes += len(batch.data)
+        if self._queued_bytes >= REQUEST_BYTES:
+            self._dispatch()
+
+    def flush(self) -> None:
+        """Wait until every batch is acknowledged; raises as `send`."""
+        self._dispatch()
+        for connection in list(self._in_flight):
+            while self._in_flight.get(connection):
+                self._receive(connection)
+
+    def close(self) -> None:
+        """Leave nothing in flight; what was not acknowledged may arrive or not."""
+        for connection, requests in self._in_flight.items():
+            if requests:
+                self._client.drop(connection)
+        self._in_flight.clear()
+        self._queue.clear()
+
+    def _dispatch(self) -> None:
+        client = self._client
+        while self._queue:
+            self._run(operations.topics_to_write(client.config, client.cluster, {b.place[0] for b in self._queue}))
+            self._join()
+            try:
+                leader = operations.leading(client.cluster, *self._queue[0].place)[1].leader
+                self._send_request(leader)
+            except (ClientError, PartitionError) as error:
+                self._repair(error)
+                if self._queue:
+                    self._produce_again(self._take_first())
+
+    def _take_first(self) -> _Batch:
+        first = self._queue.pop(0)
+        self._queued_bytes -= len(first.data)
+        return first
+
+    def _next_request(self, leader: int) -> list[_Batch]:
+        """Batches for one broker; those that have to wait stay in the queue, in order."""
+        chosen: list[_Batch] = []
+        rest: list[_Batch] = []
+        waiting: set[TopicPartition] = set()
+        size = 0
+        for batch in self._queue:
+            fits = size < REQUEST_BYTES and batch.place not in waiting
+            if fits and self._leader_of(batch.place) == leader:
+                chosen.append(batch)
+                size += len(batch.data)
+            else:
+                rest.append(batch)
+            waiting.add(batch.place)
+        self._queue = rest
+        self._queued_bytes -= size
+        return chosen
+
+    def _leader_of(self, place: TopicPartition) -> int | None:
+        """None where nobody leads it: its turn comes as the first of the queue."""
+        try:
+            return self._client.cluster.leader_of(*place)[1].leader
+        except PartitionError:
+            return None
+
+    def _send_request(self, leader: int) -> None:
+        connection = self._client.connection_to(leader)
+        while len(self._in_flight.get(connection, ())) >= MAX_IN_FLIGHT:
+            if not self._receive(connection):
+                return
+        batches = self._next_request(leader)
+        self._in_flight.setdefault(connection, deque()).append(batches)  # first, so that it is sent again if this fails half way
+        connection.send(self._call(leader, batches))
+
+    def _call(self, leader: int, batches: list[_Batch]) -> Any:
+        data = {batch.place: batch.data for batch in batches}
+        client = self._client
+        return operations.produce_call(
+            client.config, client.cluster, leader, data, self._acks, self._transactional_id, self._at_most
+        )
+
+    def _receive(self, connection: Connection) -> bool:
+        """Take the oldest answer; False where everything in flight had to be sent again."""
+        try:
+            response = connection.receive()
+            for topic in response.responses:
+                for item in topic.partition_responses:
+                    if item.error_code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                        name = topic.name or self._name_of(topic.topic_id)
+                        raise PartitionError(ErrorCode(item.error_code), name, item.index, item.error_message)
+        except (ClientError, PartitionError) as error:
+            self._repair(error)
+            return False
+        self._in_flight[connection].popleft()
+        return True
+
+    def _name_of(self, topic_id: object) -> str:
+        return next((t.name for t in self._client.cluster.topics.values() if t.topic_id == topic_id), str(topic_id))
+
+    def _repair(self, error: ClientError | PartitionError) -> None:
+        """Send again, in order and one at a time, what has no answer; raise what that does not mend."""
+        unanswered = [batch for requests in self._in_flight.values() for batches in requests for batch in batches]
+        for connection in self._in_flight:
+            self._client.drop(connection)
+        self._in_flight.clear()
+        if isinstance(error, PartitionError) and not error.code.retriable:
+            raise error
+        client = self._client
+        for batch in unanswered:
+            client.cluster.forget(batch.place[0])
+        for batch in unanswered:
+            self._produce_again(batch)
+
+    def _produce_again(self, batch: _Batch) -> None:
+        client = self._client
+        plan = operations.produce(
+            client.config,
+            client.cluster,
+            *batch.place,
+            batch.data,
+            acks=self._acks,
+            transactional_id=self._transactional_id,
+            at_most=self._at_most,
+        )
+        try:
+            self._run(plan)
+        except PartitionError as error:
+            if error.code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                raise
+
+    def _join(self) -> None:
+        """Tell the coordinator which partitions a transaction of version 1 is about to write to."""
+        if self._joins_by_itself:
+            return
+        fresh = {batch.place for batch in self._queue} - self._joined
+        if fresh:
+            assert self._transactional_id is not None
+            assert self._owner is not None
+            client = self._client
+            self._run(transactions.add_partitions(client.config, client.cluster, self._transactional_id, self._owner, fresh))
+            self._joined |= fresh
+
+    def _run(self, plan: Plan[Any]) -> Any:
+        return self._client.run(plan)

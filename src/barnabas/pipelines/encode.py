@@ -1,0 +1,268 @@
+"""Arrow columns to record batches: which partition a row goes to, and its bytes, without a Python object for a row.
+
+Owns the batches that are being filled. Knows neither Spark nor sockets; finished batches go to whoever takes them.
+
+Rules
+  1. A row with a partition goes there; one with a key where Kafka's default partitioner puts it (murmur2); others go to one partition after
+     the other, STICKY_ROWS at a time.
+  2. Rows of one partition keep their order.
+  3. A record above the limit of a request is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from barnabas.errors import BarnabasError
+from barnabas.protocol.records import encode_kernels as k
+from barnabas.protocol.records.header import HEADER_SIZE
+
+STICKY_ROWS = 1_000
+FIRST_ROOM = 16 << 10  # of a batch; grows to what it needs
+SMALLEST_BATCH, LARGEST_BATCH = 16 << 10, 1_000_000  # the largest that is filled; a topic's default limit is 1,048,588
+OPEN_BYTES = 64 << 20  # of all batches that one task fills at a time, about
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Take = Callable[[tuple[str, int], memoryview, int], None]  # partition, room for a header and the records, how many
+NO_BYTES, NO_INTS = np.empty(0, np.uint8), np.empty(0, np.int32)
+
+
+class RecordTooLarge(BarnabasError):
+    """A row that no batch may hold."""
+
+    def __init__(self, topic: str, size: int, limit: int) -> None:
+        super().__init__(topic, size, limit)
+        self.topic, self.size, self.limit = topic, size, limit
+
+    def __str__(self) -> str:
+        return f"could not write to {self.topic}: a record of {self.size} bytes is too large (max.request.size is {self.limit})"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of text or bytes as the kernels take it; all empty for one that is not there."""
+
+    ends: Ints = field(default_factory=lambda: NO_INTS)
+    data: Bytes = field(default_factory=lambda: NO_BYTES)
+    valid: Bytes = field(default_factory=lambda: NO_BYTES)
+
+    @classmethod
+    def of(cls, array: Any) -> Column:
+        plain = array if array.type in (pa.binary(), pa.string()) else array.cast(pa.binary())
+        _, ends, data = plain.buffers()
+        if ends is None:
+            return cls(np.zeros(1, np.int32))
+        return cls(
+            np.frombuffer(ends, np.int32)[plain.offset : plain.offset + len(plain) + 1],
+            NO_BYTES if data is None else np.frombuffer(data, np.uint8),
+            _valid(plain),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The columns of one Arrow batch."""
+
+    count: int
+    keys: Column
+    values: Column
+    header_lists: Column
+    header_names: Column
+    header_values: Column
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> Rows:
+        names = batch.schema.names
+        keys = Column.of(batch.column("key")) if "key" in names else Column()
+        lists = Column(), Column(), Column()
+        if "headers" in names and batch.column("headers").null_count < batch.num_rows:
+            lists = _headers(batch.column("headers"))
+        return cls(batch.num_rows, keys, Column.of(batch.column("value")), *lists)
+
+
+def _valid(array: Any) -> Bytes:
+    if array.null_count == 0:
+        return NO_BYTES
+    return np.asarray(array.is_valid().cast(pa.uint8()).to_numpy(zero_copy_only=False), np.uint8)
+
+
+def _headers(array: Any) -> tuple[Column, Column, Column]:
+    items = array.values
+    ends = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int32)
+    return Column(ends, NO_BYTES, _valid(array)), Column.of(items.field("key")), Column.of(items.field("value"))
+
+
+class _OpenBatch:
+    """A batch that is being filled: HEADER_SIZE bytes for the header, then records."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._room = np.empty(min(FIRST_ROOM, limit), np.uint8)
+        self._state = np.zeros(k.STATE_SIZE, np.int64)
+        self._state[k.POSITION] = HEADER_SIZE
+
+    @property
+    def count(self) -> int:
+        return int(self._state[k.DELTA])
+
+    def fill(self, rows: Rows, which: Longs) -> int:
+        """Append rows of `which`; how many there was room for. After 0 the batch is to be taken, or the row is too large."""
+        taken = 0
+        while taken < len(which):
+            k.encode_records(
+                rows.keys.ends, rows.keys.data, rows.keys.valid, rows.values.ends, rows.values.data, rows.values.valid,
+                rows.header_lists.ends, rows.header_lists.valid, rows.header_names.ends, rows.header_names.data,
+                rows.header_values.ends, rows.header_values.data, rows.header_values.valid,
+                which[taken:], self._room, len(self._room), self._state,
+            )  # fmt: skip
+            taken += int(self._state[k.TAKEN])
+            if taken < len(which) and not self._grow(int(self._state[k.POSITION] + self._state[k.NEEDED])):
+                break
+        return taken
+
+    def _grow(self, needed: int) -> bool:
+        if needed > self._limit:
+            return False
+        grown = np.empty(min(self._limit, max(4 * len(self._room), needed)), np.uint8)
+        position = int(self._state[k.POSITION])
+        grown[:position] = self._room[:position]
+        self._room = grown
+        return True
+
+    @property
+    def missing(self) -> int:
+        """Bytes that the row which did not fit needs."""
+        return int(self._state[k.NEEDED])
+
+    def take(self) -> tuple[memoryview, int]:
+        """The batch, and how many records; it is empty afterwards, and its memory is used again."""
+        result = memoryview(self._room.data)[: int(self._state[k.POSITION])].cast("B"), self.count
+        self._state[:] = 0
+        self._state[k.POSITION] = HEADER_SIZE
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class TopicShape:
+    """What batches for a topic have to keep to: how many partitions there are, and the bytes of a batch."""
+
+    partitions: int
+    batch_bytes: int = LARGEST_BATCH
+
+
+class RecordEncoder:
+    """Fills batches for partitions and hands them on when they are full.
+
+    Args:
+        shape_of: asked once for each topic.
+        take: is given each batch; its memory is used again afterwards.
+        max_record_bytes: a larger record is refused; one that is larger than a batch should be has one to itself.
+        first: from which partition on rows without a key are dealt out.
+    """
+
+    def __init__(
+        self, shape_of: Callable[[str], TopicShape], take: Take, *, max_record_bytes: int = LARGEST_BATCH, first: int = 0
+    ) -> None:
+        self._shape_of = shape_of
+        self._take = take
+        self._max_record_bytes = max_record_bytes
+        self._dealt = first
+        self._shapes: dict[str, TopicShape] = {}
+        self._open: dict[tuple[str, int], _OpenBatch] = {}
+
+    def write(self, batch: pa.RecordBatch, topic: str | None) -> None:
+        """Take the rows of a batch with the columns `value` and perhaps `key`, `headers`, `partition`, `topic`.
+
+        Args:
+            topic: of all rows; where it is None the column has it, without nulls.
+        """
+        if not batch.num_rows:
+            return
+        rows = Rows.of(batch)
+        places = _places(batch)
+        for name, which in _by_topic(batch, topic):
+            self._write_topic(name, rows, places, which)
+
+    def finish(self) -> None:
+        """Hand on what is not full."""
+        for place, batch in self._open.items():
+            self._hand_on(place, batch)
+
+    def _write_topic(self, topic: str, rows: Rows, places: Ints, which: Longs | None) -> None:
+        if topic not in self._shapes:
+            self._shapes[topic] = self._shape_of(topic)
+        count = self._shapes[topic].partitions
+        k.place_keys(rows.keys.ends, rows.keys.data, rows.keys.valid, count, places)
+        chosen = places if which is None else places[which]
+        loose = np.flatnonzero(chosen < 0)
+        if len(loose):
+            chosen = chosen.copy()
+            chosen[loose] = (self._dealt + np.arange(len(loose)) // STICKY_ROWS) % count
+            self._dealt = (self._dealt + (len(loose) - 1) // STICKY_ROWS + 1) % count
+        for partition, part in _groups(chosen):
+            self._fill((topic, partition), rows, part if which is None else which[part])
+
+    def _fill(self, place: tuple[str, int], rows: Rows, which: Longs) -> None:
+        batch = self._open.get(place)
+        if batch is None:
+            batch = self._open[place] = _OpenBatch(self._limit_of(place[0]))
+        position = 0
+        while True:
+            position += batch.fill(rows, which[position:])
+            if position == len(which):
+                return
+            if not batch.count:
+                if batch.missing + HEADER_SIZE > self._max_record_bytes:
+                    raise RecordTooLarge(place[0], batch.missing, self._max_record_bytes)
+                batch = self._open[place] = _OpenBatch(batch.missing + HEADER_SIZE)
+            else:
+                self._hand_on(place, batch)
+
+    def _limit_of(self, topic: str) -> int:
+        share = OPEN_BYTES // sum(shape.partitions for shape in self._shapes.values())
+        return min(self._shapes[topic].batch_bytes, self._max_record_bytes, LARGEST_BATCH, max(SMALLEST_BATCH, share))
+
+    def _hand_on(self, place: tuple[str, int], batch: _OpenBatch) -> None:
+        if batch.count:
+            room, count = batch.take()
+            self._take(place, room, count)
+
+
+def _places(batch: pa.RecordBatch) -> Ints:
+    """The partition of each row, -1 where none is given."""
+    if "partition" not in batch.schema.names:
+        return np.full(batch.num_rows, -1, np.int32)
+    column: Any = batch.column("partition")
+    given = column.to_numpy(zero_copy_only=False)
+    return np.where(np.isnan(given), -1, given).astype(np.int32) if column.null_count else given.astype(np.int32)
+
+
+def _by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, Longs | None]]:
+    """Each topic and its rows (None: all of them)."""
+    if topic is not None:
+        yield topic, None
+        return
+    encoded: Any = batch.column("topic").dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    if len(names) == 1:
+        yield names[0], None
+        return
+    for index, rows in _groups(encoded.indices.to_numpy(zero_copy_only=False)):
+        yield names[index], rows
+
+
+def _groups(values: npt.NDArray[Any]) -> Iterator[tuple[int, Longs]]:
+    """Each value and its positions, in their order."""
+    order = np.argsort(values, kind="stable").astype(np.int64, copy=False)
+    ordered = values[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
+        yield int(ordered[start]), order[start:end]

@@ -1,0 +1,238 @@
+"""Carries out what the sink's protocol asks for, over the wire client. The only I/O of exactly-once writing.
+
+Rules
+  1. An answer that may or may not have arrived is asked for again (by the client's plans); when time is up the error is the caller's, and
+     the next `prepare` finds out what holds.
+  2. The state is read by the owner of the sink and as any reader of committed records sees it: the ownership has ended whatever the former
+     owner was writing. Another sink's unfinished record in the same partition is waited for, SINK_TIMEOUT_MS at most.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.client import operations, transactions
+from barnabas.client.batches import next_offset
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.errors import PartitionError, ResourceError, TimedOut, UnsupportedRequest
+from barnabas.client.producer import BatchProducer
+from barnabas.client.results import EARLIEST, LATEST, NewTopic, TopicPartition
+from barnabas.client.transactions import Owner
+from barnabas.error_codes import ErrorCode
+from barnabas.pipelines.decode import RecordDecoder
+from barnabas.pipelines.exactly_once import protocol as p
+from barnabas.pipelines.exactly_once.state import PREFIX, TOPIC, SinkState, from_json, is_of_task, sink_id, to_json
+from barnabas.protocol.records.encode_kernels import murmur2
+from barnabas.protocol.records.record import build_batch
+
+R = TypeVar("R")
+SINK_TIMEOUT_MS = 10_000  # of the transaction that records a state; it is open for a few milliseconds
+PARTITIONS = 8  # of the sinks' topic
+MOST_REPLICAS = 3
+# Little is read at each start if little is there: compaction leaves one record for a sink, but not in the segment that is written to.
+TOPIC_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}
+NOT_THE_OWNER = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+NO_TWO_PHASE = {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
+EMPTY, ONGOING = "Empty", "Ongoing"
+
+
+class Carrier:
+    """Carries out instructions for one sink.
+
+    Args:
+        transaction_timeout_ms: of tasks' transactions where there is no two-phase commit.
+    """
+
+    def __init__(self, client: BlockingClient, sink: str, transaction_timeout_ms: int) -> None:
+        self._client = client
+        self._sink = sink
+        self._timeout_ms = transaction_timeout_ms
+        self._known_place: TopicPartition | None = None
+
+    def run(self, steps: p.Steps[R]) -> R:
+        """To the end; errors of an instruction go through the protocol."""
+        try:
+            instruction = next(steps)
+            while True:
+                instruction = self.step(steps, instruction)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    def step(self, steps: p.Steps[Any], instruction: p.Instruction) -> p.Instruction:
+        """Carry out one instruction; the one that follows."""
+        try:
+            answer = self.carry_out(instruction)
+        except p.SinkTakenOver as error:
+            return steps.throw(error)
+        return steps.send(answer)
+
+    def carry_out(self, instruction: p.Instruction) -> Any:
+        match instruction:
+            case p.TakeSink(expected):
+                return self._take_sink(expected)
+            case p.ReadState():
+                return self._read_state()
+            case p.WriteState(state, token):
+                return self._write_state(state, token)
+            case p.AskStanding():
+                return self._standing()
+            case p.Claim(name):
+                return self._claim(name)
+            case p.ClaimOrdinary(name):
+                return p.Claimed(self._init(name, timeout_ms=self._timeout_ms).owner)
+            case p.End(owners, commit):
+                return self._end(owners, commit=commit)
+            case p.ListOpen():
+                return self._list_open()
+
+    # -- ownership ------------------------------------------------------------------------------------------------------
+
+    def _init(self, name: str, **arguments: Any) -> transactions.Initialised:
+        return self._client.run(transactions.init_producer_id(self._client.config, self._client.cluster, name, **arguments))
+
+    def _take_sink(self, expected: Owner | None) -> Owner:
+        try:
+            return self._init(sink_id(self._sink), timeout_ms=SINK_TIMEOUT_MS, expected=expected).owner
+        except ResourceError as error:
+            if error.code in NOT_THE_OWNER:
+                raise p.SinkTakenOver(self._sink) from error
+            raise
+
+    def _standing(self) -> p.Standing:
+        name = sink_id(self._sink)
+        found = self._client.run(transactions.describe_transactions(self._client.config, self._client.cluster, [name]))
+        if name not in found:  # expired, or the cluster is another one
+            return p.Standing(Owner(-1, -1), is_untouched=False)
+        return p.Standing(found[name].owner, found[name].state == EMPTY)
+
+    def _claim(self, name: str) -> p.Claimed | None:
+        try:
+            found = self._init(name, two_phase=True, keep_prepared=True)
+        except UnsupportedRequest:
+            return None
+        except ResourceError as error:
+            if error.code in NO_TWO_PHASE:
+                return None
+            raise
+        return p.Claimed(found.owner, found.ongoing)
+
+    # -- the state ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _place(self) -> TopicPartition:
+        """The partition of the sinks' topic that has this sink."""
+        if self._known_place is None:
+            self._known_place = TOPIC, self._partition()
+        return self._known_place
+
+    def _partition(self) -> int:
+        partitions = self._client.topics_by_name([TOPIC])
+        if TOPIC not in partitions:
+            self._make_topic()
+            partitions = self._client.topics_by_name([TOPIC])
+        key = self._sink.encode()
+        return int(murmur2(np.frombuffer(key, np.uint8), 0, len(key))) % len(partitions[TOPIC].partitions)
+
+    def _make_topic(self) -> None:
+        client = self._client
+        replicas = min(MOST_REPLICAS, len(client.cluster.brokers))
+        config = {**TOPIC_CONFIG, "min.insync.replicas": str(max(1, replicas - 1))}
+        try:
+            client.create_topics([NewTopic(TOPIC, PARTITIONS, replicas, config)])
+        except ResourceError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+        deadline = time.monotonic() + client.config.default_api_timeout_ms / 1000
+        while TOPIC not in client.topics_by_name([TOPIC]):
+            if time.monotonic() > deadline:
+                raise TimedOut(f"topic {TOPIC}", client.config.default_api_timeout_ms)
+            time.sleep(client.config.retry_backoff_ms / 1000)
+
+    def _read_state(self) -> SinkState:
+        client, place = self._client, self._place
+        config = replace(client.config, read_committed=True)
+        offset = client.list_offsets({place: EARLIEST})[place].offset
+        end = client.list_offsets({place: LATEST})[place].offset
+        decoder = RecordDecoder(*place)
+        deadline = time.monotonic() + max(config.default_api_timeout_ms, 2 * SINK_TIMEOUT_MS) / 1000
+        last: bytes | None = None
+        while offset < end:
+            answer = client.run(operations.fetch(config, client.cluster, *place, offset))
+            for batch in decoder.decode(answer.records, offset, end, answer.aborted):
+                mine = batch.filter(pc.equal(batch.column("key"), pa.scalar(self._sink.encode(), pa.binary())))
+                if mine.num_rows:
+                    last = mine.column("value")[-1].as_py()
+            offset = next_offset(answer.records, offset)
+            if offset < end and time.monotonic() > deadline:
+                raise TimedOut(f"end of {TOPIC}-{place[1]}", config.default_api_timeout_ms)
+        return from_json(self._sink, last) if last is not None else SinkState()
+
+    def _write_state(self, state: SinkState, token: Owner) -> Owner:
+        client, name = self._client, sink_id(self._sink)
+        now_ms = time.time_ns() // 1_000_000
+        producer = BatchProducer(
+            client,
+            lambda: now_ms,
+            owner=token,
+            transactional_id=name,
+            second_version=client.has_second_transactions,
+        )
+        batch = bytearray(build_batch([(self._sink.encode(), to_json(state))]))
+        try:
+            producer.send(self._place, batch, 1)
+            producer.flush()
+        except (PartitionError, ResourceError) as error:
+            if error.code in NOT_THE_OWNER:
+                raise p.SinkTakenOver(self._sink) from error
+            raise
+        finally:
+            producer.close()
+        ended = self._end_raw({name: token}, commit=True)[name]
+        if isinstance(ended, ErrorCode):
+            if ended in NOT_THE_OWNER:
+                raise p.SinkTakenOver(self._sink)
+            raise ResourceError(ended, f"transactional id {name}")
+        return ended
+
+    # -- tasks' transactions --------------------------------------------------------------------------------------------
+
+    def _end(self, owners: Mapping[str, Owner], *, commit: bool) -> dict[str, p.Ending]:
+        endings = {}
+        for name, ended in self._end_raw(owners, commit=commit).items():
+            if not isinstance(ended, ErrorCode):
+                endings[name] = p.Ending.DONE
+            elif ended in NOT_THE_OWNER:
+                endings[name] = p.Ending.FENCED
+            elif ended == ErrorCode.INVALID_TXN_STATE:
+                endings[name] = p.Ending.OTHER
+            else:
+                raise ResourceError(ended, f"transactional id {name}")
+        return endings
+
+    def _end_raw(self, owners: Mapping[str, Owner], *, commit: bool) -> dict[str, Owner | ErrorCode]:
+        client = self._client
+        plan = transactions.end_transactions(
+            client.config, client.cluster, owners, commit=commit, second_version=client.has_second_transactions
+        )
+        return client.run(plan)
+
+    def _list_open(self) -> list[p.OpenId]:
+        client = self._client
+        pattern = f"{re.escape(f'{PREFIX}/{self._sink}/')}.*"
+        listed = client.run(transactions.list_transactions(client.config, client.cluster, [EMPTY, ONGOING], pattern))
+        names = [name for name in listed if is_of_task(self._sink, name)]
+        found = client.run(transactions.describe_transactions(client.config, client.cluster, names))
+        open_states = {EMPTY: False, ONGOING: True}
+        return [
+            p.OpenId(each.transactional_id, each.owner, open_states[each.state])
+            for each in found.values()
+            if each.state in open_states
+        ]

@@ -1,0 +1,163 @@
+"""The options of the sink, as people write them, checked in the words of Spark's `kafka` sink."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from barnabas.client.config import ClientConfig
+from barnabas.pipelines.offsets import OptionError
+from barnabas.pipelines.options import client_config
+from barnabas.protocol.records.compression import NAMES, Compression
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_REQUEST_BYTES = 1_048_576  # max.request.size of the Java producer
+DEFAULT_TRANSACTION_TIMEOUT_MS = (
+    900_000  # the most that a broker allows unless told otherwise; counts where two-phase commit is not
+)
+MAX_NAME = 200  # of a sink, in characters: a transactional id is built around it
+NOT_FOR_WRITING = {
+    "key.serializer": "keys are serialized with ByteArraySerializer.",
+    "value.serializer": "value are serialized with ByteArraySerializer.",
+    "transactional.id": "the sink makes transactional ids of its own: set the option sinkName to name them.",
+}
+_CODECS = {**NAMES, "none": Compression.NONE}
+TEXT = ("string", "binary")
+HEADERS = ("array<struct<key:string,value:binary>>",)
+COLUMN_TYPES = {"topic": TEXT[:1], "key": TEXT, "value": TEXT, "headers": HEADERS, "partition": ("int",)}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """What rows are written with; the same in every task."""
+
+    topic: str | None  # None: the column of that name has it
+    acks: int = -1
+    codec: Compression = Compression.NONE
+    max_request_bytes: int = DEFAULT_REQUEST_BYTES
+    transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS
+    client: ClientConfig = field(repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """How a query writes. `name` is that of the sink; None where it writes at least once."""
+
+    task: WriteTask
+    name: str | None = None
+    batch_id: int | None = None  # of a batch write that is to happen once
+
+
+def sink_options(options: Mapping[str, str], columns: Mapping[str, str], *, streaming: bool) -> SinkOptions:
+    """Check the options and the columns (name to Spark's name of the type).
+
+    Raises:
+        OptionError: with the words of Spark's `kafka` sink where it has any.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    kafka = {key.removeprefix("kafka."): value for key, value in given.items() if key.startswith("kafka.")}
+    _check(given, kafka, columns)
+    task = WriteTask(
+        topic=given["topic"].strip() if "topic" in given else None,
+        acks=_acks(kafka.get("acks", "all")),
+        codec=_codec(kafka.get("compression.type", "none")),
+        max_request_bytes=_positive(kafka, "max.request.size", DEFAULT_REQUEST_BYTES),
+        transaction_timeout_ms=_positive(kafka, "transaction.timeout.ms", DEFAULT_TRANSACTION_TIMEOUT_MS),
+        client=client_config(kafka),
+    )
+    name = _stream_name(given) if streaming else _batch_name(given)
+    if name is not None and task.acks != -1:
+        raise OptionError(f"kafka.acks must be all for writing exactly once, got {kafka['acks']}; or set exactlyOnce to false")
+    return SinkOptions(task, name, _batch_id(given) if not streaming else None)
+
+
+def _check(given: Mapping[str, str], kafka: Mapping[str, str], columns: Mapping[str, str]) -> None:
+    for name, why in NOT_FOR_WRITING.items():
+        if name in kafka:
+            raise OptionError(f"Kafka option '{name}' is not supported as {why}")
+    if "bootstrap.servers" not in kafka:
+        raise OptionError("Option 'kafka.bootstrap.servers' must be specified for configuring Kafka producer")
+    if "topic" not in given and "topic" not in columns:
+        raise OptionError("topic option required when no 'topic' attribute is present. Use the topic option for setting a topic.")
+    if "value" not in columns:
+        raise OptionError("Required attribute 'value' not found")
+    for name, allowed in COLUMN_TYPES.items():
+        if name == "topic" and "topic" in given:
+            continue
+        if name in columns and columns[name] not in allowed:
+            raise OptionError(f"{name} attribute unsupported type {columns[name]}. {name} must be a(n) {' or '.join(allowed)}")
+
+
+def _stream_name(given: Mapping[str, str]) -> str | None:
+    """The sink's name: given, or made of where the checkpoint lies, which stays the same after a restart."""
+    if not _boolean(given, "exactlyOnce", True):
+        return None
+    if "sinkname" in given:
+        return _checked_name(given["sinkname"])
+    where = given.get("checkpointlocation", "").strip()
+    if not where:
+        raise OptionError(
+            "writing exactly once needs a name that is the same after a restart: set the option checkpointLocation or sinkName, "
+            "or set exactlyOnce to false"
+        )
+    what = f"{where.rstrip('/')}\n{given.get('topic', '').strip()}"
+    return f"spark-{hashlib.sha256(what.encode()).hexdigest()[:16]}"
+
+
+def _batch_name(given: Mapping[str, str]) -> str | None:
+    """A batch is written exactly once where somebody named the sink, so that a later write can finish what this one left."""
+    named = "sinkname" in given
+    if not _boolean(given, "exactlyOnce", named):
+        return None
+    if not named:
+        raise OptionError("writing a batch exactly once needs the option sinkName")
+    return _checked_name(given["sinkname"])
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not 0 < len(name) <= MAX_NAME or "/" in name:
+        raise OptionError(f"sinkName must have 1 to {MAX_NAME} characters and no slash, got '{name}'")
+    return name
+
+
+def _batch_id(given: Mapping[str, str]) -> int | None:
+    value = given.get("sinkbatchid")
+    if value is None:
+        return None
+    if "sinkname" not in given:
+        raise OptionError("sinkBatchId needs the option sinkName")
+    if not value.strip().isdigit():
+        raise OptionError(f"sinkBatchId must be a number of zero or more, got {value}")
+    return int(value)
+
+
+def _acks(value: str) -> int:
+    if value not in {"all", "-1", "1"}:
+        raise OptionError(f"kafka.acks must be all or 1, got {value}: what is not acknowledged cannot be known to be written")
+    return 1 if value == "1" else -1
+
+
+def _codec(value: str) -> Compression:
+    if value not in _CODECS:
+        raise OptionError(f"kafka.compression.type must be one of none, gzip, snappy, lz4, zstd, got {value}")
+    return _CODECS[value]
+
+
+def _boolean(given: Mapping[str, str], name: str, default: bool) -> bool:
+    value = given.get(name.lower(), str(default)).strip().lower()
+    if value not in {"true", "false"}:
+        raise OptionError(f"{name} must be true or false, got {given[name.lower()]}")
+    return value == "true"
+
+
+def _positive(kafka: Mapping[str, str], name: str, default: int) -> int:
+    value = kafka.get(name)
+    if value is None:
+        return default
+    if not value.strip().isdigit() or not 0 < int(value) < 2**31:
+        raise OptionError(f"kafka.{name} must be a number above zero, got {value}")
+    return int(value)

@@ -1,0 +1,54 @@
+"""Encoded records to a finished batch: the codec, the header and the checksum.
+
+`record.build_batch` makes batches from records one by one; here the records are bytes already (`encode_kernels`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from barnabas.protocol.records.compression import Compression, compress
+from barnabas.protocol.records.header import (
+    CRC_POSITION,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+)
+
+
+class Stamp(NamedTuple):
+    """Whose batch it is, and its place in the sequence of that producer's records in the partition."""
+
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    base_sequence: int = NO_SEQUENCE
+    is_transactional: bool = False
+
+
+def seal_batch(
+    room: bytearray | memoryview, count: int, timestamp_ms: int, stamp: Stamp, codec: Compression = Compression.NONE
+) -> bytes:
+    """A batch of `count` records that all have the same time.
+
+    Args:
+        room: HEADER_SIZE bytes that are written over, and behind them the records with timestamp deltas of 0.
+    """
+    if codec != Compression.NONE:
+        room = bytearray(HEADER_SIZE) + compress(codec, memoryview(room)[HEADER_SIZE:])
+    attributes = int(codec) | (TRANSACTIONAL_BIT if stamp.is_transactional else 0)
+    HEADER.pack_into(
+        room, 0, 0, len(room) - LENGTH_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, attributes, count - 1, timestamp_ms, timestamp_ms,
+        stamp.producer_id, stamp.producer_epoch, stamp.base_sequence, count,
+    )  # fmt: skip
+    checksum = crc32c(memoryview(room)[CRC_START:])
+    room[CRC_POSITION : CRC_POSITION + 4] = checksum.to_bytes(4, "big")
+    return bytes(room)

@@ -1,0 +1,162 @@
+"""Whether somebody may do something: Kafka's rules over a set of access control lists.
+
+Owns the bindings, indexed so that a decision looks at those of one resource only.
+
+Rules
+  1. A super user may do everything.
+  2. One binding that denies decides, whatever allows it. ALL stands for every operation.
+  3. What allows READ, WRITE, DELETE or ALTER allows DESCRIBE; what allows ALTER_CONFIGS allows DESCRIBE_CONFIGS. Denials imply nothing.
+  4. Where no binding is about a resource, nobody may use it, unless `allow.everyone.if.no.acl.found`.
+
+How it works: bindings lie by resource type in one dictionary of literal names and one of prefixes; a resource has as many prefixes as its
+name has characters, so a decision takes as long as the name is, however many bindings there are.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from barnabas.security.acls import WILDCARD, Acl, AclFilter, Operation, PatternType, Permission, Resource, ResourceType
+
+ANY_USER = "User:*"
+_IMPLIED_BY = {
+    Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
+    Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
+}
+_NOTHING: frozenset[Operation] = frozenset()
+
+
+class Session(NamedTuple):
+    """Who asks from where: a principal ("User:alice") and the address of its connection."""
+
+    principal: str
+    host: str
+
+
+class Authorizer:
+    """Decides by the bindings it was given.
+
+    Args:
+        super_users: principals that may do everything.
+        allow_if_no_acl: `allow.everyone.if.no.acl.found`.
+    """
+
+    def __init__(self, acls: Iterable[Acl] = (), *, super_users: Iterable[str] = (), allow_if_no_acl: bool = False) -> None:
+        self._super_users = frozenset(super_users)
+        self._allow_if_no_acl = allow_if_no_acl
+        self._literal: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
+        self._prefixed: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
+        for acl in acls:
+            self.add(acl)
+
+    def add(self, acl: Acl) -> None:
+        """Take a binding in; one that is there already stays."""
+        self._index(acl).setdefault((acl.resource_type, acl.name), {})[acl] = None
+
+    def remove(self, acl: Acl) -> None:
+        """Forget a binding; nothing happens if it is not there."""
+        index, key = self._index(acl), (acl.resource_type, acl.name)
+        bindings = index.get(key, {})
+        bindings.pop(acl, None)
+        if not bindings:
+            index.pop(key, None)
+
+    def matching(self, wanted: AclFilter) -> list[Acl]:
+        """The bindings that a filter means, in the order of their fields."""
+        return sorted(acl for acl in self._all() if wanted.matches(acl))
+
+    def is_allowed(self, session: Session, operation: Operation, resource: Resource) -> bool:
+        """Whether the session may do the operation."""
+        if session.principal in self._super_users:
+            return True
+        allowed = found = False
+        for acl in self._about(resource):
+            found = True
+            if not _is_about(acl, session):
+                continue
+            if acl.permission is Permission.DENY:
+                if acl.operation in (operation, Operation.ALL):
+                    return False
+            elif acl.operation in (operation, Operation.ALL) or acl.operation in _IMPLIED_BY.get(operation, _NOTHING):
+                allowed = True
+        return allowed or (not found and self._allow_if_no_acl)
+
+    def is_allowed_anywhere(self, session: Session, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there can be a resource of the type with which the session may do the operation (KIP-679).
+
+        A literal or prefix that is allowed counts unless everything under it is denied: by `*`, by itself, or by a prefix of it.
+        """
+        if session.principal in self._super_users:
+            return True
+        allowed: list[Acl] = []
+        denied: set[tuple[PatternType, str]] = set()
+        for acl in self._all():
+            if acl.resource_type is not resource_type or not _is_about(acl, session):
+                continue
+            if acl.operation not in (operation, Operation.ALL):
+                continue
+            if acl.permission is Permission.DENY:
+                denied.add((acl.pattern, acl.name))
+            else:
+                allowed.append(acl)
+        if (PatternType.LITERAL, WILDCARD) in denied:
+            return False
+        if self._allow_if_no_acl:
+            return True
+        return any(not _is_dominated(acl, denied) for acl in allowed)
+
+    def _about(self, resource: Resource) -> Iterator[Acl]:
+        kind, name = resource
+        yield from self._literal.get((kind, name), ())
+        if name != WILDCARD:
+            yield from self._literal.get((kind, WILDCARD), ())
+        if self._prefixed:
+            for end in range(len(name) + 1):
+                yield from self._prefixed.get((kind, name[:end]), ())
+
+    def _all(self) -> Iterator[Acl]:
+        for index in (self._literal, self._prefixed):
+            for bindings in index.values():
+                yield from bindings
+
+    def _index(self, acl: Acl) -> dict[tuple[ResourceType, str], dict[Acl, None]]:
+        return self._prefixed if acl.pattern is PatternType.PREFIXED else self._literal
+
+
+def _is_about(acl: Acl, session: Session) -> bool:
+    return acl.principal in (session.principal, ANY_USER) and covers_host(acl.host, session.host)
+
+
+def covers_host(pattern: str, host: str) -> bool:
+    """Whether an address is the one that is meant, or in the range that is."""
+    if pattern in (host, WILDCARD):
+        return True
+    network = _network(pattern)
+    if network is None:
+        return False
+    try:
+        return ipaddress.ip_address(host) in network
+    except ValueError:
+        return False
+
+
+@lru_cache(maxsize=4096)
+def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    if "/" not in pattern:
+        return None
+    try:
+        return ipaddress.ip_network(pattern, strict=False)
+    except ValueError:
+        return None
+
+
+def _is_dominated(acl: Acl, denied: set[tuple[PatternType, str]]) -> bool:
+    """Whether everything under the pattern of `acl` is denied too."""
+    if acl.pattern is PatternType.LITERAL and (PatternType.LITERAL, acl.name) in denied:
+        return True
+    if acl.pattern is PatternType.LITERAL and acl.name == WILDCARD:
+        return (PatternType.PREFIXED, "") in denied
+    return any((PatternType.PREFIXED, acl.name[:end]) in denied for end in range(len(acl.name) + 1))

@@ -1,0 +1,151 @@
+"""SCRAM (RFC 5802, RFC 7677) as a server speaks it: credentials without passwords, and the exchange of four messages.
+
+Owns what is stored of a password (`Credential`) and one log-in (`ScramExchange`). Randomness comes from the caller.
+
+Rules
+  1. Nothing from which the password could be read is kept.
+  2. A user who does not exist fails at the same step as a wrong password, after an exchange that looks the same: `unknown` makes a salt
+     from the name, the same at each attempt.
+  3. Every comparison of secrets takes the same time whatever they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384  # what Kafka allows
+MAX_MESSAGE_BYTES = 4096
+HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+
+
+class AuthenticationFailed(Exception):
+    """The log-in is over. `reason` is for the log; the peer is told nothing that tells users apart."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Credential(NamedTuple):
+    """What is kept of a password."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+def credential_of(mechanism: str, password: str, salt: bytes, iterations: int) -> Credential:
+    """Derive what is kept; takes some milliseconds."""
+    return credential_from_salted(
+        mechanism, hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations), salt, iterations
+    )
+
+
+def credential_from_salted(mechanism: str, salted_password: bytes, salt: bytes, iterations: int) -> Credential:
+    """From a password that a client has salted, as AlterUserScramCredentials carries it."""
+    name = HASHES[mechanism]
+    client_key = hmac.digest(salted_password, b"Client Key", name)
+    return Credential(salt, hashlib.new(name, client_key).digest(), hmac.digest(salted_password, b"Server Key", name), iterations)
+
+
+def unknown(mechanism: str, user: str, secret: bytes) -> Credential:
+    """For a user who does not exist: looks as one would, and no password fits it.
+
+    Args:
+        secret: of this broker; without it nobody can tell the salt of an unknown user from a known one's.
+    """
+    name = HASHES[mechanism]
+    salt = hmac.digest(secret, user.encode(), "sha256")[:16]
+    size = hashlib.new(name).digest_size
+    return Credential(salt, bytes(size), hmac.digest(secret, salt, name), MIN_ITERATIONS)
+
+
+@dataclass(slots=True)
+class ScramExchange:
+    """One log-in.
+
+    Args:
+        mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
+        find: the credential of a user by name; for one who does not exist what `unknown` gives.
+        nonce: of this exchange alone, of printable characters without comma.
+    """
+
+    mechanism: str
+    find: Callable[[str], Credential]
+    nonce: str
+    user: str = field(default="", init=False)
+    is_complete: bool = field(default=False, init=False)
+    _credential: Credential | None = field(default=None, init=False)
+    _auth_message: bytes = field(default=b"", init=False)
+    _channel: str = field(default="", init=False)
+    _expected_nonce: str = field(default="", init=False)
+
+    def evaluate(self, message: bytes) -> bytes:
+        """The answer to the client's next message.
+
+        Raises:
+            AuthenticationFailed: the message cannot be read, comes when the exchange is over, or proves nothing.
+        """
+        if self.is_complete or len(message) > MAX_MESSAGE_BYTES:
+            raise AuthenticationFailed("a message too many" if self.is_complete else "a message too long")
+        try:
+            text = message.decode()
+        except UnicodeDecodeError:
+            raise AuthenticationFailed("a message that is no UTF-8") from None
+        return self._first(text) if self._credential is None else self._final(text)
+
+    def _first(self, text: str) -> bytes:
+        """`n,[a=authzid],n=user,r=nonce[,extensions]`."""
+        parts = text.split(",", 2)
+        if len(parts) != 3 or parts[0] not in ("n", "y"):
+            raise AuthenticationFailed("a first message that cannot be read, or asks for channel binding")
+        flag, authorization, bare = parts
+        fields = bare.split(",")
+        if len(fields) < 2 or not fields[0].startswith("n=") or not fields[1].startswith("r=") or len(fields[1]) < 3:
+            raise AuthenticationFailed("a first message without user and nonce")
+        self.user = _unescape(fields[0][2:])
+        if authorization and _unescape(authorization.removeprefix("a=")) != self.user:
+            raise AuthenticationFailed("another authorization id than the user's")
+        self._credential = self.find(self.user)
+        self._channel = b64encode(f"{flag},{authorization},".encode()).decode()
+        self._expected_nonce = fields[1][2:] + self.nonce
+        first = f"r={self._expected_nonce},s={b64encode(self._credential.salt).decode()},i={self._credential.iterations}"
+        self._auth_message = f"{bare},{first}".encode()
+        return first.encode()
+
+    def _final(self, text: str) -> bytes:
+        """`c=channel,r=nonce[,extensions],p=proof`."""
+        assert self._credential is not None
+        without_proof, separator, proof_text = text.rpartition(",p=")
+        fields = without_proof.split(",")
+        if not separator or len(fields) < 2 or fields[0] != f"c={self._channel}" or fields[1] != f"r={self._expected_nonce}":
+            raise AuthenticationFailed("a final message that does not go with the first")
+        try:
+            proof = b64decode(proof_text, validate=True)
+        except (Base64Error, ValueError):
+            raise AuthenticationFailed("a proof that is no base 64") from None
+        name = HASHES[self.mechanism]
+        stored, auth = self._credential.stored_key, self._auth_message + f",{without_proof}".encode()
+        signature = hmac.digest(stored, auth, name)
+        if len(proof) != len(signature):
+            raise AuthenticationFailed("a proof of a wrong length")
+        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
+        if not hmac.compare_digest(hashlib.new(name, client_key).digest(), stored):
+            raise AuthenticationFailed("a wrong password, or an unknown user")
+        self.is_complete = True
+        return b"v=" + b64encode(hmac.digest(self._credential.server_key, auth, name))
+
+
+def _unescape(name: str) -> str:
+    """`=2C` is a comma, `=3D` an equals sign, and no other use of the sign is allowed."""
+    result = name.replace("=2C", ",").replace("=3D", "\0").replace("=", "\1").replace("\0", "=")
+    if "\1" in result or not result:
+        raise AuthenticationFailed("a user name that cannot be read")
+    return result

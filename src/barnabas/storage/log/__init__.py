@@ -1,0 +1,46 @@
+"""The log of one partition: what is appended, in order, for as long as it is kept.
+
+Owns the segments of one folder, where the log begins and ends, the leader epochs, the producers' state. Each part is a class upon the
+one before:
+
+    state         the fields
+    reading       what can be asked
+    appending     what makes it longer
+    shortening    what makes it shorter
+    keeping       opening, flushing, moving, closing: `Log`
+
+Rules
+  1. Offsets grow and are dense on the leader; `log_end_offset` is the next one to be given.
+  2. Everything is called from one thread, apart from `FlushPlan.run`, which blocks and runs in another.
+  3. A region handed out by `read` stays readable until the loop runs again; who sends later duplicates the descriptor.
+  4. An operation that the disk refuses for lack of room (`StorageExhausted`) has changed nothing; one that meets any other error raises
+     `LogDirFailed`, and the log directory is not used any more.
+
+What is not on the way of a record lies beside: the list of segments (`segments`), when to begin another (`rolling`), which to let go
+(`retention`), bringing all to the disk (`flushing`), the leader epochs (`epoch_file`).
+"""
+
+from __future__ import annotations
+
+from barnabas.protocol.records.validate import AppendOrigin
+from barnabas.storage.garbage import Garbage
+from barnabas.storage.log.appending import AppendResult
+from barnabas.storage.log.keeping import Log
+from barnabas.storage.log.shortening import MAX_SEGMENTS
+from barnabas.storage.log.state import MAX_OFFSET, PRODUCER_ID_EXPIRATION_MS
+from barnabas.storage.producer_state import ProducerDescription
+from barnabas.storage.reading import FileRegion
+from barnabas.storage.time_search import TimestampedOffset
+
+__all__ = [
+    "MAX_OFFSET",
+    "MAX_SEGMENTS",
+    "PRODUCER_ID_EXPIRATION_MS",
+    "AppendOrigin",
+    "AppendResult",
+    "FileRegion",
+    "Garbage",
+    "Log",
+    "ProducerDescription",
+    "TimestampedOffset",
+]

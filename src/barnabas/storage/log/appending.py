@@ -1,0 +1,329 @@
+"""Appending to a log: a leader's batches, one or many at once, a follower's, and the segments that they begin.
+
+How it works: an append is a header parse, the checks, one `pwrite` at the end of the active segment's file, and arithmetic, written out
+in one piece, for it is run for every request. A batch past one of the bounds that `_plan_roll` sets may begin another segment.
+
+Rules
+  1. A batch is checked, then written, then counted: if any step fails, nothing has changed that a reader could see.
+  2. The buffer that is handed in is not kept. If it can be written to, base offset and leader epoch are set in it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from barnabas.config.topic import TopicConfig
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import (
+    KafkaError,
+    LogDirFailed,
+    StorageError,
+)
+from barnabas.protocol.records.header import (
+    CRC_START,
+    HEADER,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    PLACE,
+    BatchHeader,
+    Buffer,
+    only_batch,
+    split_batches,
+)
+from barnabas.protocol.records.record import iterate_records
+from barnabas.protocol.records.scan import Run
+from barnabas.protocol.records.validate import AppendOrigin, validate_batch
+from barnabas.storage.aborted import aborted_of
+from barnabas.storage.faults import storage_error
+from barnabas.storage.files import write_all
+from barnabas.storage.log.reading import ReadableLog
+from barnabas.storage.markers import parse_marker
+from barnabas.storage.producer_state import (
+    KEPT_BATCHES,
+)
+from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
+from barnabas.storage.segment import LARGE_BATCH_BYTES, Segment
+from barnabas.storage.segments import remove_segment_files
+
+NO_LEADER_EPOCH = -1  # what producers write
+CLIENT = AppendOrigin.CLIENT
+STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
+NEWEST_MS = 2**62  # beyond are no times of records
+new_tuple = tuple.__new__  # makes a named tuple in half the time its own constructor takes
+
+
+class AppendResult(NamedTuple):
+    """Where a batch lies, or lay already if `duplicate`. `log_append_time_ms` is -1 where the producer's times are kept."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool
+
+
+class GrowingLog(ReadableLog):
+    """What makes a log longer."""
+
+    def append_as_leader(
+        self, records: Buffer, *, leader_epoch: int, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT
+    ) -> AppendResult:
+        """Append the one batch in `records` at the end.
+
+        Raises:
+            KafkaError: as `only_batch` and `validate_batch`; also RECORD_LIST_TOO_LARGE,
+                OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+            LogDirFailed: the write failed.
+            StorageExhausted: the disk is full.
+        """
+        if len(records) < HEADER.size or records[16] != MAGIC:
+            records = only_batch(records)
+        header = new_tuple(BatchHeader, HEADER.unpack_from(records))
+        size = header.batch_length + LENGTH_OVERHEAD
+        if size != len(records):
+            records = only_batch(records)
+        config = self.config
+        header, rewritten = validate_batch(records, header, config=config, now_ms=now_ms, origin=origin)
+        data: Buffer = records
+        if rewritten is not None:
+            data, size = bytearray(rewritten), len(rewritten)
+        if size > config.segment_bytes:
+            raise _too_large_for_segment(size, config)
+        log_append_time = NO_TIMESTAMP if config.message_timestamp_type == "CreateTime" else header.max_timestamp
+        base_offset = self.log_end_offset
+        last_offset = base_offset + header.last_offset_delta
+        if header.producer_id >= 0:
+            duplicate = self._producers.check(header, from_client=origin is CLIENT)
+            if duplicate is not None:
+                time = NO_TIMESTAMP if log_append_time == NO_TIMESTAMP else duplicate.timestamp
+                return AppendResult(duplicate.first_offset, duplicate.last_offset, time, self.log_start_offset, True)
+            if header.is_control:
+                self._check_marker(header, data)
+        if leader_epoch > self._epochs.epochs.latest:
+            self._epochs.epochs.assign(leader_epoch, base_offset)
+        segment = self._segments.active
+        end = segment.size + size
+        if end > self._roll_size or header.max_timestamp > self._roll_time or last_offset > self._roll_offset:
+            segment = self._segment_for(size, header._replace(base_offset=base_offset), now_ms)
+
+        self._write(segment, (base_offset, header.batch_length, leader_epoch), data, size)
+        segment.appended(last_offset, size, header.max_timestamp, config.index_interval_bytes)
+        self.log_end_offset = last_offset + 1
+        if header.producer_id >= 0:
+            self._count_producer(segment, header, base_offset, data)
+        return new_tuple(AppendResult, (base_offset, last_offset, log_append_time, self.log_start_offset, False))
+
+    def bounds_of_run(self, now_ms: int) -> tuple[int, int, int, int, int, bool] | None:
+        """What the batches of a run must keep for `append_run`: the largest batch, the oldest and the newest time of a record, the bytes
+        and the records there is room for, whether records must have keys. None where a batch is not stored as it comes."""
+        config = self.config
+        if config.message_timestamp_type != "CreateTime" or config.compression_type not in STORED_AS_THEY_COME:
+            return None
+        return (
+            min(config.max_message_bytes, config.segment_bytes),
+            max(now_ms - config.message_timestamp_before_max_ms, 0),
+            min(now_ms + config.message_timestamp_after_max_ms, self._roll_time, NEWEST_MS),
+            self._roll_size - self._segments.active.size,
+            self._roll_offset - self.log_end_offset + 1,
+            "compact" in config.cleanup_policy,
+        )
+
+    def append_run(self, run: Run, buffer: memoryview, *, leader_epoch: int) -> int | None:
+        """Append batches that keep `bounds_of_run`, all or none, with one write; the first one's base offset.
+
+        Args:
+            run: where they lie in `buffer`, which can be written to; checked already.
+
+        Returns:
+            None where it takes more than that, or the first batch is there already, and nothing was done.
+
+        Raises:
+            KafkaError: as `append_as_leader`, for the producer of the batches.
+            LogDirFailed, StorageExhausted: as `append_as_leader`.
+        """
+        if leader_epoch > self._epochs.epochs.latest:
+            return None
+        if run.has_producer:
+            header = BatchHeader._make(HEADER.unpack_from(buffer, run.batches[0][1]))
+            if self._producers.check(header, from_client=True) is not None:
+                return None
+        segment = self._segments.active
+        offset, batches, place = self.log_end_offset, [], PLACE.pack_into
+        for _, start, end, count, _ in run.batches:
+            place(buffer, start, offset, end - start - LENGTH_OVERHEAD, leader_epoch)
+            batches.append(buffer[start:end])
+            offset += count
+        size = run.size
+        if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
+            segment.reserve(size)
+        try:
+            written = self._files.pwritev(segment.fileno, batches, segment.size)
+            if written != size:
+                write_all(self._files, segment.fileno, memoryview(b"".join(batches))[written:], segment.size + written)
+        except OSError as error:
+            for batch in batches:  # as the producers sent them: whoever words the refusals looks at them again
+                PLACE.pack_into(batch, 0, 0, len(batch) - LENGTH_OVERHEAD, NO_LEADER_EPOCH)
+            raise self._write_failed(error) from error
+        first_offset, self.log_end_offset = self.log_end_offset, offset
+        segment.appended_run(run, first_offset, self.config.index_interval_bytes)
+        if run.has_producer:
+            for _, start, *_ in run.batches[-KEPT_BATCHES:]:
+                header = BatchHeader._make(HEADER.unpack_from(buffer, start))
+                self._producers.update(header, header.base_offset)
+        return first_offset
+
+    def _write(self, segment: Segment, place: tuple[int, int, int], data: Buffer, size: int) -> None:
+        """Write a batch at the segment's end, with base offset, length and leader epoch as in `place`."""
+        if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
+            segment.reserve(size)
+        try:
+            if (type(data) is memoryview and data.readonly) or type(data) is bytes:
+                head = PLACE.pack(*place)
+                written = self._files.pwritev(segment.fileno, (head, memoryview(data)[PLACE.size :]), segment.size)
+            else:
+                PLACE.pack_into(data, 0, *place)
+                written = self._files.pwrite(segment.fileno, data, segment.size)
+            if written != size:  # a disk that is nearly full takes a part: try the rest
+                whole = PLACE.pack(*place) + bytes(data[PLACE.size :])
+                write_all(self._files, segment.fileno, memoryview(whole)[written:], segment.size + written)
+        except OSError as error:
+            if not memoryview(data).readonly:  # as the producer sent it: whoever words the refusal looks at it again
+                PLACE.pack_into(data, 0, 0, place[1], NO_LEADER_EPOCH)
+            raise self._write_failed(error) from error
+
+    def _write_failed(self, error: OSError) -> StorageError:
+        """A part of a batch may lie behind the end: it is cut, now if that works, else before the next roll or close."""
+        self._torn = True
+        with suppress(OSError):
+            self._cut_torn()
+        active = self._segments.active
+        if not active.size:  # it is not the refused batch that its age counts from
+            active.first_timestamp = None
+            self._plan_roll()
+        return storage_error(self.directory.parent, error)
+
+    def append_as_follower(self, records: Buffer, *, now_ms: int) -> AppendResult:
+        """Append the leader's batches as they are, a cut last one left out.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE where they do not begin at or past the log's end.
+            LogDirFailed: the write failed.
+            StorageExhausted: the disk is full.
+        """
+        view = memoryview(records)
+        first_offset = -1
+        for position, header in split_batches(view, allow_partial=True):
+            data = view[position : position + header.size]
+            if crc32c(data[CRC_START:]) != header.crc:
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The leader's batch at offset {header.base_offset} fails its CRC.")
+            if header.base_offset < self.log_end_offset or header.last_offset_delta < 0:
+                raise KafkaError(
+                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    f"The leader's batch at offset {header.base_offset} does not follow {self.log_end_offset}.",
+                )
+            first_offset = header.base_offset if first_offset < 0 else first_offset
+            self._append_leaders_batch(header, data, now_ms)
+        return AppendResult(first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False)
+
+    def _append_leaders_batch(self, header: BatchHeader, data: memoryview, now_ms: int) -> None:
+        if header.partition_leader_epoch > self._epochs.epochs.latest:
+            self._epochs.epochs.assign(header.partition_leader_epoch, header.base_offset)
+        segment = self._segment_for(header.size, header, now_ms)
+        try:
+            write_all(self._files, segment.fileno, data, segment.size)
+        except OSError as error:
+            raise self._write_failed(error) from error
+        segment.appended(header.last_offset, header.size, header.max_timestamp, self.config.index_interval_bytes)
+        self.log_end_offset = header.last_offset + 1
+        if header.producer_id >= 0:
+            self._count_producer(segment, header, header.base_offset, data)
+
+    def _check_marker(self, header: BatchHeader, data: Buffer) -> None:
+        marker = next(iterate_records(data), None)
+        decision = parse_marker(marker) if marker is not None else None
+        if decision is not None:
+            self._producers.check_marker(header, decision[1])
+
+    def _count_producer(self, segment: Segment, header: BatchHeader, base_offset: int, data: Buffer) -> None:
+        if not header.is_control:
+            self._producers.update(header, base_offset)
+            return
+        marker = next(iterate_records(data), None)
+        if marker is None:
+            return
+        completed = self._producers.update_marker(header, marker._replace(offset=base_offset + header.last_offset_delta))
+        if completed is not None and completed.aborted:
+            try:
+                aborted_of(segment).append(completed)
+            except OSError as error:
+                # The marker is in the log. Readers of committed records must not get past it without this entry, so even a full disk
+                # takes the log out of use; the next start makes the entry from the marker.
+                raise LogDirFailed(str(self.directory.parent), str(error)) from error
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """What is appended from here on is of `leader_epoch`."""
+        if leader_epoch > self._epochs.epochs.latest:
+            self._epochs.epochs.assign(leader_epoch, self.log_end_offset)
+
+    def _plan_roll(self) -> None:
+        self._roll_size, self._roll_time, self._roll_offset = roll_bounds(self._segments.active, self.config)
+
+    def _segment_for(self, size: int, header: BatchHeader, now_ms: int) -> Segment:
+        """The segment for a batch of `size` bytes that is past one of the bounds: the active one, or a new one."""
+        segment = self._segments.active
+        if must_roll(segment, self.config, size, header):
+            # A gap, as a follower of a compacted log has, goes into the segment it comes before: where one ends early, its tail was lost.
+            within_reach = header.last_offset <= self.log_end_offset + MAX_RELATIVE_OFFSET
+            segment = self._roll(now_ms, self.log_end_offset if within_reach and segment.size else header.base_offset)
+        if not segment.size and header.max_timestamp >= 0:
+            segment.first_timestamp = header.max_timestamp
+        self._plan_roll()
+        return segment
+
+    def maybe_roll(self, now_ms: int) -> bool:
+        """Begin a new segment if the active one is as old as `segment.ms` allows; whether it did."""
+        if not is_older_than_segment_ms(self._segments.active, self.config, now_ms):
+            return False
+        self._roll(now_ms, self.log_end_offset)
+        return True
+
+    def _roll(self, now_ms: int, offset: int) -> Segment:
+        """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap that is too wide.
+
+        Everything that takes room comes first, so that a full disk leaves the active segment as it was.
+        """
+        sealed = self._segments.active
+        assert sealed.size or offset > sealed.base_offset, "a segment does not follow itself"
+        segment = None
+        try:
+            self._cut_torn()
+            if sealed.size:
+                self.snapshot()
+                sealed.write_indexes()
+            segment = Segment.create(self._files, self.directory, offset, now_ms, self.config.preallocated_bytes)
+            if sealed.size:
+                sealed.seal()
+            else:
+                remove_segment_files(self._files, sealed)
+        except OSError as error:
+            if segment is not None:
+                segment.close()
+            raise storage_error(self.directory.parent, error) from error
+        sealed.next_offset = offset
+        if sealed.size:
+            self._segments.append(segment)
+        else:
+            self._segments.replace_active(segment)
+        self._plan_roll()
+        return segment
+
+
+def _too_large_for_segment(size: int, config: TopicConfig) -> KafkaError:
+    return KafkaError(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"Message batch size is {size} bytes, which exceeds the maximum configured segment size of {config.segment_bytes}.",
+    )

@@ -1,0 +1,133 @@
+"""Reading a log: records by offset, offsets by time, leader epochs, and what is known of producers and their transactions.
+
+Nothing changes here but what is forgotten of producers that are gone.
+"""
+
+from __future__ import annotations
+
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import (
+    KafkaError,
+)
+from barnabas.storage.aborted import aborted_of
+from barnabas.storage.log.state import LogState
+from barnabas.storage.producer_state import (
+    CompletedTransaction,
+    LastWrite,
+    ProducerDescription,
+    ProducerEntry,
+)
+from barnabas.storage.reading import FileRegion, read_region
+from barnabas.storage.time_search import TimestampedOffset, first_at_or_after, newest
+from barnabas.storage.trust import NOTHING_FOLLOWS, Damage
+
+
+class ReadableLog(LogState):
+    """What can be asked of a log."""
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        limit_offset: int,
+        minimum_one: bool,
+        as_stored: bool = False,
+        is_verified_later: bool = False,
+    ) -> FileRegion | None:
+        """Whole batches from the one that holds `offset` on, ending before `limit_offset`; None if there are none.
+
+        Args:
+            max_bytes: bound on the size.
+            minimum_one: the first batch comes even if it alone is larger.
+            as_stored: batches that compaction emptied are not stepped over, for who copies the log.
+            is_verified_later: the caller has a thread look at what needs it, so the answer need not be exact there (`FileRegion.reach`).
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE outside [log start offset, log end offset].
+            CorruptLog: what lies there is damaged beyond telling where it ends.
+            OSError: the disk fails.
+        """
+        if offset >= limit_offset and self.log_start_offset <= offset <= self.log_end_offset:
+            return None
+        if offset < self.log_start_offset or offset > self.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return read_region(
+            self._segments,
+            offset,
+            max_bytes,
+            limit_offset,
+            minimum_one=minimum_one,
+            as_stored=as_stored,
+            is_verified_later=is_verified_later,
+        )
+
+    def bounded(self, damage: Damage) -> Damage:
+        """The same damage; where nothing whole follows it in its file, it reaches to the end of the segment."""
+        if damage.next_offset != NOTHING_FOLLOWS:
+            return damage
+        return damage._replace(next_offset=self._segments.starting_at(damage.first_offset)[0].next_offset)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
+        """The first record at or after a time; None if there is none."""
+        return first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
+
+    def offset_of_max_timestamp(self) -> TimestampedOffset | None:
+        """The first record that has the largest time in the log; None in an empty log."""
+        return None if self.log_start_offset == self.log_end_offset else newest(self._segments, self.log_start_offset)
+
+    def segment_end(self, offset: int) -> int:
+        """The offset that the segment which `offset` falls in ends before."""
+        return self._segments.starting_at(offset)[0].next_offset
+
+    @property
+    def latest_epoch(self) -> int:
+        """The leader epoch of the last record, -1 before the first."""
+        return self._epochs.epochs.latest
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch in which the record at `offset` was or will be written, -1 if unknown."""
+        return self._epochs.epochs.epoch_of(offset)
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """The largest epoch up to this one and the offset its records end before; (-1, -1) where that is unknown (KIP-101)."""
+        return self._epochs.epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the first transaction begins that readers of committed records may not pass; None without one."""
+        return self._producers.first_unstable_offset(high_watermark)
+
+    def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a producer's transaction, of this epoch, is open here."""
+        return self._producers.is_in_transaction(producer_id, epoch)
+
+    def first_open_transaction(self) -> ProducerEntry | None:
+        """The producer whose open transaction holds readers of committed records back; None without one."""
+        return self._producers.first_open()
+
+    def markers_of(self, producer_id: int) -> int:
+        """Another number after each marker of a producer."""
+        return self._producers.markers_of(producer_id)
+
+    def aborted_transactions(self, first_offset: int, end_offset: int) -> list[CompletedTransaction]:
+        """The aborted transactions with records in [first_offset, end_offset)."""
+        found = []
+        for segment in self._segments.starting_at(first_offset):
+            for entry in aborted_of(segment):
+                if entry.last_offset >= first_offset and entry.first_offset < end_offset:
+                    found.append(entry)
+                if entry.last_stable_offset >= end_offset:
+                    return found
+        return found
+
+    def producers(self) -> list[ProducerDescription]:
+        """Everyone who wrote with a producer id and is not forgotten yet."""
+        return self._producers.describe()
+
+    def last_writes(self) -> dict[int, LastWrite]:
+        """For each producer, what compaction must leave of it."""
+        return self._producers.last_writes()
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget producers that were silent for `producer_id_expiration_ms`; how many."""
+        return self._producers.expire(now_ms, self.producer_id_expiration_ms)

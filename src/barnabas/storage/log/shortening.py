@@ -1,0 +1,175 @@
+"""Taking records out of a log: at the start by deletion and retention, at the end by truncation, in between by compaction.
+
+Rule: files are removed in two steps, so that a removal never meets a read: detached here, at once, and deleted by `Garbage.remove`.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import (
+    KafkaError,
+    LogDirFailed,
+    SegmentsGone,
+    StorageExhausted,
+)
+from barnabas.storage.aborted import aborted_of
+from barnabas.storage.garbage import Garbage
+from barnabas.storage.log.appending import GrowingLog
+from barnabas.storage.log.state import MAX_OFFSET
+from barnabas.storage.producer_loading import load_producers, snapshot_offsets
+from barnabas.storage.retention import count_not_retained
+from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
+from barnabas.storage.segments import remove_segment_files, retire
+
+log = logging.getLogger(__name__)
+MAX_SEGMENTS = 2**31
+
+
+class ShrinkingLog(GrowingLog):
+    """What makes a log shorter."""
+
+    def delete_records_before(self, offset: int) -> None:
+        """Move the log's start up to `offset`; whole segments below it go with the next `detach_below_start`.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE past the end.
+        """
+        if offset > self.log_end_offset or offset < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if offset <= self.log_start_offset:
+            return
+        self.log_start_offset = offset
+        self._epochs.epochs.truncate_from_start(offset)
+
+    def apply_retention(self, now_ms: int, *, committed_end: int = MAX_OFFSET) -> int:
+        """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
+
+        An active segment of which all is too old is rolled and goes too, so that an idle topic empties.
+
+        Args:
+            committed_end: segments with records at or past it stay.
+
+        Returns:
+            How many segments lie below the start, for `detach_below_start`. Before that the start is to be written down and synced:
+            the system may keep the removal of one segment and forget that of an older one, and only the start tells then that
+            nothing is missing between them.
+        """
+        if self.is_swapping:
+            return 0
+        count = count_not_retained(self._segments, self.config, self.log_start_offset, now_ms, committed_end)
+        if count == len(self._segments):
+            try:
+                self._roll(now_ms, self.log_end_offset)
+            except StorageExhausted:
+                count -= 1  # the sealed ones go, which makes room
+        if count and self._segments.bases[count] > self.log_start_offset:
+            self.log_start_offset = self._segments.bases[count]
+            self._epochs.epochs.truncate_from_start(self.log_start_offset)
+        return self._segments.count_below(self.log_start_offset)
+
+    def detach_below_start(self, most: int = MAX_SEGMENTS) -> None:
+        """Give up the segments that lie wholly below the log's start, the oldest `most` of them: their files are renamed now and removed
+        later. A swap under way is not disturbed: they go the next time then."""
+        count = min(most, self._segments.count_below(self.log_start_offset))
+        if not count or self.is_swapping:
+            return
+        gone = self._segments.detach_first(count)
+        try:
+            for offset in snapshot_offsets(self._files, self.directory):
+                if offset < self.first_offset:
+                    self._files.unlink(self.directory / file_name(offset, SNAPSHOT_SUFFIX))
+            self._garbage.append(retire(self._files, gone))
+        except OSError as error:
+            self._garbage.append(Garbage(self._files, [], [segment.close for segment in gone]))
+            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+        log.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
+
+    def take_garbage(self) -> list[Garbage]:
+        """What was detached since the last time; the caller removes it in a thread after `file.delete.delay.ms`."""
+        garbage, self._garbage = self._garbage, []
+        return garbage
+
+    # Compaction, which `compaction.replacing` leads through these
+
+    def begin_swap(self, replaced: Sequence[int], cleaned: Segment) -> list[Segment]:
+        """Put `cleaned` in the place of the sealed neighbours that begin at `replaced`; they are answered, their files untouched.
+
+        Until `end_swap` the log lets go of no other segments.
+
+        Raises:
+            SegmentsGone: they are not neighbours of this log any more.
+        """
+        segments = self._segments
+        start = bisect_left(segments.bases, replaced[0])
+        old = segments.sealed[start : start + len(replaced)]
+        is_here = cleaned.directory == self.directory  # not so if the log has moved to another log directory meanwhile
+        if self._closed or self.is_swapping or not is_here or [segment.base_offset for segment in old] != list(replaced):
+            raise SegmentsGone(self.directory.name)
+        segments.replace(old, [cleaned])
+        cleaned.created_ms = old[-1].created_ms
+        self._swapping = cleaned
+        return old
+
+    def end_swap(self, garbage: Garbage) -> None:
+        """The swap is done; `garbage` is what was replaced."""
+        self._swapping = None
+        self._garbage.append(garbage)
+
+    # Truncation, which a follower needs
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the records at and past `offset`; a batch that holds it goes as a whole. Not while it reaches segments that are swapped.
+
+        An epoch that began at the end, and got no records before another leader was chosen, is forgotten as well.
+        """
+        assert self._swapping is None or offset >= self._swapping.next_offset, "who truncates waits for the swap"
+        if offset >= self.log_end_offset:
+            self._epochs.epochs.truncate_from_end(offset)
+            return
+        if offset < self.first_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        self._flusher.truncating()
+        for segment in self._segments.detach_behind(offset):  # removed after they left the list that a flush goes by
+            remove_segment_files(self._files, segment)
+        segment = self._segments.active
+        if segment.index.sealed:
+            segment.activate()
+        found = segment.find(offset)
+        if found is not None:
+            segment.truncate(found.position)
+        self._truncated()
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything; the next record gets `offset`. Not while segments are swapped."""
+        assert not self.is_swapping, "who truncates waits for the swap"
+        self._flusher.truncating()
+        created_ms = self._segments.active.created_ms
+        for segment in self._segments:
+            remove_segment_files(self._files, segment)
+        self.log_start_offset = offset
+        first = Segment.create(self._files, self.directory, offset, created_ms, self.config.preallocated_bytes)
+        self._segments.start_over(first)
+        for stale in snapshot_offsets(self._files, self.directory):
+            self._files.unlink(self.directory / file_name(stale, SNAPSHOT_SUFFIX))
+        self._truncated()
+        self._flusher.start_over(offset)
+
+    def _truncated(self) -> None:
+        """Bring everything else back to the log's new end."""
+        self._torn = False
+        end = self.log_end_offset = self._segments.active.next_offset
+        self.lowest_truncation = min(self.lowest_truncation, end)
+        self._plan_roll()
+        self._flusher.truncated(end)
+        self.log_start_offset = min(self.log_start_offset, end)
+        self._epochs.epochs.truncate_from_end(end)
+        for segment in self._segments:
+            aborted_of(segment).truncate(end)
+        self._producers = load_producers(
+            self._files, self.directory, list(self._segments), snapshot_offsets(self._files, self.directory)
+        )

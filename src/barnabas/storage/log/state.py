@@ -1,0 +1,135 @@
+"""What the log of a partition is made of, and how far it reaches.
+
+Owns the fields that all its parts work on (`reading`, `appending`, `shortening`, `keeping`, each a class upon the one before); it changes
+none of them, but for cutting what a failed write left.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import (
+    Closed,
+)
+from barnabas.storage.epoch_file import EpochFile
+from barnabas.storage.files import Files
+from barnabas.storage.flushing import Flusher
+from barnabas.storage.garbage import Garbage
+from barnabas.storage.open_files import OpenFiles
+from barnabas.storage.producer_state import (
+    ProducerStates,
+)
+from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
+from barnabas.storage.segments import Segments
+from barnabas.storage.snapshot import encode_snapshot
+
+PRODUCER_ID_EXPIRATION_MS = 86_400_000  # Kafka's producer.id.expiration.ms
+MAX_OFFSET = 2**63 - 1
+
+
+class LogState:
+    """The state of one partition's log."""
+
+    def __init__(
+        self, directory: Path, topic: str, partition: int, topic_id: UUID | None, config: TopicConfig, files: Files
+    ) -> None:
+        self.directory = directory
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.config = config
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
+        self._files = files
+        self._open_files: OpenFiles | None = None
+        self._segments: Segments
+        self._epochs: EpochFile
+        self._flusher: Flusher
+        self._producers = ProducerStates()
+        self._roll_size = self._roll_time = self._roll_offset = -1  # a batch past one of them may begin a new segment
+        self._torn = False  # a write failed: bytes may lie behind the active segment's size
+        self._garbage: list[Garbage] = []
+        self._as_on_disk: tuple[int, int, int, int] | None = None  # `_extent` of which the files tell everything
+        self._closed = False
+        self._swapping: Segment | None = None  # the cleaned one
+        self.lowest_truncation = MAX_OFFSET  # since whoever counts how far the log is clean has set it back
+
+    @property
+    def _extent(self) -> tuple[int, int, int, int]:
+        """Differs after every change: appends move the end, what moves it back counts as a truncation, a roll begins a segment."""
+        return self.log_start_offset, self.log_end_offset, self.active_base_offset, self._flusher.truncations
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below it is on the disk."""
+        return self._flusher.recovery_point
+
+    @property
+    def durable_end(self) -> int:
+        """Records below it survive the loss of power; at or past `recovery_point`."""
+        return self._flusher.durable_end
+
+    @property
+    def unflushed_bytes(self) -> int:
+        """Bytes of the active segment past the recovery point; all of them where it is not known how many lie before."""
+        base, flushed = self._flusher.position
+        active = self._segments.active
+        return max(0, active.size - flushed) if base == active.base_offset else active.size
+
+    @property
+    def truncations(self) -> int:
+        """Grows whenever records were dropped at the end: what was copied from the log's files before is not to be trusted."""
+        return self._flusher.truncations
+
+    @property
+    def epoch_entries(self) -> list[tuple[int, int]]:
+        """(leader epoch, its first offset), as they are to be in the file."""
+        return self._epochs.epochs.entries
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segments.size_bytes
+
+    @property
+    def active_base_offset(self) -> int:
+        """Base offset of the segment that grows; everything below it is sealed."""
+        return self._segments.active.base_offset
+
+    @property
+    def first_offset(self) -> int:
+        """Base offset of the oldest segment; `log_start_offset` is at or past it."""
+        return self._segments.bases[0]
+
+    @property
+    def segments(self) -> Segments:
+        """For looking at; what changes them are the methods of this class."""
+        return self._segments
+
+    @property
+    def files(self) -> Files:
+        return self._files
+
+    @property
+    def is_swapping(self) -> bool:
+        """Whether files are being renamed in a thread: which segment a name is of is uncertain until that is done.
+
+        It takes a few syncs; retention, truncations and moves wait until it is over.
+        """
+        return self._swapping is not None
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise Closed(f"log {self.directory.name}")
+
+    def _cut_torn(self) -> None:
+        if self._torn or self._segments.active.reserved:
+            self._segments.active.give_back()
+            self._torn = False
+
+    def snapshot(self) -> None:
+        """Write down the producers as they are at the log's end."""
+        path = self.directory / file_name(self.log_end_offset, SNAPSHOT_SUFFIX)
+        self._files.replace_file(path, encode_snapshot(self._producers), sync=False)

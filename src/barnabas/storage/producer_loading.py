@@ -1,0 +1,77 @@
+"""The producers of a log as they were at its end: the newest good snapshot, and the batches behind it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.header import (
+    NO_PRODUCER_ID,
+)
+from barnabas.protocol.records.record import iterate_records
+from barnabas.storage.aborted import aborted_of
+from barnabas.storage.files import Files
+from barnabas.storage.producer_state import ProducerStates
+from barnabas.storage.segment import (
+    SNAPSHOT_SUFFIX,
+    Position,
+    Segment,
+    file_name,
+)
+from barnabas.storage.snapshot import decode_snapshot
+
+log = logging.getLogger(__name__)
+
+
+def snapshot_offsets(files: Files, directory: Path) -> list[int]:
+    """Offsets of the snapshots of a folder, rising."""
+    return snapshots_in(files.list_directory(directory))
+
+
+def snapshots_in(names: Iterable[str]) -> list[int]:
+    """Offsets of the snapshots among the names of a folder, which are in order."""
+    return [int(name.removesuffix(SNAPSHOT_SUFFIX)) for name in names if name.endswith(SNAPSHOT_SUFFIX)]
+
+
+def load_producers(files: Files, directory: Path, segments: list[Segment], snapshots: Sequence[int]) -> ProducerStates:
+    """The producers at the end of `segments`; of the `snapshots` those from behind it, and broken ones, are removed."""
+    end_offset = segments[-1].next_offset
+    producers, start = ProducerStates(), segments[0].base_offset
+    for offset in reversed(snapshots):
+        path = directory / file_name(offset, SNAPSHOT_SUFFIX)
+        if offset <= end_offset:
+            try:
+                producers, start = ProducerStates(decode_snapshot(files.read_file(path), path)), offset
+                break
+            except CorruptLog as error:
+                log.warning("snapshot dropped file=%s reason=%r", path, error.reason)
+        files.unlink(path)
+    for segment in segments:
+        if segment.next_offset > start:
+            _replay(segment, producers, start)
+    return producers
+
+
+def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
+    try:
+        found = segment.find(max(start, segment.base_offset))
+    except CorruptLog:
+        found = Position(0, segment.base_offset)
+    if found is None:
+        return
+    for position, header in segment.walk_around(found.position):
+        if header.producer_id == NO_PRODUCER_ID or header.base_offset < start:
+            continue
+        if not header.is_control:
+            producers.update(header, header.base_offset)
+            continue
+        try:
+            marker = next(iterate_records(segment.read_batch(position, header)), None)
+        except CorruptLog as error:
+            log.error("transaction marker unreadable file=%s position=%d reason=%r", error.path, error.position, error.reason)
+            continue
+        completed = producers.update_marker(header, marker) if marker is not None else None
+        if completed is not None and completed.aborted:
+            aborted_of(segment).append(completed)

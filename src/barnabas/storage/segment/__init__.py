@@ -1,0 +1,43 @@
+"""A segment: a stretch of the log in one file, with its two indexes.
+
+Owns `<base offset>.log`, where batches lie end to end, `.index` and `.timeindex`; finds the batch that holds an offset or a time. Each part
+is a class upon the one before:
+
+    names       of the files
+    file        opened when they are needed
+    walking     from batch to batch
+    lookup      of offsets and times
+    growing     what is appended and cut: `Segment`
+"""
+
+from __future__ import annotations
+
+from barnabas.storage.segment.file import NO_TIMESTAMP
+from barnabas.storage.segment.growing import LARGE_BATCH_BYTES, RESERVED_BYTES, Segment
+from barnabas.storage.segment.lookup import Position
+from barnabas.storage.segment.names import (
+    ABORTED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    file_name,
+)
+
+__all__ = [
+    "ABORTED_SUFFIX",
+    "DELETED_SUFFIX",
+    "INDEX_SUFFIX",
+    "LARGE_BATCH_BYTES",
+    "LOG_SUFFIX",
+    "NO_TIMESTAMP",
+    "RESERVED_BYTES",
+    "SNAPSHOT_SUFFIX",
+    "SUFFIXES",
+    "TIME_INDEX_SUFFIX",
+    "Position",
+    "Segment",
+    "file_name",
+]

@@ -1,0 +1,125 @@
+"""Finding the batch that holds an offset or a time, and where to end a read.
+
+Rule: a lookup of an offset finds the first batch whose last offset is at or past it, so a gap left by compaction is stepped over.
+
+How it works: the sparse index has an entry for every `index.interval.bytes`. For the end of the active segment, which nearly
+every reader is at, the last batches' positions are kept besides (`_recent_*`): there a lookup is one bisection and no read. Where a
+reader further back stopped is remembered too (`trust`), for that is where it goes on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.errors import CorruptLog
+from barnabas.protocol.records.header import HEADER_SIZE, LENGTH_OVERHEAD
+from barnabas.storage.damaged_lookup import find_around
+from barnabas.storage.segment.walking import WalkedSegment
+
+if TYPE_CHECKING:
+    pass
+
+
+class Position(NamedTuple):
+    """Where a batch begins, and a bound on its base offset from below."""
+
+    position: int
+    base_offset: int
+
+
+class SearchedSegment(WalkedSegment):
+    """A segment in which offsets and times can be looked up."""
+
+    __slots__ = ()
+
+    def find(self, offset: int) -> Position | None:
+        """The first batch whose last offset is at or past `offset`; None if there is none in this segment.
+
+        Raises:
+            CorruptLog: the batch that held it is damaged so that it cannot be told where it lies.
+        """
+        if self.trust.damages and (known := self.trust.damage_at(offset)) is not None:
+            return Position(known.position, known.first_offset)
+        recent = self._recent_last
+        slot = bisect_left(recent, offset)
+        if slot:  # an older batch is known, so none before is meant
+            if slot == len(recent):
+                return None
+            return Position(self._recent_positions[slot], recent[slot - 1] + 1)
+        if recent and not self._recent_positions[0]:
+            return Position(0, self.base_offset)
+        if offset <= self.base_offset and self.size:
+            return Position(0, self.base_offset)
+        end = self.trust.end_of_read(offset)
+        if end is not None:
+            return Position(end, offset)
+        entry = self.index.floor(offset - self.base_offset)
+        start = entry[1] if entry else 0
+        if self.trust.damages:
+            return self._find_around(offset, start)
+        try:
+            for position, header in self.walk(start):
+                if header.base_offset + header.last_offset_delta >= offset:
+                    if header.base_offset > offset or header.next_offset > self.next_offset:
+                        # A gap of compaction, or a header or an index entry that lies.
+                        return self._find_around(offset, start if position > start else 0)
+                    return Position(position, header.base_offset)
+        except CorruptLog:
+            return self._find_around(offset, start)
+        return self._find_around(offset, 0) if start >= self.size > 0 else None
+
+    def _find_around(self, offset: int, start: int) -> Position | None:
+        found = find_around(self, offset, start)
+        return None if found is None else Position._make(found)
+
+    def whole_batches_end(self, start: int, limit: int) -> int:
+        """The end of a batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none.
+
+        It is that of the last such batch, or a little before it: the loop does not wait for what the disk alone has.
+        """
+        if limit >= self.size:
+            return self.size
+        recent = self._recent_positions
+        if recent and recent[0] <= limit:
+            return max(start, recent[bisect_right(recent, limit) - 1])
+        entry = self.index.floor_by_value(limit)
+        end = max(start, entry[1] if entry else 0)
+        if end > start and not self._is_in_memory(end):
+            self.trust.forget_behind(end, self.size)
+            return end
+        try:
+            for position, header in self.walk(end):
+                if position + header.batch_length + LENGTH_OVERHEAD > limit:
+                    # Bytes that nobody has verified say nothing: the base offset is not even covered by the CRC.
+                    if self.trust.covers(position, position + HEADER_SIZE):
+                        self.trust.note_end(header.base_offset, position)
+                    return position
+        except CorruptLog as error:
+            return error.position
+        return end
+
+    def may_be_cold(self, start: int, end: int) -> bool:
+        """Whether the loop is not to look for a batch's end in the bytes [start, end): a thread has to read and verify them anyway."""
+        recent = self._recent_positions
+        if recent and recent[0] <= end:
+            return False
+        return not (self.trust.covers(start, end) and self._is_in_memory(start) and self._is_in_memory(end - 1))
+
+    def _is_in_memory(self, position: int) -> bool:
+        """Whether a header there can be read without waiting; True where the platform cannot tell."""
+        try:
+            self.files.preadv_nowait(self.fileno, [bytearray(HEADER_SIZE)], position)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def find_time(self, timestamp: int) -> int:
+        """A position at or before the first batch that holds a record at or after `timestamp`."""
+        entry = self.time_index.floor(timestamp - 1)
+        if entry is None:
+            return 0
+        index_entry = self.index.floor(entry[1])
+        return index_entry[1] if index_entry else 0

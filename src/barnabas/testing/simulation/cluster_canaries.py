@@ -1,0 +1,129 @@
+"""The classical faults of replication, put into brokers that are simulated: each of them must be caught.
+
+As in `canaries.py`, nothing in the product knows of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+from barnabas.cluster import leadership, partition_planner, plan
+from barnabas.cluster.controller import Controller
+from barnabas.cluster.metadata import Kept, PartitionState
+from barnabas.cluster.partition_planner import PartitionOutcome
+from barnabas.cluster.plan import Plan
+from barnabas.cluster.store import Put
+from barnabas.replication import in_sync
+from barnabas.server import hosting, joining
+from barnabas.storage import log
+
+
+@contextmanager
+def acknowledging_before_the_others_have_it() -> Iterator[None]:
+    """A leader commits what it alone has written."""
+
+    def high_watermark(_: Any, current: int, leader_end: int, **__: Any) -> int:
+        return max(current, leader_end)
+
+    with mock.patch.object(in_sync.InSyncReplicas, "high_watermark", high_watermark):
+        yield
+
+
+@contextmanager
+def followers_that_do_not_truncate() -> Iterator[None]:
+    """A follower keeps what another leader's epoch has replaced."""
+    with mock.patch.object(log.Log, "truncate_to", return_value=None):
+        yield
+
+
+@contextmanager
+def truncating_to_the_high_watermark() -> Iterator[None]:
+    """A broker that starts cuts its logs at the high watermarks it knows of (what KIP-101 mended)."""
+    host_all = hosting.Hosting.host_all
+
+    def cut_all(self: hosting.Hosting) -> None:
+        host_all(self)
+        for replica in self._broker.partitions:
+            if not replica.is_offline and replica.log.log_end_offset > replica.high_watermark:
+                replica.log.truncate_to(replica.high_watermark)
+
+    with mock.patch.object(hosting.Hosting, "host_all", cut_all):
+        yield
+
+
+@contextmanager
+def a_controller_without_a_fence() -> Iterator[None]:
+    """What a controller has planned is written, whoever is controller by then and whatever was written in between."""
+
+    def put(self: plan.PlanBuilder, path: str, value: bytes) -> None:
+        self._operations.append(Put(path, value))
+
+    def build(self: plan.PlanBuilder) -> Plan:
+        built = original(self)
+        return replace(built, operations=tuple(self._operations))
+
+    original = plan.PlanBuilder.build
+    with mock.patch.multiple(plan.PlanBuilder, put=put, build=build):
+        yield
+
+
+@contextmanager
+def in_sync_changes_that_are_lost() -> Iterator[None]:
+    """A leader is told that a replica is out of sync, and the controller does not write it down."""
+    alter_partitions = Controller.alter_partitions
+
+    def forgetful(self: Controller, *args: Any) -> tuple[Sequence[PartitionOutcome], Plan]:
+        outcomes, planned = alter_partitions(self, *args)
+        states = [(self.image.partition(each.topic, each.partition), each.state) for each in outcomes]
+        shrinks = any(before is not None and after is not None and len(after.isr) < len(before.isr) for before, after in states)
+        return outcomes, Plan() if shrinks else planned
+
+    with mock.patch.object(Controller, "alter_partitions", forgetful):
+        yield
+
+
+@contextmanager
+def elections_in_the_same_epoch() -> Iterator[None]:
+    """Another leader is elected, and the leader epoch stays."""
+    change = leadership.change
+
+    def same_epoch(state: PartitionState, *args: Any, **named: Any) -> PartitionState:
+        return replace(change(state, *args, **named), leader_epoch=state.leader_epoch)
+
+    with mock.patch.object(leadership, "change", same_epoch):
+        yield
+
+
+@contextmanager
+def the_last_replica_standing() -> Iterator[None]:
+    """A leader that is in sync with nobody but itself goes on committing, whatever min.insync.replicas says (what KIP-966 mended)."""
+    high_watermark = in_sync.InSyncReplicas.high_watermark
+
+    def of_one(self: in_sync.InSyncReplicas, *args: Any, **named: Any) -> int:
+        return high_watermark(self, *args, **{**named, "min_insync_replicas": 1})
+
+    with mock.patch.object(in_sync.InSyncReplicas, "high_watermark", of_one):
+        yield
+
+
+@contextmanager
+def losing_the_end_in_silence() -> Iterator[None]:
+    """A broker whose machine lost power says that its logs are whole."""
+    with mock.patch.object(joining, "what_was_kept", return_value=Kept.ALL):
+        yield
+
+
+@contextmanager
+def leading_before_all_are_back() -> Iterator[None]:
+    """After a power cut of all machines the first one that says how far its log goes leads."""
+
+    def recover(state: PartitionState, electorate: leadership.Electorate, ends: leadership.LogEnds) -> PartitionState:
+        known = tuple(replica for replica in state.last_known if replica in ends and replica in electorate.active)
+        return leadership.recover(replace(state, last_known=known), electorate, ends) if known else state
+
+    with mock.patch.object(partition_planner, "recover", recover):
+        yield

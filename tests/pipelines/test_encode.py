@@ -1,0 +1,134 @@
+"""Arrow columns to record batches: what comes out is read back by the record-by-record reader, which shares no code with the kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.pipelines.decode import HEADER_TYPE
+from barnabas.pipelines.encode import STICKY_ROWS, RecordEncoder, RecordTooLarge, TopicShape
+from barnabas.protocol.records.batch import Compression, iterate_records, read_header
+from barnabas.protocol.records.record import Record
+from barnabas.protocol.records.seal import Stamp, seal_batch
+
+JAVA_PLACES = {"a": 0, "k1": 1, "foobar": 2, "k6": 1}  # of four partitions, asked of Kafka 4.3's own classes
+NOW_MS = 1_700_000_000_000
+
+
+class Taken:
+    """Seals what the encoder hands on, and reads it back."""
+
+    def __init__(self, codec: Compression = Compression.NONE) -> None:
+        self.codec = codec
+        self.batches: list[tuple[tuple[str, int], bytes]] = []
+
+    def __call__(self, place: tuple[str, int], room: memoryview, count: int) -> None:
+        self.batches.append((place, seal_batch(room, count, NOW_MS, Stamp(7, 3, 0, True), self.codec)))
+
+    def records(self) -> dict[tuple[str, int], list[Record]]:
+        found: dict[tuple[str, int], list[Record]] = {}
+        for place, batch in self.batches:
+            found.setdefault(place, []).extend(iterate_records(batch))
+        return found
+
+
+def encode(
+    columns: dict[str, Any], *, topic: str | None = "t", shape: TopicShape | None = None, pieces: int = 1, **more: Any
+) -> Taken:
+    taken = Taken(more.pop("codec", Compression.NONE))
+    encoder = RecordEncoder(lambda _: shape or TopicShape(4), taken, **more)
+    batch = pa.RecordBatch.from_pydict(columns)
+    size = -(-batch.num_rows // pieces)
+    for start in range(0, batch.num_rows, max(size, 1)):
+        encoder.write(batch.slice(start, size), topic)
+    encoder.finish()
+    return taken
+
+
+bytes_or_null = st.none() | st.binary(max_size=300)
+headers_or_null = st.none() | st.lists(
+    st.fixed_dictionaries({"key": st.text(max_size=5), "value": st.none() | st.binary(max_size=5)}), max_size=3
+)
+rows = st.lists(st.tuples(bytes_or_null, bytes_or_null, headers_or_null, st.none() | st.integers(0, 3)), min_size=1, max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=rows, codec=st.sampled_from(Compression), pieces=st.integers(1, 4), limit=st.sampled_from([700, 20_000]))
+def test_every_row_arrives_in_order(rows: list[Any], codec: Compression, pieces: int, limit: int) -> None:
+    keys, values, headers, places = (list(column) for column in zip(*rows, strict=True))
+    columns = {
+        "key": pa.array(keys, pa.binary()),
+        "value": pa.array(values, pa.binary()),
+        "headers": pa.array(headers, HEADER_TYPE),
+        "partition": pa.array(places, pa.int32()),
+    }
+    taken = encode(columns, codec=codec, pieces=pieces, shape=TopicShape(4, limit), max_record_bytes=20_000)
+    found = taken.records()
+    wanted = [
+        (key, value, tuple((pair["key"], pair["value"]) for pair in pairs or ()), place)
+        for key, value, pairs, place in zip(keys, values, headers, places, strict=True)
+    ]
+    arrived = [(r.key, r.value, r.headers) for records in found.values() for r in records]
+    assert sorted(map(repr, arrived)) == sorted(repr(each[:3]) for each in wanted)
+    for partition in range(4):
+        given_one = [each[:3] for each in wanted if each[3] == partition]
+        here = [(r.key, r.value, r.headers) for r in found.get(("t", partition), [])]
+        remaining = iter(here)
+        assert all(each in remaining for each in given_one), "rows of a partition keep their order"
+
+
+def test_batches_are_what_a_broker_takes() -> None:
+    taken = encode({"value": pa.array([b"x" * 90] * 500)}, shape=TopicShape(1, 10_000))
+    assert len(taken.batches) == 5
+    for _, batch in taken.batches:
+        header = read_header(batch)
+        assert len(batch) == header.size <= 10_000
+        assert (header.producer_id, header.producer_epoch, header.is_transactional) == (7, 3, True)
+        assert (header.base_timestamp, header.max_timestamp) == (NOW_MS, NOW_MS)
+    assert sum(read_header(batch).records_count for _, batch in taken.batches) == 500
+
+
+def test_keys_lie_where_a_java_producer_puts_them() -> None:
+    taken = encode({"key": pa.array(list(JAVA_PLACES)), "value": pa.array(list(JAVA_PLACES))})
+    placed = {(r.key or b"").decode(): partition for (_, partition), records in taken.records().items() for r in records}
+    assert placed == JAVA_PLACES
+
+
+def test_rows_without_a_key_are_dealt_out() -> None:
+    taken = encode({"value": pa.array([b"v"] * 8 * STICKY_ROWS)}, first=3)
+    assert {place: len(records) for place, records in taken.records().items()} == {("t", p): 2 * STICKY_ROWS for p in range(4)}
+
+
+def test_a_column_says_the_topic() -> None:
+    columns = {
+        "topic": pa.array(["b", "a", "b"]),
+        "value": pa.array(["1", "2", "3"]),
+        "partition": pa.array([0, 0, 0], pa.int32()),
+    }
+    found = encode(columns, topic=None).records()
+    assert {place: [r.value for r in records] for place, records in found.items()} == {("b", 0): [b"1", b"3"], ("a", 0): [b"2"]}
+
+
+def test_large_types_and_slices_are_understood() -> None:
+    values = pa.array([b"a", b"b", None, b"d"], pa.large_binary()).slice(1)
+    taken = encode(
+        {"key": pa.array(["x", None, "z"], pa.large_string()), "value": values, "partition": pa.array([0, 0, 0], pa.int32())}
+    )
+    assert [(r.key, r.value) for r in taken.records()["t", 0]] == [(b"x", b"b"), (None, None), (b"z", b"d")]
+
+
+def test_a_record_larger_than_a_batch_should_be_has_one_to_itself() -> None:
+    columns = {"value": pa.array([b"s", b"x" * 5_000, b"s"]), "partition": pa.array([0, 0, 0], pa.int32())}
+    taken = encode(columns, shape=TopicShape(1, 1_000), max_record_bytes=6_000)
+    assert [[len(r.value or b"") for r in iterate_records(batch)] for _, batch in taken.batches] == [[1], [5_000], [1]]
+
+
+def test_a_record_above_the_limit_is_refused() -> None:
+    with pytest.raises(
+        RecordTooLarge, match=r"could not write to t: a record of 50\d\d bytes is too large \(max.request.size is 4000\)"
+    ):
+        encode({"value": pa.array([b"x" * 5_000])}, max_record_bytes=4_000)

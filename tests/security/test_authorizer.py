@@ -1,0 +1,168 @@
+"""Decisions by access control lists: each rule, and all of them against a plain reading of the rules."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.security.acls import CLUSTER, Acl, AclFilter, Operation, PatternType, Permission, Resource, ResourceType
+from barnabas.security.authorizer import Authorizer, Session, covers_host
+
+ALICE = Session("User:alice", "10.1.2.3")
+BOB = Session("User:bob", "10.1.2.3")
+ORDERS = Resource(ResourceType.TOPIC, "orders")
+
+
+def acl(
+    operation: Operation,
+    *,
+    name: str = "orders",
+    principal: str = ALICE.principal,
+    host: str = "*",
+    prefixed: bool = False,
+    deny: bool = False,
+    kind: ResourceType = ResourceType.TOPIC,
+) -> Acl:
+    pattern = PatternType.PREFIXED if prefixed else PatternType.LITERAL
+    return Acl(kind, name, pattern, principal, host, operation, Permission.DENY if deny else Permission.ALLOW)
+
+
+def test_nothing_is_allowed_without_a_binding_unless_configured() -> None:
+    assert not Authorizer().is_allowed(ALICE, Operation.READ, ORDERS)
+    open_house = Authorizer([acl(Operation.READ)], allow_if_no_acl=True)
+    assert open_house.is_allowed(BOB, Operation.WRITE, Resource(ResourceType.TOPIC, "other"))
+    assert not open_house.is_allowed(BOB, Operation.READ, ORDERS)  # there is a binding about it
+
+
+def test_super_users_may_do_everything_even_what_is_denied() -> None:
+    authorizer = Authorizer([acl(Operation.ALL, deny=True)], super_users=["User:alice"])
+    assert authorizer.is_allowed(ALICE, Operation.DELETE, ORDERS)
+    assert authorizer.is_allowed_anywhere(ALICE, Operation.WRITE, ResourceType.TOPIC)
+    assert not authorizer.is_allowed(BOB, Operation.DELETE, ORDERS)
+
+
+@pytest.mark.parametrize("operation", [Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER])
+def test_describing_is_implied(operation: Operation) -> None:
+    authorizer = Authorizer([acl(operation)])
+    assert authorizer.is_allowed(ALICE, Operation.DESCRIBE, ORDERS)
+    assert not authorizer.is_allowed(ALICE, Operation.DESCRIBE_CONFIGS, ORDERS)
+    denied = Authorizer([acl(operation, deny=True), acl(Operation.DESCRIBE)])
+    assert denied.is_allowed(ALICE, Operation.DESCRIBE, ORDERS)  # a denial implies nothing
+    assert Authorizer([acl(Operation.ALTER_CONFIGS)]).is_allowed(ALICE, Operation.DESCRIBE_CONFIGS, ORDERS)
+
+
+def test_a_denial_goes_before_whatever_allows() -> None:
+    authorizer = Authorizer([acl(Operation.ALL, name="*"), acl(Operation.READ, name="ord", prefixed=True, deny=True)])
+    assert not authorizer.is_allowed(ALICE, Operation.READ, ORDERS)
+    assert authorizer.is_allowed(ALICE, Operation.WRITE, ORDERS)
+    assert authorizer.is_allowed(ALICE, Operation.READ, Resource(ResourceType.TOPIC, "others"))
+
+
+def test_patterns_are_of_one_type_of_resource() -> None:
+    authorizer = Authorizer([acl(Operation.READ, name="", prefixed=True)])
+    assert authorizer.is_allowed(ALICE, Operation.READ, ORDERS)
+    assert not authorizer.is_allowed(ALICE, Operation.READ, Resource(ResourceType.GROUP, "orders"))
+    assert not authorizer.is_allowed(ALICE, Operation.DESCRIBE, CLUSTER)
+
+
+def test_hosts_are_addresses_or_ranges() -> None:
+    authorizer = Authorizer([acl(Operation.READ, host="10.1.0.0/16"), acl(Operation.READ, host="10.1.2.9", deny=True)])
+    assert authorizer.is_allowed(ALICE, Operation.READ, ORDERS)
+    assert not authorizer.is_allowed(ALICE._replace(host="10.1.2.9"), Operation.READ, ORDERS)
+    assert not authorizer.is_allowed(ALICE._replace(host="10.2.0.1"), Operation.READ, ORDERS)
+    assert covers_host("2001:db8::/32", "2001:db8::1")
+    assert not covers_host("10.0.0.0/8", "2001:db8::1")
+    assert not covers_host("no range/8", "10.0.0.1")
+    assert not covers_host("10.0.0.0/8", "unknown")
+
+
+def test_bindings_come_and_go() -> None:
+    authorizer = Authorizer()
+    authorizer.add(acl(Operation.READ))
+    authorizer.add(acl(Operation.READ))
+    assert authorizer.matching(AclFilter()) == [acl(Operation.READ)]
+    authorizer.remove(acl(Operation.READ))
+    authorizer.remove(acl(Operation.READ))
+    assert not authorizer.is_allowed(ALICE, Operation.READ, ORDERS)
+    assert authorizer.matching(AclFilter()) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "names"),
+    [
+        (AclFilter(), {"orders", "ord", "*"}),
+        (AclFilter(pattern=PatternType.LITERAL), {"orders", "*"}),
+        (AclFilter(pattern=PatternType.PREFIXED), {"ord"}),
+        (AclFilter(name="orders"), {"orders"}),
+        (AclFilter(name="orders", pattern=PatternType.MATCH), {"orders", "ord", "*"}),
+        (AclFilter(name="other", pattern=PatternType.MATCH), {"*"}),
+        (AclFilter(principal="User:bob"), {"*"}),
+        (AclFilter(operation=Operation.READ), {"orders"}),
+        (AclFilter(permission=Permission.DENY), {"ord"}),
+        (AclFilter(resource_type=ResourceType.GROUP), set()),
+        (AclFilter(host="10.0.0.1"), set()),
+    ],
+)
+def test_filters(wanted: AclFilter, names: set[str]) -> None:
+    bindings = [
+        acl(Operation.READ),
+        acl(Operation.WRITE, name="ord", prefixed=True, deny=True),
+        acl(Operation.ALL, name="*", principal="User:bob"),
+    ]
+    assert {each.name for each in Authorizer(bindings).matching(wanted)} == names
+
+
+@pytest.mark.parametrize(
+    ("bindings", "expected"),
+    [
+        ([], False),
+        ([acl(Operation.WRITE)], True),
+        ([acl(Operation.READ)], False),
+        ([acl(Operation.WRITE), acl(Operation.WRITE, deny=True)], False),
+        ([acl(Operation.WRITE), acl(Operation.ALL, name="*", deny=True)], False),
+        ([acl(Operation.WRITE), acl(Operation.WRITE, name="or", prefixed=True, deny=True)], False),
+        ([acl(Operation.WRITE, name="o", prefixed=True), acl(Operation.WRITE, name="or", prefixed=True, deny=True)], True),
+        ([acl(Operation.WRITE, name="*"), acl(Operation.WRITE, deny=True)], True),
+    ],
+)
+def test_whether_there_is_anything_to_write_to(bindings: list[Acl], expected: bool) -> None:
+    assert Authorizer(bindings).is_allowed_anywhere(ALICE, Operation.WRITE, ResourceType.TOPIC) is expected
+
+
+NAMES = st.sampled_from(["*", "a", "ab", "abc", "b"])
+ACLS = st.builds(
+    Acl,
+    st.sampled_from([ResourceType.TOPIC, ResourceType.GROUP]),
+    NAMES,
+    st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
+    st.sampled_from(["User:*", "User:alice", "User:bob"]),
+    st.sampled_from(["*", "10.1.2.3", "10.1.0.0/16", "10.9.9.9"]),
+    st.sampled_from([Operation.ALL, Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.ALTER]),
+    st.sampled_from([Permission.ALLOW, Permission.DENY]),
+)
+
+
+def plainly(bindings: list[Acl], session: Session, operation: Operation, resource: Resource) -> bool:
+    """The rules, read one after the other over all bindings."""
+    about = [
+        each
+        for each in bindings
+        if each.covers(resource) and each.principal in ("User:*", session.principal) and each.host not in ("10.9.9.9",)
+    ]
+    if any(each.permission is Permission.DENY and each.operation in (operation, Operation.ALL) for each in about):
+        return False
+    wanted = {operation, Operation.ALL}
+    if operation is Operation.DESCRIBE:
+        wanted |= {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
+    return any(each.permission is Permission.ALLOW and each.operation in wanted for each in about)
+
+
+@given(
+    st.lists(ACLS, max_size=8),
+    st.sampled_from([ALICE, BOB]),
+    st.sampled_from([Operation.READ, Operation.WRITE, Operation.DESCRIBE]),
+    st.builds(Resource, st.sampled_from([ResourceType.TOPIC, ResourceType.GROUP]), st.sampled_from(["a", "ab", "abc", "b", "c"])),
+)
+def test_the_index_changes_no_decision(bindings: list[Acl], session: Session, operation: Operation, resource: Resource) -> None:
+    assert Authorizer(bindings).is_allowed(session, operation, resource) is plainly(bindings, session, operation, resource)

@@ -1,0 +1,134 @@
+"""The exchange of SCRAM, by the example of RFC 7677 and by a client of the test's own."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from base64 import b64decode, b64encode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.security.scram import HASHES, AuthenticationFailed, Credential, ScramExchange, credential_of, unknown
+
+SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+MECHANISMS = sorted(HASHES)
+
+
+class Client:
+    """What RFC 5802 has a client do."""
+
+    def __init__(self, mechanism: str, user: str, password: str) -> None:
+        self._name = HASHES[mechanism]
+        self._bare = f"n={user.replace('=', '=3D').replace(',', '=2C')},r=client"
+        self._password = password
+
+    def first(self) -> bytes:
+        return f"n,,{self._bare}".encode()
+
+    def final(self, answer: bytes) -> bytes:
+        fields = dict(part.split("=", 1) for part in answer.decode().split(","))
+        salted = hashlib.pbkdf2_hmac(self._name, self._password.encode(), b64decode(fields["s"]), int(fields["i"]))
+        client_key = hmac.digest(salted, b"Client Key", self._name)
+        without_proof = f"c=biws,r={fields['r']}"
+        self._auth = f"{self._bare},{answer.decode()},{without_proof}".encode()
+        self._server_key = hmac.digest(salted, b"Server Key", self._name)
+        signature = hmac.digest(hashlib.new(self._name, client_key).digest(), self._auth, self._name)
+        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        return f"{without_proof},p={b64encode(proof).decode()}".encode()
+
+    def trusts(self, answer: bytes) -> bool:
+        return b64decode(answer.removeprefix(b"v=")) == hmac.digest(self._server_key, self._auth, self._name)
+
+
+def exchange(mechanism: str, credential: Credential) -> ScramExchange:
+    return ScramExchange(mechanism, lambda _: credential, "server")
+
+
+def test_the_example_of_the_rfc() -> None:
+    credential = credential_of("SCRAM-SHA-256", "pencil", SALT, 4096)
+    server = ScramExchange("SCRAM-SHA-256", lambda _: credential, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
+    first = server.evaluate(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
+    assert first == b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+    final = b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+    assert server.evaluate(final) == b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+    assert server.is_complete
+    assert server.user == "user"
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("user", ["alice", "a,b=c", "=2C"])
+def test_who_knows_the_password_gets_in_and_the_server_proves_itself(mechanism: str, user: str) -> None:
+    server = exchange(mechanism, credential_of(mechanism, "geheim", SALT, 4096))
+    client = Client(mechanism, user, "geheim")
+    assert client.trusts(server.evaluate(client.final(server.evaluate(client.first()))))
+    assert server.user == user
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_wrong_password_and_an_unknown_user_fail_alike(mechanism: str) -> None:
+    reasons = []
+    for credential in (credential_of(mechanism, "geheim", SALT, 4096), unknown(mechanism, "alice", b"secret")):
+        server, client = exchange(mechanism, credential), Client(mechanism, "alice", "falsch")
+        final = client.final(server.evaluate(client.first()))
+        with pytest.raises(AuthenticationFailed) as caught:
+            server.evaluate(final)
+        reasons.append(caught.value.reason)
+        assert not server.is_complete
+    assert reasons[0] == reasons[1]
+
+
+def test_an_unknown_user_has_the_same_salt_at_each_attempt() -> None:
+    mechanism = MECHANISMS[0]
+    assert unknown(mechanism, "alice", b"s") == unknown(mechanism, "alice", b"s")
+    assert unknown(mechanism, "alice", b"s").salt != unknown(mechanism, "bob", b"s").salt
+    assert unknown(mechanism, "alice", b"s").salt != unknown(mechanism, "alice", b"t").salt
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"", b"n", b"n,,", b"n,,n=user", b"n,,n=user,r=", b"p=tls-unique,,n=user,r=x", b"n,,r=x,n=user", b"n,,n=,r=x",
+        b"n,a=other,n=user,r=x", b"n,,n=us=er,r=x", b"\xff\xfe", b"n,,n=user,r=" + b"x" * 5000,
+    ],
+)  # fmt: skip
+def test_a_first_message_that_cannot_be_read(message: bytes) -> None:
+    with pytest.raises(AuthenticationFailed):
+        exchange(MECHANISMS[0], unknown(MECHANISMS[0], "user", b"s")).evaluate(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"", b"c=biws", b"c=biws,r=xserver", b"c=biws,r=xserver,p=", b"c=biws,r=xserver,p=!!!!", b"c=biws,r=other,p=AAAA",
+        b"c=eSws,r=xserver,p=AAAA", b"c=biws,r=xserver,p=AAAA",
+    ],
+)  # fmt: skip
+def test_a_final_message_that_does_not_fit(message: bytes) -> None:
+    server = exchange(MECHANISMS[0], credential_of(MECHANISMS[0], "geheim", SALT, 4096))
+    server.evaluate(b"n,,n=user,r=x")
+    with pytest.raises(AuthenticationFailed):
+        server.evaluate(message)
+    assert not server.is_complete
+
+
+@given(st.lists(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), min_size=1, max_size=3))
+def test_garbage_never_gets_in(messages: list[bytes]) -> None:
+    server = exchange(MECHANISMS[0], unknown(MECHANISMS[0], "user", b"s"))
+    for message in [b"n,,n=user,r=x", *messages]:
+        try:
+            server.evaluate(message)
+        except AuthenticationFailed:
+            break
+    assert not server.is_complete
+
+
+def test_nothing_comes_after_the_end() -> None:
+    server, client = (
+        exchange(MECHANISMS[0], credential_of(MECHANISMS[0], "geheim", SALT, 4096)),
+        Client(MECHANISMS[0], "a", "geheim"),
+    )
+    server.evaluate(client.final(server.evaluate(client.first())))
+    with pytest.raises(AuthenticationFailed, match="too many"):
+        server.evaluate(client.first())

@@ -1,0 +1,171 @@
+"""Clusters that replicate wrongly are caught by the simulator, each classical fault by one of its checks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from random import Random
+from typing import Any
+
+import pytest
+
+from barnabas.testing.simulation import cluster_canaries as canaries
+from barnabas.testing.simulation.clients import Producing
+from barnabas.testing.simulation.cluster import ClusterSimulation
+from barnabas.testing.simulation.cluster_scenario import ClusterScenario, draw_cluster
+from barnabas.testing.simulation.scenario import Topic
+
+pytestmark = pytest.mark.timeout(600)  # seconds on idle cores; all that runs beside it on a busy machine is not its fault
+MOST_SEEDS = 60
+HEALTHY_SEEDS = 2
+Canary = Callable[[], AbstractContextManager[None]]
+
+
+def scenario(seed: int, kind: str, blows: Sequence[str]) -> ClusterScenario:
+    drawn = draw_cluster(Random(seed), kind, blows)
+    drawn.admins, drawn.churned = {}, None  # nobody but fate changes anything, so that what is caught is the canary
+    return drawn
+
+
+@pytest.mark.parametrize(
+    ("canary", "kind", "blows", "anomaly"),
+    [
+        (canaries.acknowledging_before_the_others_have_it, "faults", ("power-cut", "isolate", "expire"), "are committed"),
+        (canaries.followers_that_do_not_truncate, "faults", ("kill", "isolate"), ""),
+        (canaries.in_sync_changes_that_are_lost, "faults", ("isolate",), "are committed"),
+        (canaries.elections_in_the_same_epoch, "faults", ("kill-leader",), "two leaders in epoch"),
+    ],
+)
+def test_it_is_caught(canary: Canary, kind: str, blows: Sequence[str], anomaly: str) -> None:
+    failures = []
+    with canary():
+        for seed in range(MOST_SEEDS):
+            failure = ClusterSimulation(seed, scenario=scenario(seed, kind, blows)).run().failure
+            if failure is not None and anomaly in failure:
+                return
+            failures.append(failure)
+    pytest.fail(f"in {MOST_SEEDS} seeds nothing says {anomaly!r}: {set(failures)}")
+
+
+class Story(ClusterSimulation):
+    """A run in which one thing happens, told by the test."""
+
+    blows: Sequence[str] = ()
+
+    def __init__(self, seed: int) -> None:
+        drawn = scenario(seed, "faults", ("disconnect",))
+        drawn.brokers = 3
+        drawn.topics = [Topic("t", 1, {"cleanup.policy": "delete", "retention.ms": "-1", "delete.retention.ms": "1000"})]
+        drawn.producers = [(("t", 0), self.producing())]
+        drawn.properties["replica.lag.time.max.ms"] = "1000"
+        super().__init__(seed, scenario=drawn)
+
+    def producing(self) -> Producing:
+        return Producing(idempotent=True, acks=-1, batches=30, pause_s=0.4, value_bytes=20)
+
+
+class AllCrash(Story):
+    """All processes end at once, one of them with its machine, which is back first and alone for a while."""
+
+    async def _befall(self) -> None:
+        await asyncio.sleep(5.0)
+        victim, *others = self.random.sample(self.nodes, len(self.nodes))
+        for node in self.nodes:
+            node.kill(power=node is victim)
+        await self.fate.bring_back(victim)
+        await asyncio.sleep(self.random.choice((0.5, 20.0)))
+        for node in others:
+            await self.fate.bring_back(node)
+
+
+class AllKilled(Story):
+    """All processes end at once, more than once."""
+
+    async def _befall(self) -> None:
+        for _ in range(3):
+            await asyncio.sleep(1.5)
+            for node in self.nodes:
+                node.kill()
+            for node in self.nodes:
+                await self.fate.bring_back(node)
+
+
+class LastStanding(Story):
+    """Both followers die; the leader goes on alone, with a producer that does not wait for others; then it dies, and they are back."""
+
+    def producing(self) -> Producing:
+        return Producing(idempotent=False, acks=1, batches=80, pause_s=0.4, value_bytes=20)
+
+    async def _befall(self) -> None:
+        await asyncio.sleep(4.0)
+        leader = next(n for n in self.nodes if n.process is not None and n.process.broker.partitions.get("t", 0).is_leader)  # type: ignore[union-attr]
+        others = [node for node in self.nodes if node is not leader]
+        for node in others:
+            node.kill()
+            await asyncio.sleep(self.scenario.session_timeout_s + 1.0)
+        await asyncio.sleep(2.0)
+        leader.kill()
+        for node in others:
+            await self.fate.bring_back(node)
+        await asyncio.sleep(self.scenario.session_timeout_s + 2.0)
+        await self.fate.bring_back(leader)
+
+
+class StaleController(Story):
+    """A controller has decided what follows from a broker's death; before its write is sent, its session ends and another is elected."""
+
+    async def _befall(self) -> None:
+        await asyncio.sleep(4.0)
+        controller = next(n for n in self.nodes if n.process is not None and n.process.broker.controller.is_controller)
+        other = next(node for node in self.nodes if node is not controller)
+        assert controller.process is not None, "it runs"
+        loop = controller.process.loop
+        run, sent_s = loop.run_in_executor, 2 * self.scenario.session_timeout_s
+        held: list[object] = []
+
+        def send_late(executor: Any, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+            if held or getattr(function, "__name__", "") != "commit":
+                return run(executor, function, *args)
+            held.append(function)
+            answer: asyncio.Future[Any] = loop.create_future()
+
+            def send() -> None:
+                run(executor, function, *args).add_done_callback(lambda done: _hand_on(done, answer))
+
+            loop.call_later(sent_s, send)
+            return answer
+
+        loop.run_in_executor = send_late  # type: ignore[method-assign, assignment]
+        other.kill()
+        while not held:  # noqa: ASYNC110 - in virtual time looking costs little
+            await asyncio.sleep(0.01)
+        self.ensemble.expire(controller.host)
+        await asyncio.sleep(sent_s + 2.0)
+        loop.run_in_executor = run  # type: ignore[method-assign]
+        await self.fate.bring_back(other)
+
+
+def _hand_on(done: asyncio.Future[Any], answer: asyncio.Future[Any]) -> None:
+    error = done.exception()
+    if error is None:
+        answer.set_result(done.result())
+    else:
+        answer.set_exception(error)
+
+
+@pytest.mark.parametrize(
+    ("story", "canary", "anomaly"),
+    [
+        (AllCrash, canaries.losing_the_end_in_silence, ""),
+        (AllKilled, canaries.truncating_to_the_high_watermark, "inconsistent offsets"),
+        (StaleController, canaries.a_controller_without_a_fence, "epoch"),
+        (LastStanding, canaries.the_last_replica_standing, "inconsistent offsets"),
+    ],
+)
+def test_a_story_ends_well_but_for_the_canary(story: type[Story], canary: Canary, anomaly: str) -> None:
+    failed = [verdict for verdict in (story(seed).run() for seed in range(HEALTHY_SEEDS)) if verdict.failure]
+    assert not failed, "\n".join(f"{verdict.seed}: {verdict.failure}" for verdict in failed)
+    with canary():
+        failures = [story(seed).run().failure for seed in range(HEALTHY_SEEDS)]
+    assert any(failure is not None and anomaly in failure for failure in failures), failures

@@ -1,0 +1,148 @@
+"""Reading what is not in memory: the loop asks nothing of the disk, and a thread finds where the batches end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.config.topic import TopicConfig
+from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, split_batches
+from barnabas.storage.files import OsFiles
+from barnabas.storage.log import Log
+from barnabas.storage.reading import FileRegion
+from barnabas.storage.verify import Verified, verify
+from tests.storage.support import append, open_log
+
+
+class ColdFiles(OsFiles):
+    """Nothing is in memory; what is read of which file all the same is noted while `is_noting`."""
+
+    def __init__(self) -> None:
+        self.is_noting = False
+        self.noted: list[tuple[int, int]] = []
+
+    def preadv_nowait(self, fileno: int, buffers: Sequence[bytearray], position: int, /) -> int:
+        raise BlockingIOError
+
+    def pread(self, fileno: int, size: int, position: int, /) -> bytes:
+        if self.is_noting:
+            self.noted.append((position, size))
+        return os.pread(fileno, size, position)
+
+
+def make_log(folder: Path, sizes: Sequence[int], config: TopicConfig | None = None) -> tuple[Log, ColdFiles]:
+    """A log of batches with values of these sizes, opened anew, so that nothing of it is trusted."""
+    log = open_log(folder, config)
+    for size in sizes:
+        append(log, b"x" * size)
+    log.close()
+    files = ColdFiles()
+    return open_log(folder, config, files=files), files
+
+
+def read(log: Log, files: ColdFiles, offset: int, max_bytes: int, *, minimum_one: bool = True) -> FileRegion | None:
+    files.is_noting = True
+    region = log.read(offset, max_bytes, limit_offset=log.log_end_offset, minimum_one=minimum_one, is_verified_later=True)
+    files.is_noting = False
+    return region
+
+
+def look(files: ColdFiles, region: FileRegion) -> Verified:
+    found = verify(
+        files,
+        region.fileno,
+        region.position,
+        region.position + region.size,
+        region.base_offset,
+        region.trust.end_offset(),
+        region.reach,
+    )
+    region.trust.add(region.position, found.end)
+    region.trust.note_end(found.next_offset, found.end)
+    return found
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.integers(1, 3000), min_size=40, max_size=120),
+    st.lists(st.integers(61, 6000), min_size=1, max_size=8),
+)
+def test_a_reader_in_order_gets_every_batch_and_the_loop_reads_nothing(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], limits: list[int]
+) -> None:
+    log, files = make_log(tmp_path_factory.mktemp("cold"), sizes, TopicConfig(segment_bytes=30_000, index_interval_bytes=500))
+    offset = turn = 0
+    active = log.active_base_offset  # of it the last batches are known, and looked up otherwise
+    while offset < active:
+        limit = limits[turn % len(limits)]
+        turn += 1
+        region = read(log, files, offset, limit)
+        assert region is not None
+        assert not files.noted, "in order, what the thread found out is enough"
+        found = look(files, region)
+        assert found.damage is None
+        data = os.pread(region.fileno, found.end - region.position, region.position)
+        batches = [header for _, header in split_batches(data)]
+        assert batches[0].base_offset == offset
+        assert len(data) <= limit or len(batches) == 1
+        assert found.next_offset == batches[-1].next_offset
+        offset = found.next_offset
+    assert offset == active
+    log.close()
+
+
+def test_a_first_batch_that_is_larger_than_the_limit(tmp_path: Path) -> None:
+    log, files = make_log(tmp_path, [5000, 100, 100], TopicConfig(segment_bytes=6000))
+    whole = split_batches(log.segments[0].path.read_bytes())[0][1].size
+    region = read(log, files, 0, 1000)
+    assert region is not None
+    assert (region.position, region.size) == (0, 1000)
+    assert look(files, region).end == whole
+    region = read(log, files, 0, 1000, minimum_one=False)
+    assert region is not None
+    found = look(files, region)
+    assert (found.end, found.damage, found.has_records) == (0, None, False)
+    assert read(log, files, 0, 10, minimum_one=False) is None
+    log.close()
+
+
+def test_a_first_batch_that_claims_to_be_larger_than_its_segment_is_damage(tmp_path: Path) -> None:
+    log, files = make_log(tmp_path, [5000, 100, 100], TopicConfig(segment_bytes=6000))
+    path = log.segments[0].path
+    data = bytearray(path.read_bytes())
+    data[8:12] = (2**30).to_bytes(4, "big")
+    path.write_bytes(data)
+    region = read(log, files, 0, 1000)
+    assert region is not None
+    found = look(files, region)
+    assert found.end == 0
+    assert found.damage is not None
+    assert found.damage.reason == "it is no batch"
+    log.close()
+
+
+def test_a_region_of_nothing_but_emptied_batches_is_told_apart(tmp_path: Path) -> None:
+    """As compaction leaves them: headers without records."""
+    log, files = make_log(tmp_path, [1000] * 20, TopicConfig(segment_bytes=10_000))
+    path = log.segments[0].path
+    data = b""
+    for position, header in split_batches(path.read_bytes()):
+        head = bytearray(path.read_bytes()[position : position + HEADER_SIZE])
+        head[8:12] = (HEADER_SIZE - LENGTH_OVERHEAD).to_bytes(4, "big")
+        head[57:61] = bytes(4)
+        head[17:21] = crc32c(head[CRC_START:]).to_bytes(4, "big")
+        data += bytes(head) if header.base_offset < 5 else path.read_bytes()[position : position + header.size]
+    path.write_bytes(data)
+    log.segments[0].size = len(data)
+    for limit, has_records in ((3 * HEADER_SIZE, False), (len(data) - 1, True)):
+        region = read(log, files, 0, limit)
+        assert region is not None
+        found = look(files, region)
+        assert (found.damage, found.has_records) == (None, has_records)
+    log.close()

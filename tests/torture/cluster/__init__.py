@@ -1,0 +1,1 @@
+"""Torments a whole cluster of real processes under load, beside Apache Kafka if wanted, and checks what was promised."""

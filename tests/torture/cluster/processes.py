@@ -1,0 +1,117 @@
+"""One process of a cluster: started in its place on the network, killed, stopped in mid-air, started again.
+
+Owns the process; whatever way the test ends, `Processes.close` or the guard leave none.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+STOP_TIMEOUT_S = 60.0
+# The last line it was told has the ids of the processes that run; it kills them when its standard input ends: when their starter is gone.
+GUARD = 'while read -r line; do ids=$line; done; [ -z "$ids" ] || kill -9 $ids'
+
+
+class Node:
+    """A process that can be started again and again with the same command.
+
+    Args:
+        name: as the network calls it.
+        command: with what puts it into its place before it.
+        log: what it says is added there.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], log: Path, guard: Guard, environment: Mapping[str, str]) -> None:
+        self.name = name
+        self._command = list(command)
+        self._log = log
+        self._guard = guard
+        self._environment = {**os.environ, **environment}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} does not run"
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment, start_new_session=True
+            )
+        self._guard.watch(self._process.pid)
+
+    def kill(self) -> None:
+        """As kill -9 does; nothing if it does not run."""
+        self._end(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """In order, and wait for the end."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        process.send_signal(signal.SIGCONT)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"{self.name} did not end within {STOP_TIMEOUT_S:g} s") from None
+        finally:
+            self._guard.forget(process.pid)
+
+    def pause(self) -> None:
+        """It keeps its connections and answers nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+
+class Guard:
+    """Kills what is left when the process that started it is gone."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(["sh", "-c", GUARD], stdin=subprocess.PIPE, text=True, bufsize=1, start_new_session=True)
+        self._watched: set[int] = set()
+
+    def watch(self, pid: int) -> None:
+        self._watched.add(pid)
+        self._tell()
+
+    def forget(self, pid: int) -> None:
+        """It has ended, and its id may be another's from now on."""
+        self._watched.discard(pid)
+        self._tell()
+
+    def _tell(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(" ".join(map(str, self._watched)) + "\n")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def __enter__(self) -> Guard:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

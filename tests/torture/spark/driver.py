@@ -1,0 +1,114 @@
+"""The pipeline as a process: `python -m tests.torture.spark.driver HOST:PORT FOLDER`.
+
+A query that fails is started again from its checkpoint, as a supervisor would. Lines of JSON on standard output: the JVM's process id,
+each finished micro-batch, each failure. It ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.torture.spark import plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
+
+
+def session() -> SparkSession:
+    """Tasks are tried four times, so that a killed worker makes another attempt and not always a failed query."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return (
+        SparkSession.builder.master("local[2,4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.python.authenticate.socketTimeout", "120s")
+        .config("spark.python.daemon.module", "barnabas.pipelines.daemon")
+        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+
+
+def start(spark: SparkSession, bootstrap: str, folder: Path) -> StreamingQuery:
+    from pyspark.sql import functions as F
+
+    records = (
+        spark.readStream.format("barnabas")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", plan.IN)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", "100000")
+        .load()
+    )
+    row = F.from_json(F.col("value").cast("string"), "key int, ms long, number long")
+    rows = records.select(row.alias("row")).select("row.*").withColumn("at", F.timestamp_millis("ms"))
+    windows = (
+        rows.withWatermark("at", f"{plan.WATERMARK_MS} milliseconds")
+        .groupBy("key", F.window("at", f"{plan.WINDOW_MS} milliseconds"))
+        .agg(
+            F.count("*").alias("count"),
+            F.sum("number").alias("sum"),
+            F.min("number").alias("least"),
+            F.max("number").alias("greatest"),
+        )
+        .withColumn("start", F.unix_millis("window.start"))
+        .drop("window")
+    )
+    out = windows.select(F.col("key").cast("string").alias("key"), F.to_json(F.struct("*")).alias("value"))
+    writer = out.writeStream.format("barnabas").outputMode("append").option("kafka.bootstrap.servers", bootstrap)
+    writer = writer.option("topic", plan.OUT).option("checkpointLocation", str(folder / "checkpoint"))
+    return writer.trigger(processingTime="0 seconds").start()
+
+
+def say(**message: object) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def wait_for_end(ended: threading.Event) -> None:
+    sys.stdin.read()
+    ended.set()
+
+
+def main(bootstrap: str, folder: Path) -> None:
+    from pyspark import SparkContext
+    from pyspark.errors import StreamingQueryException
+
+    ended = threading.Event()
+    threading.Thread(target=wait_for_end, args=(ended,), daemon=True).start()
+    spark = session()
+    say(java=SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
+    while not ended.is_set():
+        query = start(spark, bootstrap, folder)
+        last = -1
+        try:
+            while not ended.is_set() and not query.awaitTermination(0.2):  # type: ignore[arg-type]
+                progress = query.lastProgress
+                if progress is not None and progress["batchId"] > last:
+                    last = progress["batchId"]
+                    say(batch=last)
+        except StreamingQueryException as error:
+            say(failed=str(error)[:2000])
+        finally:
+            query.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

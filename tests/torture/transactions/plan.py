@@ -1,0 +1,38 @@
+"""What is copied by whom: names that the rounds, the copiers and the check agree on.
+
+An input topic is copied record by record to the same partition of its output topic. What confluent-kafka and Java copy they share as
+members of a group; a commit of offsets names the member and the generation, so that who has lost a partition is fenced (KIP-447).
+aiokafka names neither and does not wait for stable offsets: it copies partitions of its own, where its transactional id is the fence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SHARED, OWN = "shared", "own"
+PARTITIONS = {SHARED: 4, OWN: 2}
+GROUP = "copiers"
+BATCH_RECORDS = 40  # of a transaction, at most
+ABORTED_SHARE = 0.05  # of transactions, by the copier's own will
+TRANSACTION_TIMEOUT_MS = 10_000
+SESSION_TIMEOUT_MS = 6_000
+
+
+def output_of(topic: str) -> str:
+    return f"{topic}-copy"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do to copiers and brokers."""
+
+    rounds: int = 30
+    seed: int = 1
+    seconds: float = 3.0  # of work in a round, before the kill, at most
+    rate: int = 400  # records a second into all partitions together
+    with_java: bool = True
+
+
+def value_of(partition: int, number: int) -> bytes:
+    """The record `number` of a partition of an input topic."""
+    return f"{partition}/{number}".encode()
