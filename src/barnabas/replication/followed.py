@@ -114,11 +114,15 @@ class FollowedPartition(Partition):
 
     # Reading
 
-    def read(self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0) -> FileRegion | None:
+    def read(
+        self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0, is_verified_later: bool = False
+    ) -> FileRegion | None:
         """As `Replica.read`; what lies past the end of this log may well be in the leader's, so that nothing is said of it here."""
         if offset > self.log.log_end_offset:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return super().read(offset, max_bytes, minimum_one=minimum_one, isolation_level=isolation_level)
+        return super().read(
+            offset, max_bytes, minimum_one=minimum_one, isolation_level=isolation_level, is_verified_later=is_verified_later
+        )
 
     def _keep(self, offset: int, size: int) -> None:
         if self.on_ready is not None and self.is_ready:
