@@ -36,6 +36,7 @@ check: lint types ## lint and types
 bench: setup ## measured beside Apache Kafka
 	@$(PYTHON) -m bench
 	@$(PYTHON) -m bench.storage
+	@$(PYTHON) -m bench.cluster
 
 sparkbench: setup ## the Spark source and sink beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py

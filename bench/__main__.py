@@ -15,12 +15,19 @@ from typing import Any
 from barnabas.protocol.records.scan import compiled
 from bench import report
 from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_ready
+from bench.cluster.page import render as render_cluster
 from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, resident_mb
 from bench.storage.result import render as render_storage
 from bench.transactions import RESULTS as TRANSACTIONS_RESULTS
 from bench.transactions import render as render_transactions
 
 STORAGE_RESULTS = Path(__file__).resolve().parent / "results" / "storage.json"  # of `python -m bench.storage`
+CLUSTER_RESULTS = STORAGE_RESULTS.with_name("cluster.json")  # of `python -m bench.cluster`
+PARTS = (
+    (CLUSTER_RESULTS, render_cluster),
+    (TRANSACTIONS_RESULTS, render_transactions),
+    (STORAGE_RESULTS, render_storage),
+)  # as far as measured
 READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"
 PROCESS_CASES = {
     READY: ("time to ready", "s", 0.5),
@@ -34,10 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what was asked for; the exit code says nothing about targets, only whether everything could be measured."""
     options = _parse(arguments)
     if options.render:
-        results, storage = (json.loads(path.read_text()) for path in (Path(options.render), STORAGE_RESULTS))
         report.PAGE.parent.mkdir(parents=True, exist_ok=True)
-        transactions = json.loads(TRANSACTIONS_RESULTS.read_text())
-        report.PAGE.write_text(report.render(results) + render_transactions(transactions) + render_storage(storage))
+        text = report.render(json.loads(Path(options.render).read_text()))
+        for path, render in PARTS:
+            text += render(json.loads(path.read_text())) if path.exists() else ""
+        report.PAGE.write_text(text)
         return 0
     wanted = options.case or [case.name for case in CASES] + list(PROCESS_CASES)
     results = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Iterator
 from struct import Struct
 
 from bench.load import Load
@@ -52,34 +53,42 @@ class _Reader:
             filled += got
 
     def _walk(self, answer: memoryview) -> None:
-        """Past header, throttle time, error and session to the topics, then from partition to partition."""
-        error = int.from_bytes(answer[9:11], "big")
-        if error:
-            raise BadAnswer(f"fetch answered with error code {error}")
-        topics, position = _varint(answer, 15)
-        for _ in range(topics - 1):
-            length, position = _varint(answer, position)
-            partitions, position = _varint(answer, position + length - 1)
-            for _ in range(partitions - 1):
-                position = self._walk_partition(answer, position)
-            position += 1
+        for index, records in walk_partitions(answer):
+            self._take(index, records)
 
-    def _walk_partition(self, answer: memoryview, position: int) -> int:
-        index, error, *_ = _PARTITION.unpack_from(answer, position)
-        if error:
-            raise BadAnswer(f"fetch of partition {index} answered with error code {error}")
-        aborted, position = _varint(answer, position + _PARTITION.size)
-        if aborted > 1:
-            raise BadAnswer("aborted transactions where there are none")
-        length, position = _varint(answer, position + 4)  # behind the preferred replica
-        length = max(length - 1, 0)
-        batches = length // self._batch_bytes
+    def _take(self, index: int, records: memoryview) -> None:
+        batches = len(records) // self._batch_bytes
         if batches:
-            head = BATCH_HEAD.unpack_from(answer, position)
+            head = BATCH_HEAD.unpack_from(records)
             if head[0] != self.offsets[index] or head[1] + 12 != self._batch_bytes or head[12] != self._records:
                 raise BadAnswer(f"partition {index} answered a batch at {head[0]}, expected one at {self.offsets[index]}")
             self.offsets[index] += batches * self._records
-        return position + length + 1
+
+
+def walk_partitions(answer: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """Each partition of a fetch answer (without its size in front) and its records; raises BadAnswer for an error of any of them."""
+    error = int.from_bytes(answer[9:11], "big")  # past header and throttle time
+    if error:
+        raise BadAnswer(f"fetch answered with error code {error}")
+    topics, position = _varint(answer, 15)  # past the session
+    for _ in range(topics - 1):
+        length, position = _varint(answer, position)
+        partitions, position = _varint(answer, position + length - 1)
+        for _ in range(partitions - 1):
+            index, error, *_ = _PARTITION.unpack_from(answer, position)
+            if error:
+                raise BadAnswer(f"fetch of partition {index} answered with error code {error}")
+            aborted, position = _varint(answer, position + _PARTITION.size)
+            if aborted > 1:
+                raise BadAnswer("aborted transactions where there are none")
+            length, position = _varint(answer, position + 4)  # behind the preferred replica
+            length = max(length - 1, 0)
+            yield index, answer[position : position + length]
+            position += length
+            if answer[position]:
+                raise BadAnswer(f"fetch of partition {index} answered with tagged fields")
+            position += 1
+        position += 1
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:

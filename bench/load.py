@@ -117,7 +117,14 @@ def produce(
     Raises:
         BadAnswer: an answer carries an error, is out of order, or does not come.
     """
-    pipes = [_Pipe(address, pattern, topic, i % partitions) for i in range(pattern.connections)]
+    return produce_to([address] * partitions, topic, pattern, seconds, most_bytes)
+
+
+def produce_to(
+    leaders: Sequence[tuple[str, int]], topic: str, pattern: Pattern, seconds: float, most_bytes: float = float("inf")
+) -> Load:
+    """As `produce`, where partition i is written to at `leaders[i]`."""
+    pipes = [_Pipe(leaders[i % len(leaders)], pattern, topic, i % len(leaders)) for i in range(pattern.connections)]
     try:
         elapsed = _run(pipes, seconds, most_bytes / len(pattern.batch))
     finally:

@@ -11,12 +11,11 @@ import platform
 import statistics
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tools.kafka import VERSION
 
 from barnabas.protocol.records.scan import compiled
-from bench.cases import Case
 
 Result = dict[str, Any]
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
@@ -79,7 +78,26 @@ def ratio_of(case: Result) -> list[float]:
     ]
 
 
-def describe_case(case: Case, runs: dict[str, list[dict[str, float]]]) -> Result:
+class Describable(Protocol):
+    """What a case says of itself; `bench.cases.Case` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def figure(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def higher_is_better(self) -> bool: ...
+    @property
+    def target(self) -> float | None: ...
+    @property
+    def limit(self) -> float | None: ...
+
+
+def describe_case(case: Describable, runs: dict[str, list[dict[str, float]]]) -> Result:
     result: Result = {
         "name": case.name,
         "title": case.title,
@@ -110,11 +128,11 @@ def verdict(case: Result) -> str:
 
 def line_of(case: Result) -> str:
     """One case as a line of a terminal."""
-    ours, theirs = (_spread(case, name, case["figure"]) for name in (OURS, THEIRS))
+    ours, theirs = (spread(case, name, case["figure"]) for name in (OURS, THEIRS))
     return f"{case['title']:<60} {ours:>30} {theirs:>30}  {case['ratio']:6.2f}x  {verdict(case).replace('**', '')}"
 
 
-def _spread(case: Result, server: str, figure: str) -> str:
+def spread(case: Result, server: str, figure: str) -> str:
     values = [run[figure] for run in case["runs"][server]]
     low, middle, high = (_number(value) for value in (min(values), statistics.median(values), max(values)))
     return f"{middle} ({low} to {high})" if len(values) > 1 else middle
@@ -126,7 +144,7 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
+def table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---"] + ["---:"] * (len(head) - 2) + ["---"], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
@@ -151,16 +169,16 @@ def render(results: Result) -> str:
     for title, cases in by_unit:
         if cases:
             rows = [
-                [_titled(c), _spread(c, OURS, c["figure"]), _spread(c, THEIRS, c["figure"]), f"{c['ratio']:.2f}x", verdict(c)]
+                [titled(c), spread(c, OURS, c["figure"]), spread(c, THEIRS, c["figure"]), f"{c['ratio']:.2f}x", verdict(c)]
                 for c in cases
             ]
-            text += f"\n## {title}\n\n" + _table(["", OURS, THEIRS, "ratio", "target"], rows)
+            text += f"\n## {title}\n\n" + table(["", OURS, THEIRS, "ratio", "target"], rows)
     text += _latency_table([c for c in results["cases"] if "p99_ms" in c["runs"][OURS][0]])
     text += _cpu_table([c for c in results["cases"] if "cpu_s_per_million" in c["runs"][OURS][0]])
     return text + NOTES
 
 
-def _titled(case: Result) -> str:
+def titled(case: Result) -> str:
     return f"{case['title']} ({case['unit']})"
 
 
@@ -171,9 +189,9 @@ def _latency_table(cases: list[Result]) -> str:
             ratio = statistics.median(
                 theirs[figure] / ours[figure] for ours, theirs in zip(case["runs"][OURS], case["runs"][THEIRS], strict=True)
             )
-            row = [f"{case['title']}, {name} (ms)", _spread(case, OURS, figure), _spread(case, THEIRS, figure), f"{ratio:.2f}x"]
+            row = [f"{case['title']}, {name} (ms)", spread(case, OURS, figure), spread(case, THEIRS, figure), f"{ratio:.2f}x"]
             rows.append([*row, "better" if ratio >= 1 else "**worse**"])
-    return "\n## Latency\n\n" + _table(["", OURS, THEIRS, "ratio", ""], rows) if rows else ""
+    return "\n## Latency\n\n" + table(["", OURS, THEIRS, "ratio", ""], rows) if rows else ""
 
 
 def _cpu_table(cases: list[Result]) -> str:
@@ -184,10 +202,10 @@ def _cpu_table(cases: list[Result]) -> str:
             theirs[figure] / max(ours[figure], 1e-9)
             for ours, theirs in zip(case["runs"][OURS], case["runs"][THEIRS], strict=True)
         )
-        row = [case["title"], _spread(case, OURS, figure), _spread(case, THEIRS, figure), f"{ratio:.2f}x"]
+        row = [case["title"], spread(case, OURS, figure), spread(case, THEIRS, figure), f"{ratio:.2f}x"]
         rows.append([*row, ">= 2x: " + ("yes" if ratio >= 2 else "**no**")])
     return (
-        "\n## CPU seconds of the server per million records\n\n" + _table(["", OURS, THEIRS, "ratio", "target"], rows)
+        "\n## CPU seconds of the server per million records\n\n" + table(["", OURS, THEIRS, "ratio", "target"], rows)
         if rows
         else ""
     )

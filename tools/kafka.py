@@ -61,6 +61,7 @@ appender.err.layout.pattern = %d %p %c: %m%n
 
 TOOLS = {
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
@@ -70,7 +71,9 @@ TOOLS = {
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "kafka-storage": "kafka.tools.StorageTool",
@@ -172,6 +175,8 @@ class KafkaNode:
     kept there and outlives the node.
     """
 
+    start_timeout_s = START_TIMEOUT_S
+
     def __init__(
         self,
         *,
@@ -232,7 +237,7 @@ class KafkaNode:
 
     def _start_on_free_ports(self) -> bool:
         assert self._scratch is not None
-        port, controller_port = free_ports(2)
+        port, controller_port = self._pick_ports()
         self.bootstrap = f"127.0.0.1:{port}"
         properties = Path(self._scratch.name) / "server.properties"
         properties.write_text("".join(f"{key}={value}\n" for key, value in self._properties(port, controller_port).items()))
@@ -243,13 +248,18 @@ class KafkaNode:
         with (Path(self._scratch.name) / "kafka.log").open("ab") as log:
             command = java("kafka.Kafka", str(properties), jvm=(f"-Xms{self.heap}", f"-Xmx{self.heap}", *self.jvm))
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        while time.monotonic() - began < START_TIMEOUT_S and self._process.poll() is None:
+        while time.monotonic() - began < self.start_timeout_s and self._process.poll() is None:
             if _answers(port):
                 self.ready_after_s = time.monotonic() - began
                 return True
             time.sleep(0.02)
         self._end_process()
         return False
+
+    def _pick_ports(self) -> tuple[int, int]:
+        """The ports of the broker and of the controller."""
+        port, controller_port = free_ports(2)
+        return port, controller_port
 
     def _properties(self, port: int, controller_port: int) -> dict[str, str]:
         return {

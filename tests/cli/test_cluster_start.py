@@ -27,18 +27,23 @@ def test_a_cluster_starts_and_ends(tmp_path: Path, number: signal.Signals) -> No
     )
     assert process.stdout is not None
     with process, process.stdout as lines:
-        said = {}
-        for line in lines:
-            name, *rest = line.split()
-            said[name if name != "broker" else f"broker {rest[0]}"] = rest
-            if name == "bootstrap":
-                break
-        admin = AdminClient({"bootstrap.servers": said["bootstrap"][0], "log_level": 0})
-        metadata = admin.list_topics(timeout=WITHIN_S)
-        assert sorted(metadata.brokers) == [1, 2]
-        assert metadata.controller_id in {1, 2}
-        del admin
-        children = [int(said[f"broker {n}"][3]) for n in (1, 2)]
+        try:
+            said = {}
+            for line in lines:
+                name, *rest = line.split()
+                said[name if name != "broker" else f"broker {rest[0]}"] = rest
+                if name == "bootstrap":
+                    break
+            admin = AdminClient({"bootstrap.servers": said["bootstrap"][0], "log_level": 0})
+            deadline = time.monotonic() + WITHIN_S
+            while sorted((metadata := admin.list_topics(timeout=WITHIN_S)).brokers) != [1, 2]:
+                assert time.monotonic() < deadline, f"brokers {sorted(metadata.brokers)}"
+            assert metadata.controller_id in {1, 2}
+            del admin
+            children = [int(said[f"broker {n}"][3]) for n in (1, 2)]
+        except BaseException:
+            process.kill()  # its end ends the cluster
+            raise
         process.send_signal(number)
         assert process.wait(WITHIN_S) == (0 if number is signal.SIGINT else -signal.SIGKILL)
     deadline = time.monotonic() + WITHIN_S

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -66,7 +66,8 @@ def check_moves(command: Command, brokers: list[Broker]) -> None:
 
     assert ask("topic", "reassign", "t", "-r", "2", "--plan", "--json").json["partitions"][0]["replicas"][0] == 1
     assert sum(replicas().values()) == 4
-    assert "moved 4 partitions" in ask("topic", "reassign", "t", "-r", "2").text
+    assert "moved 4 partitions" in ask("topic", "reassign", "t", "-r", "2", "--throttle", "100000000").text
+    check_throttle(ask)
     assert sum(replicas().values()) == 8
     assert "moved 4 partitions" in ask("broker", "drain", "1").text
     assert replicas() == {1: 0, 2: 4, 3: 4}
@@ -83,3 +84,20 @@ def check_moves(command: Command, brokers: list[Broker]) -> None:
     assert (refused.code, "needs more brokers" in refused.err) == (1, True)
     assert command("topic", "reassign", "t", "--brokers", "9", *server).code == 2
     assert command("topic", "reassign", "nope", *server).code == 1
+
+
+def check_throttle(ask: Callable[..., Ended]) -> None:
+    """It ended with the moves; one that nobody waited for ends with --watch, or is taken back with them."""
+
+    def throttled() -> tuple[int, int]:
+        settings = (ask("config", "describe", *which).text for which in (("topic", "t"), ("broker", "1")))
+        of_topic, of_broker = (text.count("throttled") for text in settings)
+        return of_topic, of_broker
+
+    assert throttled() == (0, 0)
+    for end in ("--watch", "--cancel"):
+        ask("topic", "reassign", "t", "-r", "3", "--throttle", "100000000", "--no-wait")
+        assert throttled() == (2, 2)
+        ask("topic", "reassign", "t", end)
+        assert throttled() == (0, 0)
+        ask("topic", "reassign", "t", "-r", "2")

@@ -306,7 +306,7 @@ def test_a_move_adds_catches_up_and_removes() -> None:
     half = alter(moving, ask(1, 2, 3, 4, partition_epoch=9), leader=1, brokers=everyone, policy=Policy())
     assert half.is_moving
     done = alter(half, ask(1, 2, 3, 4, 5, partition_epoch=10), leader=1, brokers=everyone, policy=Policy())
-    assert done == PartitionState(1, 5, (4, 5, 1), (1, 4, 5), 11)
+    assert done == PartitionState(1, 6, (4, 5, 1), (1, 4, 5), 11), "in another epoch, for whoever is gone forgets its log"
 
 
 def test_a_move_away_from_the_leader_elects_another() -> None:
@@ -319,7 +319,7 @@ def test_a_move_away_from_the_leader_elects_another() -> None:
 def test_a_cancelled_move_leaves_nothing() -> None:
     voters = electorate(1, 2, 3, 4, 5)
     moving = reassignment.begin(STABLE, (4, 5), voters, Policy())
-    assert reassignment.cancel(moving, voters, Policy()) == replace(STABLE, partition_epoch=10)
+    assert reassignment.cancel(moving, voters, Policy()) == replace(STABLE, leader_epoch=6, partition_epoch=10)
 
 
 def test_a_move_that_is_cancelled_when_only_the_added_one_lives_ends_when_an_old_one_is_back() -> None:

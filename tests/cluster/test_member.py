@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -65,6 +66,24 @@ async def test_leaders_are_balanced_the_next_time_where_the_store_does_not_answe
     await cluster.until(cluster.is_settled)
     await controller.member.balance()
     assert {state.leader for state in controller.image.topics["t"].partitions} == {1, 2, 3}
+
+
+async def test_a_command_fails_in_silence_when_whoever_asked_is_gone(cluster: Members) -> None:
+    controller, told = cluster.controller, []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    controller.store.lose_next_reply(done=False)
+    async with controller.member._turn:
+        asking = asyncio.ensure_future(controller.member.create_topics([NewTopic("t", 1)]))
+        await asyncio.sleep(0)
+        assert controller.member._running
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await asyncio.sleep(0)
+    await cluster.until(lambda: not controller.member._running)
+    gc.collect()
+    controller.store.resume()
+    await cluster.until(cluster.is_settled)
+    assert told == []
 
 
 async def test_producer_ids_are_given_by_every_broker(cluster: Members) -> None:

@@ -5,6 +5,7 @@ Works against any Kafka: requests that librdkafka has no call for go over the wi
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli import throttle
 from barnabas.cli.connection import Connection, fail
 from barnabas.cli.errors import Failure
 from barnabas.cli.output import Output
@@ -29,6 +31,21 @@ AT_ONCE = 1_000  # moves in one request
 POLL_S = 0.2
 
 
+@dataclass(frozen=True)
+class Manner:
+    """How moves are carried out.
+
+    Fields:
+        only_plan: they are shown and not begun.
+        no_wait: they are begun and not waited for.
+        throttle: bytes per second that a broker may send and may take for them; None for no limit.
+    """
+
+    only_plan: bool
+    no_wait: bool
+    throttle: int | None
+
+
 @dataclass
 class Layout:
     """Where everything lies."""
@@ -40,10 +57,21 @@ class Layout:
 
 def move_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that every command which moves replicas has."""
-    function = click.option("--no-wait", is_flag=True, help="Begin the moves and do not wait for their end.")(function)
+
+    @functools.wraps(function)
+    def with_manner(only_plan: bool, no_wait: bool, throttle: int | None, **options: Any) -> Any:
+        return function(manner=Manner(only_plan, no_wait, throttle), **options)
+
+    with_manner = click.option("--no-wait", is_flag=True, help="Begin the moves and do not wait for their end.")(with_manner)
+    with_manner = click.option(
+        "--throttle",
+        type=click.IntRange(min=1),
+        metavar="BYTES/S",
+        help="What a broker may send and may take for the moves; it ends with them, after --no-wait with `topic reassign --watch`.",
+    )(with_manner)
     return click.option(
         "--plan", "only_plan", is_flag=True, help="Only show what would move; with --json as Kafka's tool takes it."
-    )(function)
+    )(with_manner)
 
 
 def read_layout(connection: Connection, wire: Wire) -> Layout:
@@ -81,23 +109,29 @@ def _sizes(wire: Wire, nodes: Mapping[int, tuple[str, int]]) -> dict[Partition, 
     return sizes
 
 
-def carry_out(
-    wire: Wire, output: Output, layout: Layout, wanted: Mapping[Partition, Replicas], *, only_plan: bool, no_wait: bool
-) -> None:
+def carry_out(wire: Wire, output: Output, layout: Layout, wanted: Mapping[Partition, Replicas], manner: Manner) -> None:
     """Show the plan, or move and wait."""
     before = {partition: layout.assignment[partition] for partition in wanted}
     plan = changes(before, dict(wanted))
-    if only_plan:
+    if manner.only_plan:
         _show(output, layout, plan)
         return
     if not plan:
         output.done("nothing to move", {"moved": 0})
         return
-    alter(wire, plan)
-    if no_wait:
+    if manner.throttle is not None:
+        throttle.begin(wire, before, plan, manner.throttle)
+    try:
+        alter(wire, plan)
+    except Failure:
+        end_throttle(wire, {topic for topic, _ in plan})
+        raise
+    if manner.no_wait:
         output.done(f"began to move {len(plan)} partitions", {"begun": len(plan)})
         return
     watch(wire, plan)
+    if manner.throttle is not None:
+        end_throttle(wire, {topic for topic, _ in plan})
     _elect_preferred(wire, plan)
     output.done(f"moved {len(plan)} partitions", {"moved": len(plan)})
 
@@ -183,6 +217,12 @@ def _elect_preferred(wire: Wire, partitions: Iterable[Partition]) -> None:
         topics.setdefault(topic, []).append(number)
     asked = [TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in topics.items()]
     wire.request(ElectLeadersRequest(election_type=0, topic_partitions=asked, timeout_ms=30_000))
+
+
+def end_throttle(wire: Wire, topics: Iterable[str]) -> int:
+    """Take the throttle from those of `topics` of which nothing is being moved any more; how many had one."""
+    moving = {topic for topic, _ in ongoing(wire)}
+    return throttle.end(wire, sorted(set(topics) - moving), rates_too=not moving)
 
 
 def _check(what: str, code: int, message: str | None) -> None:

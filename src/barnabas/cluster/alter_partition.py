@@ -59,7 +59,9 @@ def alter(
     in_sync = tuple(broker_id for broker_id, _ in asked.in_sync)
     if set(in_sync) == set(state.isr):
         in_sync = state.isr
-    after = complete(change(state, policy, leader=leader, in_sync=in_sync), Electorate.of(brokers.values()), policy)
+    after = change(state, policy, leader=leader, in_sync=in_sync)
+    if after.is_moving:
+        after = complete(after, Electorate.of(brokers.values()), policy)
     return with_epochs(state, replace(after, leader_epoch=state.leader_epoch, partition_epoch=state.partition_epoch))
 
 

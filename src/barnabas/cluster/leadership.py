@@ -16,8 +16,8 @@ Rules
      partition is led again when all of them are back and have said how far their logs go: by the one that goes furthest. Before that
      only an unclean election ends it. So many had to lose something at once that no promise covers what is missing then; but while one
      of them is away, or none is left who had anything, nobody but an operator can tell whether waiting is worth it.
-  6. Each change of a state raises its partition epoch by one, each change of the leader its leader epoch by one. An unclean
-     election, and one by rule 5, raises both, also when it confirms who led last.
+  6. Each change of a state raises its partition epoch by one, each change of the leader, and each that takes replicas away, its leader
+     epoch by one. An unclean election, and one by rule 5, raises both, also when it confirms who led last.
 
 Ugly: rule 3 leans on a promise of the leaders, kept in replication/.
 """
@@ -219,8 +219,9 @@ def with_epochs(before: PartitionState, after: PartitionState) -> PartitionState
     """`after` with the epochs that follow from `before`, whatever it was made of."""
     if after == before:
         return before
-    moved = after.leader != before.leader
-    return replace(after, leader_epoch=before.leader_epoch + moved, partition_epoch=before.partition_epoch + 1)
+    # Who holds it no more forgets its log. Were it added again before the leader hears of either, the leader would take it for what it was.
+    raised = after.leader != before.leader or not set(before.replicas) <= set(after.replicas)
+    return replace(after, leader_epoch=before.leader_epoch + raised, partition_epoch=before.partition_epoch + 1)
 
 
 def _alive_in_sync(state: PartitionState, electorate: Electorate) -> tuple[int, ...]:

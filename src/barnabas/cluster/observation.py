@@ -96,7 +96,8 @@ def _put_together(before: Topic | None, head: Entry, found: Mapping[str, Entry |
         chunk = found.get(path)
         if chunk is not None:
             start = number * records.CHUNK
-            states[start : start + records.CHUNK] = records.decode_chunk(chunk.value)
+            end = start + records.CHUNK
+            states[start:end] = records.decode_chunk(chunk.value, states[start:end])
         elif path in found:
             return None
     return Topic(name, topic_id, tuple(states[:count]), name in records.INTERNAL_TOPICS) if len(states) >= count else None
@@ -130,7 +131,7 @@ def _delta(
                 brokers.append(broker)
             elif entry is None and broker_id in image.brokers:
                 gone.append(broker_id)
-        elif path.startswith(records.CONFIGS):
+        elif records.is_config_path(path):
             resource = records.resource_of_path(path)
             settings = EMPTY if entry is None else records.decode(entry.value)
             if settings != image.config(*resource):

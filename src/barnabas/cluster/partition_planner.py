@@ -22,7 +22,10 @@ from barnabas.cluster.plan import PlanBuilder
 from barnabas.cluster.records import BROKER_EPOCH, CHUNK
 from barnabas.errors import ErrorCode, KafkaError
 
-MAX_CHUNKS_PER_PLAN = 8  # that change in one step of what the controller does by itself: some 10 ms, 100 kB of a commit
+MAX_REWRITTEN_PER_PLAN = (
+    8 * CHUNK
+)  # partitions in chunks that change in one step of what the controller does by itself: some 10 ms, 100 kB
+MAX_CHUNKS_PER_PLAN = 64  # such chunks, where topics are small: each step costs as much as the image has topics
 MAX_LOOKED_AT = 5_000  # partitions in such a step: about a millisecond where nothing changes
 
 
@@ -99,14 +102,16 @@ class PartitionPlanner:
     def settle(self, topics: Iterable[str]) -> list[str]:
         """Elect leaders after brokers came or went; returns the topics that are still to be looked at, for the next plan."""
         waiting = list(topics)
-        chunks = looked_at = 0
+        chunks = rewritten = looked_at = 0
         while waiting and looked_at < MAX_LOOKED_AT:
             topic = self.image.topics.get(waiting[-1])
             if topic is not None:
                 for start in range(0, len(topic.partitions), CHUNK):
-                    if chunks == MAX_CHUNKS_PER_PLAN:
+                    if chunks == MAX_CHUNKS_PER_PLAN or rewritten >= MAX_REWRITTEN_PER_PLAN:
                         return waiting
-                    chunks += self._settle_chunk(topic, start)
+                    if self._settle_chunk(topic, start):
+                        chunks += 1
+                        rewritten += min(CHUNK, len(topic.partitions) - start)
                 looked_at += len(topic.partitions)
             waiting.pop()
         return waiting
@@ -166,8 +171,8 @@ class PartitionPlanner:
         if self._put(topic.name, request.partition, after) and not set(after.isr) <= set(before.isr):
             # Who comes into sync must not have begun anew, perhaps with less, while this controller did not look.
             self.plan.rests_on(BROKER_EPOCH)
-        if after.leader != leader:
-            raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)
+        if (after.leader, after.leader_epoch) != (leader, before.leader_epoch):
+            raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)  # or the same one, which begins anew with who is left
         return after
 
     def _elect_one(self, kind: int, topic: str, partition: int) -> PartitionState:

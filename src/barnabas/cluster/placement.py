@@ -38,7 +38,8 @@ def place_replicas(
         alone = [(broker,) for broker in ring]
         return [alone[place % len(ring)] for place in range(start, start + partitions)]
     racks = {broker.broker_id: broker.rack for broker in brokers.values()}
-    return [_replicas(ring, racks, start + partition, replication_factor) for partition in range(partitions)]
+    count = len(set(racks.values()))
+    return [_replicas(ring, racks, count, start + partition, replication_factor) for partition in range(partitions)]
 
 
 def check_assignment(known: Container[int], assignment: Sequence[int], replication_factor: int | None = None) -> None:
@@ -71,20 +72,23 @@ def _ring(brokers: Iterable[BrokerRegistration]) -> list[int]:
     return [broker for rank in zip_longest(*racks.values()) for broker in rank if broker is not None]
 
 
-def _replicas(ring: Sequence[int], racks: Mapping[int, str | None], place: int, replication_factor: int) -> tuple[int, ...]:
-    size = len(ring)
+def _replicas(
+    ring: Sequence[int], racks: Mapping[int, str | None], rack_count: int, place: int, replication_factor: int
+) -> tuple[int, ...]:
+    """Looks at few of the other brokers only: a cluster may have hundreds, and a topic thousands of partitions."""
+    size, others = len(ring), len(ring) - 1
     first = place % size
-    others = [ring[(first + 1 + step) % size] for step in range(size - 1)]
-    shift = (place // size) % len(others) if others else 0
-    others = others[shift:] + others[:shift]
+    shift = (place // size) % others if others else 0
     chosen, used = [ring[first]], {racks[ring[first]]}
     while len(chosen) < replication_factor:
-        # Once every rack has a replica, each may have another one.
-        broker = next((each for each in others if racks[each] not in used), None)
-        if broker is None:
+        if len(used) == rack_count:  # once every rack has a replica, each may have another one
             used = set()
+        for step in range(shift, shift + others):
+            broker = ring[(first + 1 + step % others) % size]
+            if racks[broker] not in used and broker not in chosen:
+                chosen.append(broker)
+                used.add(racks[broker])
+                break
         else:
-            chosen.append(broker)
-            others.remove(broker)
-            used.add(racks[broker])
+            used = set()  # the racks without one have no brokers left
     return tuple(chosen)

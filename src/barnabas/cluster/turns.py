@@ -73,6 +73,7 @@ class Turns(FollowedStore):
         task = asyncio.ensure_future(self._in_turn(command, as_controller=as_controller))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        task.add_done_callback(_taken)
         return await asyncio.shield(task)
 
     async def _in_turn(self, command: Command[R], *, as_controller: bool) -> R:
@@ -100,3 +101,9 @@ class Turns(FollowedStore):
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The metadata store does not answer.") from error
             return answer
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the metadata changed too often meanwhile")
+
+
+def _taken(task: asyncio.Task[R]) -> None:
+    """Whoever asked may be gone (`shield` does not look then): what the command failed with is no news."""
+    if not task.cancelled():
+        task.exception()

@@ -87,17 +87,11 @@ def _topic_entry(key: ConfigKey, settings: Mapping[str, str], layers: Layers, re
     synonyms = _own(key, settings, Source.TOPIC) + (() if broker_name is None else _synonyms(broker_name, layers))
     if key.name in settings:
         value: str | None = text_of(key.read(settings[key.name]))
-    elif hasattr(resolved, key.attribute):
-        found = getattr(resolved, key.attribute)
-        value = layers_text(key, layers) if isinstance(found, frozenset) else text_of(found)
-    else:
+    elif hasattr(resolved, key.attribute) and not isinstance(getattr(resolved, key.attribute), frozenset):
+        value = text_of(getattr(resolved, key.attribute))
+    else:  # what is a list keeps the order in which it was given
         value = key.default_text() if broker_name is None else _broker_value(broker_name, layers)
     return _entry(key, value, synonyms, read_only=False)
-
-
-def layers_text(key: ConfigKey, layers: Layers) -> str | None:
-    """The broker's value of a topic's list, in the order it was given."""
-    return _broker_value(BROKER_KEY_OF_TOPIC[key.name], layers)
 
 
 def broker_entries(layers: Layers, keys: Sequence[str] | None = None) -> list[ConfigEntry]:

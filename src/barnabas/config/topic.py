@@ -24,7 +24,9 @@ class TopicConfig:
     file_delete_delay_ms: int = 60_000
     flush_messages: int = MAX_INT64
     flush_ms: int = MAX_INT64
+    follower_replication_throttled_replicas: frozenset[str] = frozenset()
     index_interval_bytes: int = 4096
+    leader_replication_throttled_replicas: frozenset[str] = frozenset()
     max_compaction_lag_ms: int = MAX_INT64
     max_message_bytes: int = 1_048_588
     message_timestamp_after_max_ms: int = HOUR_MS

@@ -34,7 +34,9 @@ from barnabas.errors import ErrorCode, InvariantViolated, KafkaError, MalformedM
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-RECORDS_BETWEEN_BREATHS = 2_000  # replayed while loading before others get their turn: about 7 ms
+RECORDS_BETWEEN_BREATHS = (
+    200  # replayed while loading before others get their turn: 1 ms, in batches of one record some milliseconds
+)
 
 
 class EndMarker(NamedTuple):

@@ -78,13 +78,14 @@ class Next(Enum):
 class Following:
     """A follower's part in one epoch of leadership."""
 
-    __slots__ = ("high_watermark", "leader_epoch", "leader_id", "log")
+    __slots__ = ("has_caught_up", "high_watermark", "leader_epoch", "leader_id", "log")
 
     def __init__(self, log: Log, *, leader_id: int, leader_epoch: int, high_watermark: int) -> None:
         self.log = log
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.high_watermark = min(high_watermark, log.log_end_offset)
+        self.has_caught_up = False  # all that was committed by the leader's last answer is here
 
     @property
     def position(self) -> Position:
@@ -116,6 +117,7 @@ class Following:
             self._begin_where_they_begin(answer.records)
             self.log.append_as_follower(answer.records, now_ms=now_ms)
         self.high_watermark = max(self.high_watermark, min(answer.high_watermark, self.log.log_end_offset))
+        self.has_caught_up = self.log.log_end_offset >= answer.high_watermark
         start = min(answer.log_start_offset, self.log.log_end_offset)
         if start > self.log.log_start_offset:
             self.log.delete_records_before(start)

@@ -42,6 +42,7 @@ from barnabas.server.opening import close_logs, most_open_segments, open_logs
 from barnabas.server.receiver import Receiver
 from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
+from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
@@ -116,6 +117,7 @@ class Broker:
             loop, self.metrics, self.faults.report, self.surroundings.make_executor(FLUSH_THREADS, "barnabas-flush")
         )
         self.isr = IsrChanges(self)
+        self.throttles = Throttles(self)
         self.fetchers = Fetchers(self)
         self.hosting = Hosting(self)
         self.moves = Moves(self)
@@ -290,6 +292,7 @@ class Broker:
         """Dynamic settings changed."""
         self._take_config(config)
         self.cleaner.update_config()
+        self.throttles.update_config()
 
     def _take_config(self, config: BrokerConfig) -> None:
         self.config = config

@@ -92,6 +92,11 @@ class ZooKeeper:
         """As `--metadata` takes it, without a root of one's own."""
         return f"zookeeper://{self.hosts}"
 
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the servers that run."""
+        return [process.pid for process in self._processes if process is not None]
+
     def _start_all(self) -> None:
         for attempt in range(START_ATTEMPTS):
             self._configure()
@@ -132,7 +137,14 @@ class ZooKeeper:
         properties = [f"-D{name}={value}" for name, value in PROPERTIES.items()]
         command = [self._java, *JVM, *properties, "-cp", f"{JAR}:{LOGGER}", MAIN, str(self.folder / f"{index + 1}.cfg")]
         with (self.folder / f"{index + 1}.log").open("ab") as log:
-            self._processes[index] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
+            self._processes[index] = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,  # Ctrl-C in a terminal is not for it: brokers need it to leave in order
+            )
         self._tell_guard()
 
     def _tell_guard(self) -> None:

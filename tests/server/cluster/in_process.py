@@ -12,6 +12,7 @@ from barnabas.cluster.memory_store import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.server.broker import Broker
 from barnabas.server.surroundings import Surroundings
+from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE
 from tests.cluster.members import Inline
 from tests.server.in_process import Client
 
@@ -29,6 +30,7 @@ class Cluster:
         self._folder = folder
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.tree = MemoryTree()
+        self.boot_id = "first boot"  # of all machines
         self.stores: dict[int, MemoryStore] = {}
         self.brokers: dict[int, Broker] = {}
         self.clients: dict[int, Client] = {}
@@ -46,7 +48,9 @@ class Cluster:
         }
         config, _ = BrokerConfig.from_properties(properties)
         store = self.stores[broker_id] = MemoryStore(self.tree)
-        surroundings = Surroundings(open_cluster_store=lambda *_: store, make_executor=make_executor)
+        surroundings = Surroundings(
+            open_cluster_store=lambda *_: store, make_executor=make_executor, boot_id=lambda: self.boot_id
+        )
         broker = Broker(config, asyncio.get_running_loop(), surroundings)
         self.brokers[broker_id] = broker
         await broker.start()
@@ -57,6 +61,12 @@ class Cluster:
         if broker_id in self.clients:
             self.clients.pop(broker_id).close()
         await self.brokers.pop(broker_id).stop()
+
+    def lose_power(self) -> None:
+        """As if all machines, whose brokers were stopped, had lost it: nothing tells that the logs were closed in order."""
+        self.boot_id = "next boot"
+        for marker in self._folder.glob(f"*/{CLEAN_SHUTDOWN_FILE}"):
+            marker.unlink()
 
     @property
     def controller(self) -> Broker:

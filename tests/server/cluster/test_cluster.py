@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from barnabas.cli.cluster import describe_cluster
+from barnabas.cli.connection import Connection
 from barnabas.cluster.metadata import PartitionState
 from barnabas.cluster.partition_planner import MoveRequest
 from barnabas.errors import ErrorCode, LogDirFailed
@@ -28,6 +30,11 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from barnabas.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    TopicRequest,
+)
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -179,6 +186,36 @@ async def test_where_a_followers_log_begins_is_written_down_before_deleted_recor
         assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
         for broker_id in state.replicas:
             assert "t 0 3" in (tmp_path / f"broker-{broker_id}" / "log-start-offset-checkpoint").read_text()
+
+
+async def test_a_lost_partition_is_seen_and_led_again_when_all_are_back(tmp_path: Path) -> None:
+    async with running(tmp_path, min_insync_replicas="3") as cluster:
+        assert await create(cluster.clients[1], "t", 1) == ErrorCode.NONE
+        (before,) = cluster.controller.metadata.topics["t"].partitions
+        for n in range(5):
+            assert await cluster.clients[before.leader].produce(b"%d" % n) == ErrorCode.NONE
+        for broker_id in (1, 2, 3):
+            await cluster.stop(broker_id)
+        cluster.lose_power()
+        for broker_id in (1, 2):
+            await cluster.start(broker_id)
+        assert not states(cluster, "t")[0][0].is_lost, "the third one may have everything"
+        await cluster.stop(1)
+        await cluster.start(3)
+        await cluster.until(lambda: all(state.is_lost for (state,) in states(cluster, "t")))
+        wanted = DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")])
+        answer = await cluster.clients[3].ask((75, 0), wanted, DescribeTopicPartitionsResponse)
+        (told,) = answer.topics[0].partitions
+        assert (told.leader_id, told.isr_nodes, told.last_known_elr) == (-1, [], list(before.replicas))
+        assert b"barnabas_lost_partitions 1.0" in render(cluster.brokers[3])
+        connection = Connection(f"127.0.0.1:{cluster.brokers[3].endpoints[0].port}")
+        described = await asyncio.to_thread(describe_cluster, connection)
+        assert described["lost"] == {"t:0": list(before.replicas)}
+        await cluster.start(1)
+        await cluster.until(lambda: all(state.leader > 0 and len(state.isr) == 3 for (state,) in states(cluster, "t")))
+        (after,) = cluster.controller.metadata.topics["t"].partitions
+        assert (after.is_lost, after.last_known) == (False, ())
+        assert await cluster.clients[after.leader].fetch() == (0, [b"%d" % n for n in range(5)])
 
 
 async def test_producer_ids_are_the_clusters(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from barnabas.config.definition import ConfigKey, at_least
 from barnabas.config.definitions.words import (
     CLASS,
     CLUSTER_WIDE,
+    HONOURED,
     INT,
     LIST,
     LONG,
@@ -45,7 +46,7 @@ KEYS = (
               "Length of a window of clients' quotas."),
     ConfigKey("replication.quota.window.num", INT, 11, at_least(1), LOW, READ_ONLY, NO_EFFECT,
               "Windows over which replication quotas are measured."),
-    ConfigKey("replication.quota.window.size.seconds", INT, 1, at_least(1), LOW, READ_ONLY, NO_EFFECT,
-              "Length of a window of replication quotas."),
+    ConfigKey("replication.quota.window.size.seconds", INT, 1, at_least(1), LOW, READ_ONLY, HONOURED,
+              "For how long a replication quota that is not used is saved up."),
 )
 # fmt: on

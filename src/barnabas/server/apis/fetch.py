@@ -4,7 +4,8 @@ Limits as Kafka has them: the whole answer takes at most `max_bytes`, a partitio
 the first partition with data comes whole whatever its size, so that a consumer always gets on. Partitions that are not here are answered
 after the others, as Kafka does.
 
-A follower is answered with all of the log. By asking it tells what it has, which counts once for each request, at the first look.
+A follower is answered with all of the log. By asking it tells what it has, which counts once for each request, at the first look. One
+that a throttle holds back is passed over; the fetch waits as if there were nothing, and looks again when the rate allows more.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ class _Fetch:
         "_context",
         "_correlation_id",
         "_is_answer_due",
+        "_is_held_back",
         "_is_over",
         "_min_bytes",
         "_missing_bytes",
@@ -109,6 +111,7 @@ class _Fetch:
         self._correlation_id = correlation_id
         self._replica_id = replica_id_of(request)
         self._is_answer_due = False
+        self._is_held_back = False  # a throttle kept something from a follower at the last look
         self._is_over = False
         self._answer_place: Answer | None = None
         self._partitions: list[Partition] = []
@@ -133,8 +136,13 @@ class _Fetch:
         else:
             for partition in self._partitions:
                 partition.add_fetch_waiter(self, as_follower=self._replica_id >= 0)
-        self._timer = self._broker.loop.call_later(request.max_wait_ms / 1000, self._wake)
+        self._timer = self._broker.loop.call_later(self._longest_wait_ms / 1000, self._wake)
         self._connection.on_close.append(self._stop_waiting)
+
+    @property
+    def _longest_wait_ms(self) -> float:
+        longest = self._request.max_wait_ms
+        return min(longest, self._broker.throttles.sending_wait_ms()) if self._is_held_back else longest
 
     # --- FetchWaiter
 
@@ -168,11 +176,11 @@ class _Fetch:
         """Answer after the events of this turn of the loop, so that one answer carries all their records."""
         if not self._waking:
             self._waking = True
-            woken = self._wake_if_stable if self._request.isolation_level == READ_COMMITTED else self._wake
-            self._broker.loop.call_soon(woken)
+            may_be_nothing = self._is_held_back or self._request.isolation_level == READ_COMMITTED
+            self._broker.loop.call_soon(self._wake_if_given if may_be_nothing else self._wake)
 
-    def _wake_if_stable(self) -> None:
-        """Answer, unless what has come belongs to transactions that are open."""
+    def _wake_if_given(self) -> None:
+        """Answer, unless what has come belongs to transactions that are open, or to replicas that are held back."""
         if self._is_over:
             return
         self._waking = False
@@ -224,6 +232,7 @@ class _Fetch:
         must_answer = False
         open_files = self._broker.logs.open_files
         self._partitions.clear()
+        self._is_held_back = False
         for wanted in self._context.partitions:
             partition = self._find(wanted)
             if partition is None:
@@ -263,8 +272,8 @@ class _Fetch:
                 if self._replica_id >= 0:
                     if first:
                         self._count_follower(partition, wanted)
-                    region = partition.read_as_follower(
-                        wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, is_verified_later=is_verified_later
+                    region = self._read_as_follower(
+                        partition, wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, is_verified_later=is_verified_later
                     )
                 else:
                     if self._request.rack_id and partition.is_leader:
@@ -297,6 +306,17 @@ class _Fetch:
             diverging=diverging,
         )
 
+    def _read_as_follower(
+        self, partition: Partition, offset: int, size: int, *, minimum_one: bool, is_verified_later: bool
+    ) -> FileRegion | None:
+        room = self._broker.throttles.room_to_send(partition, self._replica_id)
+        if room is not None and offset < partition.log.log_end_offset:
+            if not room:
+                self._is_held_back = True
+                return None
+            size = min(size, room)
+        return partition.read_as_follower(offset, size, minimum_one=minimum_one, is_verified_later=is_verified_later)
+
     def _sent_elsewhere(self, partition: Partition, wanted: FetchedPartition, replica_id: int) -> FetchedData:
         return FetchedData(
             wanted.index,
@@ -317,6 +337,11 @@ class _Fetch:
             broker_epoch=self._request.replica_state.replica_epoch,
             now_ms=self._broker.isr.now_ms(),
         )
+
+    def _count_sent(self, wanted: FetchedPartition, size: int) -> None:
+        partition = self._find(wanted)
+        if partition is not None:
+            self._broker.throttles.sent(partition, size)
 
     def _find(self, wanted: FetchedPartition) -> Partition | None:
         topic = wanted.topic
@@ -448,6 +473,8 @@ class _Fetch:
                 has_records=size > 0,
             )
             self._broker.metrics.bytes_out += size
+            if size and self._replica_id >= 0:
+                self._count_sent(wanted, size)
             is_sent_away = data.diverging is not None or data.preferred_read_replica >= 0
             if changed or not self._context.is_incremental or is_sent_away:
                 kept.append((wanted.topic, data))

@@ -5,6 +5,7 @@ Rules
      are not to wait until the first is answered; the leader answers the first at once then.
   2. A partition with an error is left out for a while, longer each time, up to `replica.fetch.backoff.ms`; the others go on.
   3. Answers are taken in in pieces, so that the loop does not stand still for all of one.
+  4. A throttled partition that is behind is left out while its rate is used up.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Fetcher:
         self._session = LeaderSession()
         self._partitions: dict[FollowedPartition, None] = {}
         self._pauses: dict[FollowedPartition, int] = {}  # how long the last one was, in milliseconds
+        self._held_back: set[FollowedPartition] = set()  # by a throttle, each with a timer
         self._jobs: set[asyncio.Task[None]] = set()
         self._in_flight: deque[tuple[int, asyncio.Task[FetchResponse]]] = deque()
         self._is_in_hurry = False  # partitions came while a request waits
@@ -67,7 +69,7 @@ class Fetcher:
         """Fetch a partition, from its position on."""
         self._partitions[partition] = None
         self._pauses.pop(partition, None)
-        partition.on_ready = lambda: self._resume(partition)
+        partition.on_ready = lambda: self._became_ready(partition)
         self._resume(partition)
 
     def remove(self, partition: FollowedPartition) -> None:
@@ -188,6 +190,7 @@ class Fetcher:
                 *_name(partition), self._leader_id, told.diverging, end, partition.log.log_end_offset,
             )  # fmt: skip
         self._broker.metrics.replicated_bytes_in += len(records)
+        self._broker.throttles.received(partition, len(records))
         if step is Next.FETCH and partition.log.log_start_offset > start:
             self._session.leave(partition)
             self._spawn(self._keep_start(partition))
@@ -208,10 +211,12 @@ class Fetcher:
         match step:
             case Next.FETCH:
                 self._pauses.pop(partition, None)
-                if partition.is_ready:
-                    self._session.ask(partition)
-                else:
+                if not partition.is_ready:
                     self._session.leave(partition)  # until its flush is done
+                elif self._is_held_back(partition):
+                    self._session.leave(partition)
+                else:
+                    self._session.ask(partition)
             case Next.WAIT:
                 log.debug(
                     "fetch refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name
@@ -234,11 +239,29 @@ class Fetcher:
         self._pauses[partition] = pause_ms
         self._broker.loop.call_later(pause_ms / 1000, self._resume, partition)
 
+    def _became_ready(self, partition: FollowedPartition) -> None:
+        """Its flush is done. Where it is asked for already, a request in a hurry would only have the leader send the same again."""
+        if not self._session.asks_for(partition):
+            self._resume(partition)
+
     def _resume(self, partition: FollowedPartition) -> None:
-        if partition in self._partitions and not partition.closed and partition.is_ready:
+        is_wanted = partition in self._partitions and not partition.closed and partition.is_ready
+        if is_wanted and not self._is_held_back(partition):
             self._session.ask(partition)
             self._is_in_hurry = True
             self._awake.set()
+
+    def _is_held_back(self, partition: FollowedPartition) -> bool:
+        """Whether a throttle has it wait; it goes on by itself then."""
+        wait_ms = self._broker.throttles.fetching_wait_ms(partition)
+        if wait_ms and partition not in self._held_back:
+            self._held_back.add(partition)
+            self._broker.loop.call_later(wait_ms / 1000, self._let_go, partition)
+        return wait_ms > 0
+
+    def _let_go(self, partition: FollowedPartition) -> None:
+        self._held_back.discard(partition)
+        self._resume(partition)
 
     def _spawn(self, job: Coroutine[Any, Any, None]) -> None:
         task = self._broker.loop.create_task(job)

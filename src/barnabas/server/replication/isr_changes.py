@@ -19,6 +19,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from barnabas.client.errors import ClientError
+from barnabas.cluster.records import CHUNK
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -32,12 +33,15 @@ from barnabas.replication.in_sync import UNKNOWN_BROKER_EPOCH, IsrChange
 from barnabas.server.peers import peers_of
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
 
 log = logging.getLogger(__name__)
 RETRY_MS = 50.0  # Kafka's
 RETRY_MAX_MS = 1_000.0
+MAX_CHUNKS_PER_REQUEST = 32  # chunks of 256 partitions that a request may change: of 10 to 25 kB each, and a commit takes 1 MB
 REFUSED = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 OVERTAKEN = frozenset(
     {
@@ -110,8 +114,7 @@ class IsrChanges:
         try:
             while True:
                 await asyncio.sleep(0)  # what is proposed in this turn of the loop goes along
-                asked = {partition: change for partition, change in self._waiting.items() if partition.is_proposing(change)}
-                self._waiting.clear()
+                asked = self._next_asked()
                 if not asked:
                     return
                 left = await self._send(asked)
@@ -124,6 +127,20 @@ class IsrChanges:
                 pause_ms = min(pause_ms * 2, RETRY_MAX_MS)
         finally:
             self._task = None
+
+    def _next_asked(self) -> Asked:
+        """Of what waits, as much as the controller can write in one commit; those whose outcome is known meanwhile are left out."""
+        asked: Asked = {}
+        chunks: set[tuple[UUID, int]] = set()
+        for partition, change in list(self._waiting.items()):
+            chunk = partition.topic_id, partition.index // CHUNK
+            if len(chunks) == MAX_CHUNKS_PER_REQUEST and chunk not in chunks:
+                continue
+            del self._waiting[partition]
+            if partition.is_proposing(change):
+                asked[partition] = change
+                chunks.add(chunk)
+        return asked
 
     async def _send(self, asked: Asked) -> Asked:
         """Ask the controller; what is to be asked again."""

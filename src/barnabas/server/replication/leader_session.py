@@ -64,6 +64,9 @@ class LeaderSession:
             if self._told.pop(key, None) is not None:
                 self._forgotten[key] = None
 
+    def asks_for(self, partition: FollowedPartition) -> bool:
+        return self._asked.get((partition.topic_id, partition.index)) is partition
+
     def find(self, key: Key) -> FollowedPartition | None:
         return self._asked.get(key)
 

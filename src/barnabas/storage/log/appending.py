@@ -10,10 +10,9 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
-
-from crc32c import crc32c
 
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
@@ -23,7 +22,6 @@ from barnabas.errors import (
     StorageError,
 )
 from barnabas.protocol.records.header import (
-    CRC_START,
     HEADER,
     LENGTH_OVERHEAD,
     MAGIC,
@@ -32,7 +30,6 @@ from barnabas.protocol.records.header import (
     BatchHeader,
     Buffer,
     only_batch,
-    split_batches,
 )
 from barnabas.protocol.records.record import iterate_records
 from barnabas.protocol.records.scan import Run
@@ -45,6 +42,7 @@ from barnabas.storage.markers import parse_marker
 from barnabas.storage.producer_state import (
     KEPT_BATCHES,
 )
+from barnabas.storage.replicated import good_batches, stretch_from
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, Segment
 from barnabas.storage.segments import remove_segment_files
@@ -215,32 +213,42 @@ class GrowingLog(ReadableLog):
             StorageExhausted: the disk is full.
         """
         view = memoryview(records)
-        first_offset = -1
-        for position, header in split_batches(view, allow_partial=True):
-            data = view[position : position + header.size]
-            if crc32c(data[CRC_START:]) != header.crc:
-                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The leader's batch at offset {header.base_offset} fails its CRC.")
-            if header.base_offset < self.log_end_offset or header.last_offset_delta < 0:
-                raise KafkaError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"The leader's batch at offset {header.base_offset} does not follow {self.log_end_offset}.",
-                )
-            first_offset = header.base_offset if first_offset < 0 else first_offset
-            self._append_leaders_batch(header, data, now_ms)
+        headers, fault = good_batches(view, self.log_end_offset)
+        at = position = 0
+        while at < len(headers):
+            stop, size = self._append_stretch(headers, at, view[position:], now_ms)
+            at, position = stop, position + size
+        if fault is not None:
+            raise fault
+        first_offset = headers[0].base_offset if headers else -1
         return AppendResult(first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False)
 
-    def _append_leaders_batch(self, header: BatchHeader, data: memoryview, now_ms: int) -> None:
+    def _append_stretch(self, headers: Sequence[BatchHeader], at: int, data: memoryview, now_ms: int) -> tuple[int, int]:
+        """Write the leader's batches from number `at` on, which `data` begins with, as far as one write goes; see `stretch_from`."""
+        header = headers[at]
         if header.partition_leader_epoch > self._epochs.epochs.latest:
             self._epochs.epochs.assign(header.partition_leader_epoch, header.base_offset)
-        segment = self._segment_for(header.size, header, now_ms)
+        segment = self._segments.active
+        end, last_offset = segment.size + header.size, header.last_offset
+        if end > self._roll_size or header.max_timestamp > self._roll_time or last_offset > self._roll_offset:
+            segment = self._segment_for(header.size, header, now_ms)
+        room = self._roll_size - segment.size
+        stop, size = stretch_from(headers, at, room=room, time=self._roll_time, offset=self._roll_offset)
+        if size >= LARGE_BATCH_BYTES and segment.size + size > segment.reserved:
+            segment.reserve(size)
         try:
-            write_all(self._files, segment.fileno, data, segment.size)
+            write_all(self._files, segment.fileno, data[:size], segment.size)
         except OSError as error:
             raise self._write_failed(error) from error
-        segment.appended(header.last_offset, header.size, header.max_timestamp, self.config.index_interval_bytes)
-        self.log_end_offset = header.last_offset + 1
-        if header.producer_id >= 0:
-            self._count_producer(segment, header, header.base_offset, data)
+        interval, position = self.config.index_interval_bytes, 0
+        for header in headers[at:stop]:
+            batch_size = header.batch_length + LENGTH_OVERHEAD
+            segment.appended(header.base_offset + header.last_offset_delta, batch_size, header.max_timestamp, interval)
+            self.log_end_offset = segment.next_offset
+            if header.producer_id >= 0:
+                self._count_producer(segment, header, header.base_offset, data[position : position + batch_size])
+            position += batch_size
+        return stop, size
 
     def _check_marker(self, header: BatchHeader, data: Buffer) -> None:
         marker = next(iterate_records(data), None)

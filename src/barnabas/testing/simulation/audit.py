@@ -49,7 +49,14 @@ class Auditor:
         records: list[Found] = []
         position = start
         while position < end:
-            fetched = await self._client.fetch(*key, position)
+            try:
+                fetched = await self._client.fetch(*key, position)
+            except KafkaError as error:
+                if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                    raise
+                position = start = await self._start_behind(key, history, position)  # records expire while others are read
+                records = [record for record in records if record.offset >= start]
+                continue
             found, following = records_of(fetched, position)
             if following == position:
                 raise Violation(f"{history.name}: nothing is read at {position}, and the log ends at {end}")
@@ -73,11 +80,7 @@ class Auditor:
                 if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                     raise
                 # Time passes while damage is asked for again and again, and records expire.
-                start = (await self._client.list_offsets({key: EARLIEST}))[key].offset
-                history.started_at(start, self._world.now_ms())
-                if start <= position:
-                    raise
-                position = start
+                position = start = await self._start_behind(key, history, position)
                 continue
             if following == position:
                 raise Violation(f"{history.name}: nothing is read at {position}, and nothing is said of damage")
@@ -85,6 +88,14 @@ class Auditor:
             position = following
         history.refused(refused)
         await client.close()
+
+    async def _start_behind(self, key: TopicPartition, history: PartitionHistory, position: int) -> int:
+        """Where the log begins now, which must be behind a position that was refused."""
+        start = (await self._client.list_offsets({key: EARLIEST}))[key].offset
+        history.started_at(start, self._world.now_ms())
+        if start <= position:
+            raise Violation(f"{history.name}: offset {position} was refused, and the log begins at {start}")
+        return start
 
     async def read_groups(self, groups: dict[TopicPartition, Register], *, flushed: bool) -> None:
         for key, group in groups.items():

@@ -1,0 +1,118 @@
+"""`python -m bench.cluster`: three brokers of ours and three of Apache Kafka in turns; `python -m bench --render` puts it on the page."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench import report
+from bench.cluster.cases import CASES, FULL, MANY, MANY_CASES, QUICK, ClusterCase, Figures, Lengths
+from bench.cluster.many import measure_many
+from bench.cluster.resync import measure_resync
+from bench.cluster.servers import Cluster, Ours, Theirs, cpu_of
+from bench.servers import busy_seconds, cpu_seconds
+from bench.storage.result import Result, lines_of
+
+RESYNC = "resync"
+SETTLE_S = 2.0  # between two measurements, for what the one before left to do
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
+    names = [*(case.name for case in CASES), MANY, RESYNC]
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"only these: {', '.join(names)}")
+    parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and cluster (default 3)")
+    parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
+    parser.add_argument("--alone", action="store_true", help="only ours, without Apache Kafka beside it")
+    parser.add_argument("--json", metavar="FILE", help="write the results here; cases that were not measured keep what is there")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.cases if name not in names]
+    if unknown:
+        parser.error(f"there is no case {unknown[0]}; there are {', '.join(names)}")
+    cases = [case for case in CASES if not options.cases or case.name in options.cases]
+    wants_many = not options.alone and (not options.cases or MANY in options.cases)
+    for found in (_each(cases, options), _many(options.repeat) if wants_many else ()):
+        for results in found:
+            for result in results:
+                print(report.line_of(result), flush=True)
+            if options.json:  # after each, for all of it takes half an hour
+                _keep(Path(options.json), results, quick=options.quick)
+    if not options.alone and (not options.cases or RESYNC in options.cases):
+        resync = measure_resync(options.repeat)
+        for each in resync:
+            print("\n".join(lines_of(each)), flush=True)
+        if options.json:
+            _keep(Path(options.json), [], quick=options.quick, resync=resync)
+    return 0
+
+
+def _many(repeat: int) -> Iterator[list[report.Result]]:
+    runs: dict[str, list[Figures]] = {Ours.name: [], Theirs.name: []}
+    for repetition in range(repeat):
+        for make in (Ours, Theirs) if repetition % 2 == 0 else (Theirs, Ours):
+            runs[make.name].append(measure_many(make))
+    yield [report.describe_case(case, runs) for case in MANY_CASES]
+
+
+def _each(cases: Sequence[ClusterCase], options: argparse.Namespace) -> Iterator[list[report.Result]]:
+    lengths = QUICK if options.quick else FULL
+    if not cases:
+        return
+    with Ours() as ours:
+        if options.alone:
+            for case in cases:
+                runs = _take_turns(case, [ours], lengths, options.repeat)
+                print(case.title, *runs[ours.name], sep="\n    ", flush=True)
+            return
+        with Theirs() as theirs:
+            for case in cases:
+                yield [report.describe_case(case, _take_turns(case, (ours, theirs), lengths, options.repeat))]
+
+
+def _take_turns(case: ClusterCase, clusters: Sequence[Cluster], lengths: Lengths, repeat: int) -> dict[str, list[Figures]]:
+    """Every repetition measures both, and the one that began last time comes second."""
+    runs: dict[str, list[Figures]] = {cluster.name: [] for cluster in clusters}
+    for cluster in clusters:
+        case.run(cluster, lengths.warm_up_s)
+    for repetition in range(repeat):
+        for cluster in clusters if repetition % 2 == 0 else reversed(clusters):
+            time.sleep(SETTLE_S)
+            runs[cluster.name].append(_measure(case, cluster, lengths))
+    return runs
+
+
+def _measure(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> Figures:
+    """With the share of the machine's CPU that went to neither the cluster nor the client meanwhile."""
+    began, busy, own = time.monotonic(), busy_seconds(), cpu_of(cluster) + cpu_seconds(os.getpid())
+    figures = case.run(cluster, case.seconds(lengths))
+    own = cpu_of(cluster) + cpu_seconds(os.getpid()) - own
+    others = busy_seconds() - busy - own
+    return {**figures, "others_cpu": max(others, 0.0) / (time.monotonic() - began) / (os.cpu_count() or 1)}
+
+
+def _keep(path: Path, results: Sequence[report.Result], *, quick: bool, resync: Sequence[Result] | None = None) -> None:
+    before: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": [], "resync": []}
+    known = before["cases"]
+    measured = {result["name"]: result for result in results}
+    names = [case.name for case in CASES] + [case.name for case in MANY_CASES]
+    order = {name: place for place, name in enumerate(names)}
+    kept = [each for each in known if each["name"] not in measured] + list(measured.values())
+    page = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "quick": quick,
+        "machine": report.describe_machine(),
+        "resync": before["resync"] if resync is None else [each.as_json() for each in resync],
+        "cases": sorted(kept, key=lambda each: order.get(each["name"], len(order))),
+    }
+    path.write_text(json.dumps(page, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""The cases of `bench.cluster`, each one measurement of one cluster.
+
+A *producer* is what a client library is: one connection to each broker, each writing to one partition there. *Bulk* are batches of 16 kB,
+the `batch.size` of Kafka's producer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+from bench.cluster.end_to_end import measure
+from bench.cluster.servers import BROKERS, Cluster, cpu_of, create_topic, delete_topic, wait_committed
+from bench.load import Pattern, produce_to
+from bench.wire import record_batch
+
+Figures = dict[str, float]
+BATCH_BYTES = 16_384
+RATE = 5_000
+LEADER, ALL = 1, -1
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Seconds of a measurement, and of the load before the first of a case."""
+
+    warm_up_s: float
+    load_s: float
+    latency_s: float
+
+
+FULL = Lengths(warm_up_s=4.0, load_s=5.0, latency_s=15.0)
+QUICK = Lengths(warm_up_s=2.0, load_s=2.0, latency_s=4.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCase:
+    """As `bench.cases.Case`, of clusters: `figure` is compared, `target` is what its ratio should be."""
+
+    name: str
+    title: str
+    figure: str
+    unit: str
+    higher_is_better: bool
+    target: float | None
+    run: Callable[[Cluster, float], Figures]
+    limit: float | None = None
+    is_latency: bool = False
+
+    def seconds(self, lengths: Lengths) -> float:
+        return lengths.latency_s if self.is_latency else lengths.load_s
+
+
+_numbers = count()
+
+
+def _produce_case(
+    kind: str, producers: int, acks: int, value_bytes: int, pattern: Callable[[int, int, int], Pattern], target: float
+) -> ClusterCase:
+    partitions = producers * len(BROKERS)
+    name = f"{kind}-{value_bytes}-{'all' if acks == ALL else acks}-{producers}"
+
+    def run(cluster: Cluster, seconds: float) -> Figures:
+        topic = f"bench-{name}-{next(_numbers)}"
+        leaders = create_topic(cluster, topic, partitions)
+        before = cpu_of(cluster)
+        load = produce_to(leaders, topic, pattern(partitions, acks, value_bytes), seconds)
+        wait_committed(cluster, topic, leaders, load.records)
+        spent = cpu_of(cluster) - before
+        delete_topic(cluster, topic)
+        return {
+            "records_per_s": load.records_per_s,
+            "requests_per_s": load.requests / load.seconds,
+            "cpu_s_per_million": spent / load.records * 1e6,
+            "records": float(load.records),
+        }
+
+    many = "one producer" if producers == 1 else f"{producers} producers"
+    what = "one record a request" if kind == "one" else "bulk"
+    size = "1 kB" if value_bytes == 1_000 else f"{value_bytes} B"
+    title = f"{what}, {size}, acks={'all' if acks == ALL else acks}, {many}"
+    return ClusterCase(name, title, "records_per_s", "records/s", True, target, run)
+
+
+def _one(connections: int, acks: int, value_bytes: int) -> Pattern:
+    return Pattern(connections, record_batch(1, value_bytes), 1, acks, 64, 16)
+
+
+def _bulk(connections: int, acks: int, value_bytes: int) -> Pattern:
+    records = BATCH_BYTES // len(record_batch(1, value_bytes)[61:])
+    return Pattern(connections, record_batch(records, value_bytes), records, acks, 10, 5)
+
+
+def _latency_case(acks: int) -> ClusterCase:
+    name = f"end-to-end-{'all' if acks == ALL else acks}"
+
+    def run(cluster: Cluster, seconds: float) -> Figures:
+        topic = f"bench-{name}-{next(_numbers)}"
+        leaders = create_topic(cluster, topic, 3 * len(BROKERS))
+        before = cpu_of(cluster)
+        found = measure(leaders, topic, acks=acks, rate=RATE, seconds=seconds)
+        spent = cpu_of(cluster) - before
+        delete_topic(cluster, topic)
+        return {**found.figures(), "cpu_s_per_million": spent / len(found.consumed) * 1e6}
+
+    title = f"end to end at {RATE:,} messages/s, acks={'all' if acks == ALL else acks}"
+    return ClusterCase(name, title, "p50_ms", "ms (median)", False, 2.0, run, is_latency=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ManyCase:
+    """A figure of `many.measure_many`, which gives all of them at once."""
+
+    name: str
+    title: str
+    figure: str
+    unit: str
+    higher_is_better: bool = False
+    target: float | None = None
+    limit: float | None = None
+
+
+MANY = "many"
+MANY_CASES = (
+    ManyCase("many-made", "time to make them", "made_s", "s"),
+    ManyCase("many-idle", "CPU of all processes while idle", "idle_cpu", "% of a core"),
+    ManyCase("many-memory", "resident memory of all processes", "memory_mb", "MB"),
+    ManyCase("many-killed", "until all is led after kill -9 of a broker", "killed_s", "s"),
+    ManyCase("many-synced", "until all is in sync after it started again", "synced_s", "s"),
+    ManyCase("many-stopped", "until all is led after SIGTERM of a broker", "stopped_s", "s"),
+)
+CASES = (
+    *(_produce_case("one", producers, acks, 100, _one, 3.0) for acks in (ALL, LEADER) for producers in (1, 3)),
+    _produce_case("one", 3, ALL, 1_000, _one, 3.0),
+    *(
+        _produce_case("bulk", producers, acks, size, _bulk, 1.5)
+        for size in (100, 1_000)
+        for acks in (ALL, LEADER)
+        for producers in (1, 3)
+    ),
+    *(_latency_case(acks) for acks in (ALL, LEADER)),
+)

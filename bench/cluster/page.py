@@ -1,0 +1,78 @@
+"""The part of `docs/performance.md` on clusters, from what `python -m bench.cluster` has written."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from bench.report import OURS, THEIRS, Result, spread, table, titled, verdict
+from bench.storage.result import Result as Labelled
+from bench.storage.result import spread as spread_of
+
+NOTES = """
+Measured by `python -m bench.cluster` as above, with these differences:
+
+- Every partition has three replicas. A *producer* is one connection to each broker, each writing to one partition there. *Bulk* are batches
+  of 16 kB, the `batch.size` of Kafka's producer, ten in flight on a connection; one record a request has 64 in flight.
+- Figures of CPU and memory are of all processes of a cluster: of ours with its ZooKeeper, of Kafka's with its controllers.
+- *End to end* is from the moment a message was meant to leave the producer to the moment a consumer had it. The producer keeps up to five
+  requests in flight on a connection and batches what comes due meanwhile, as Kafka's does.
+- Where other work took most of the machine (above), Kafka suffers more of it: its brokers need more CPU for a request, and its code does
+  not get to warm up. Ratios of throughput, latency and CPU are larger than on an idle machine then; look there before quoting them.
+- *Failover* is counted from the signal until every partition has a leader that answers, with the default session timeouts of both.
+"""
+
+
+def render(page: dict[str, Any]) -> str:
+    short = " in short measurements (`--quick`)" if page["quick"] else ""
+    text = f"\n## Three brokers beside three of Kafka\n\nMeasured on {page['date']}{short}; a figure alone was measured once."
+    cases: list[Result] = page["cases"]
+    shares = [run["others_cpu"] for case in cases for runs in case["runs"].values() for run in runs if "others_cpu" in run]
+    if shares:
+        text += f" Other work took {statistics.median(shares):.0%} of the machine's CPU meanwhile (median)."
+    head = ["", OURS, THEIRS, "ratio", "target"]
+    text += "\n\n" + table(head, [_row(case) for case in cases if case["unit"] == "records/s"])
+    text += "\n" + table(head, [row for case in cases if case["name"].startswith("end-to-end") for row in _latencies(case)])
+    text += "\nCPU seconds of the cluster per million records:\n\n"
+    text += table(["", OURS, THEIRS, "ratio", ""], [_cpu(case) for case in cases if "cpu_s_per_million" in case["runs"][OURS][0]])
+    many = [case for case in cases if case["name"].startswith("many-")]
+    if many:
+        text += "\n1,000 partitions with three replicas each:\n\n" + table(head, [_row(case) for case in many])
+    return text + _resync([Labelled(**each) for each in page["resync"]]) + NOTES
+
+
+def _row(case: Result) -> list[str]:
+    figure = case["figure"]
+    return [titled(case), spread(case, OURS, figure), spread(case, THEIRS, figure), f"{case['ratio']:.2f}x", verdict(case)]
+
+
+def _latencies(case: Result) -> list[list[str]]:
+    rows = []
+    for figure, name in (("p50_ms", "median"), ("p99_ms", "p99")):
+        ratio = _ratio(case, figure)
+        row = [f"{case['title']}, {name} (ms)", spread(case, OURS, figure), spread(case, THEIRS, figure), f"{ratio:.2f}x"]
+        rows.append([*row, ">= 2x: " + ("yes" if ratio >= case["target"] else "**no**")])
+    return rows
+
+
+def _cpu(case: Result) -> list[str]:
+    figure = "cpu_s_per_million"
+    ratio = _ratio(case, figure)
+    row = [case["title"], spread(case, OURS, figure), spread(case, THEIRS, figure), f"{ratio:.2f}x"]
+    return [*row, "better" if ratio >= 1 else "**worse**"]
+
+
+def _ratio(case: Result, figure: str) -> float:
+    pairs = zip(case["runs"][OURS], case["runs"][THEIRS], strict=True)
+    return float(statistics.median(theirs[figure] / ours[figure] for ours, theirs in pairs))
+
+
+def _resync(results: list[Labelled]) -> str:
+    if not results:
+        return ""
+    rows = [
+        [f"{result.title} ({result.unit})" if not number else "", label, spread_of(values)]
+        for result in results
+        for number, (label, values) in enumerate(result.figures.items())
+    ]
+    return "\nA third replica is made of a topic of 600 MB, a third of it on each broker:\n\n" + table(["", "", ""], rows)

@@ -1,0 +1,22 @@
+"""What a follower's request costs that waits for its time and is answered with nothing."""
+
+from __future__ import annotations
+
+import time
+
+from bench.cluster.servers import BROKERS, Ours, cpu_of, create_topic
+
+WAIT_MS = 5  # a hundredth of the default, so that requests are most of what an idle broker does
+SECONDS = 10.0
+SETTLE_S = 3.0
+
+
+def measure_idle_fetch() -> float:
+    """Seconds of CPU, of both ends together."""
+    with Ours({"replica.fetch.wait.max.ms": str(WAIT_MS)}) as cluster:
+        create_topic(cluster, "idle", len(BROKERS))
+        time.sleep(SETTLE_S)
+        spent, began = cpu_of(cluster), time.monotonic()
+        time.sleep(SECONDS)
+        requests = len(BROKERS) * (len(BROKERS) - 1) * (time.monotonic() - began) * 1000 / WAIT_MS
+        return (cpu_of(cluster) - spent) / requests

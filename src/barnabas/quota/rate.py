@@ -1,0 +1,64 @@
+"""A rate that bytes keep to, as a bucket: what is not used is saved up for a while, what was too much is paid back by waiting.
+
+No clock: `now_ms` is of one that never goes back.
+
+Rules
+  1. Whoever asks while there is room may go past it once (an answer is as large as it is); then there is none until that is paid back.
+  2. Over any stretch of time no more passes than the rate allows for it, `saved_s` seconds of it, and one answer.
+  3. Once it is used up there is no room before a twentieth of what may be saved is there, so that not each byte is waited for.
+  4. An unlimited rate costs one comparison.
+"""
+
+from __future__ import annotations
+
+UNLIMITED = 2**63 - 1
+LEAST_PART = 20  # of what may be saved up
+
+
+class RateLimit:
+    """Args:
+    saved_s: seconds of the rate that may be saved up.
+    """
+
+    __slots__ = ("_at_ms", "_rate", "_room", "_saved_s", "passed")
+
+    def __init__(self, saved_s: float) -> None:
+        self._saved_s = saved_s
+        self._rate = UNLIMITED  # bytes per second
+        self._room = 0.0
+        self._at_ms = 0.0  # when `_room` was true
+        self.passed = 0  # bytes recorded so far
+
+    @property
+    def is_unlimited(self) -> bool:
+        return self._rate == UNLIMITED
+
+    def set_rate(self, bytes_per_s: int, now_ms: float) -> None:
+        """Another rate from now on, with nothing saved up and nothing owed."""
+        if bytes_per_s != self._rate:
+            self._rate, self._room, self._at_ms = bytes_per_s, 0.0, now_ms
+
+    def room(self, now_ms: float) -> int:
+        """The bytes that may pass now; none or fewer while what was too much is not paid back."""
+        if self._rate == UNLIMITED:
+            return UNLIMITED
+        saved = self._room + self._rate * (now_ms - self._at_ms) / 1000
+        self._room, self._at_ms = min(saved, self._rate * self._saved_s), now_ms
+        return int(self._room) if self._room >= self._least else min(int(self._room), 0)
+
+    def record(self, size: int, now_ms: float) -> None:
+        """`size` bytes have passed."""
+        self.passed += size
+        if self._rate != UNLIMITED:
+            self.room(now_ms)
+            self._room -= size
+
+    def wait_ms(self, now_ms: float) -> float:
+        """Until there is room; infinite where the rate is 0."""
+        if self.room(now_ms) > 0:
+            return 0.0
+        return (self._least - self._room) * 1000 / self._rate if self._rate else float("inf")
+
+    @property
+    def _least(self) -> float:
+        return max(1.0, self._rate * self._saved_s / LEAST_PART)

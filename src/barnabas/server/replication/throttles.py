@@ -1,0 +1,83 @@
+"""How fast replicas that are brought up to date may be sent and fetched (KIP-73), so that clients keep their share of disks and network.
+
+`leader.replication.throttled.rate` holds for what this broker sends, `follower.replication.throttled.rate` for what it fetches. Both count
+the replicas that the topic's `*.replication.throttled.replicas` name: `partition:broker`, where the broker is the leader in the one list
+and the follower in the other, or `*`.
+
+Rules
+  1. Only a replica that is out of sync is held back: one in sync has acknowledgements waiting for it. What is sent to one in sync counts.
+  2. A throttled partition is passed over, its fetch goes on with the others.
+  3. Whoever waits looks again after a second at the latest, for the rate may have been raised.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.quota.rate import RateLimit
+
+if TYPE_CHECKING:
+    from barnabas.replication.followed import FollowedPartition
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+
+LONGEST_WAIT_MS = 1_000.0
+ALL = "*"
+
+
+class Throttles:
+    """The rates of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        saved_s = broker.config.replication_quota_window_size_seconds
+        self.sending = RateLimit(saved_s)
+        self.fetching = RateLimit(saved_s)
+        self.update_config()
+
+    def update_config(self) -> None:
+        config, now_ms = self._broker.config, self._now_ms()
+        self.sending.set_rate(config.leader_replication_throttled_rate, now_ms)
+        self.fetching.set_rate(config.follower_replication_throttled_rate, now_ms)
+
+    # As a leader
+
+    def is_sending_throttled(self, partition: Partition) -> bool:
+        return self._is_named(partition.log.config.leader_replication_throttled_replicas, partition)
+
+    def room_to_send(self, partition: Partition, replica_id: int) -> int | None:
+        """The bytes that a replica may be sent now, 0 if it must wait; None where it is not held back."""
+        if self.sending.is_unlimited or not self.is_sending_throttled(partition):
+            return None
+        followers = partition.followers
+        if followers is None or replica_id in followers.replicas.isr:
+            return None
+        return max(self.sending.room(self._now_ms()), 0)
+
+    def sent(self, partition: Partition, size: int) -> None:
+        if partition.log.config.leader_replication_throttled_replicas and self.is_sending_throttled(partition):
+            self.sending.record(size, self._now_ms())
+
+    def sending_wait_ms(self) -> float:
+        return min(self.sending.wait_ms(self._now_ms()), LONGEST_WAIT_MS)
+
+    # As a follower
+
+    def fetching_wait_ms(self, partition: FollowedPartition) -> float:
+        """How long a partition is not to be asked for; 0 if it may be now."""
+        if self.fetching.is_unlimited or partition.following.has_caught_up or not self._is_fetching_throttled(partition):
+            return 0.0
+        return min(self.fetching.wait_ms(self._now_ms()), LONGEST_WAIT_MS)
+
+    def received(self, partition: FollowedPartition, size: int) -> None:
+        if partition.log.config.follower_replication_throttled_replicas and self._is_fetching_throttled(partition):
+            self.fetching.record(size, self._now_ms())
+
+    def _is_fetching_throttled(self, partition: FollowedPartition) -> bool:
+        return self._is_named(partition.log.config.follower_replication_throttled_replicas, partition)
+
+    def _is_named(self, replicas: frozenset[str], partition: Partition) -> bool:
+        return bool(replicas) and (ALL in replicas or f"{partition.index}:{self._broker.config.broker_id}" in replicas)
+
+    def _now_ms(self) -> float:
+        return self._broker.clock.monotonic_ms()
