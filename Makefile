@@ -57,6 +57,8 @@ fuzz: setup ## random and mutated bytes at the decoders and at a live broker
 sim: setup ## SEEDS=n runs of the simulator: kills, power cuts and disk faults in virtual time
 	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS)
 	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS) --profile cluster
+	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS) --profile transactions
+	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS) --profile transactions-cluster
 
 torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1 (KINDS=move,stop: only so), and check that nothing is lost
 	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)"

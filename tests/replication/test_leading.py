@@ -273,6 +273,16 @@ def test_who_follows_refuses_what_only_a_leader_may_do(tmp_path: Path) -> None:
     assert (followed.leader_id, followed.position.leader_epoch) == (3, EPOCH + 1)
 
 
+def test_who_follows_sends_readers_to_the_leader_that_are_past_the_end_of_its_log(tmp_path: Path) -> None:
+    partition = open_partition(tmp_path)
+    partition.append_as_leader(batch(b"a"), NOW_MS)
+    followed = FollowedPartition(partition.log, State(leader=2), flushes=None, high_watermark=0)
+    assert followed.read(1, 1_000, minimum_one=True) is None
+    with pytest.raises(KafkaError) as refused:
+        followed.read(2, 1_000, minimum_one=True)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 def test_retention_leaves_what_is_not_committed(tmp_path: Path, cluster: FakeCluster) -> None:
     config = TopicConfig(segment_bytes=1024, retention_ms=1)
     partition = open_partition(tmp_path)

@@ -9,11 +9,13 @@ import pytest
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.records.batch import build_batch
+from barnabas.protocol.records.batch import build_batch, read_header
+from barnabas.protocol.records.record import assemble
 from barnabas.replication.partition import Partition
 from barnabas.replication.partitions import Partitions
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
+from barnabas.storage.markers import marker_batch
 
 NOW_MS = 1_700_000_000_000
 
@@ -49,6 +51,32 @@ class Waiter:
 
     def partition_closed(self) -> None:
         self.heard.append("closed")
+
+
+def test_aborted_transactions_are_told_of_a_region_in_a_later_segment_than_the_offset(tmp_path: Path) -> None:
+    """Compaction has emptied the batch that is asked for, and the segment it is in."""
+    log = open_partition(tmp_path).log
+    log.update_config(TopicConfig(segment_bytes=1))
+    emptied = assemble(read_header(batch(b"a", b"b"))._replace(records_count=0), b"")
+    log.append_as_follower(memoryview(bytearray(emptied)), now_ms=NOW_MS)
+    data = build_batch(
+        [(None, b"x")],
+        base_offset=2,
+        base_sequence=0,
+        transactional=True,
+        producer_id=7,
+        producer_epoch=0,
+        timestamp_ms=NOW_MS,
+    )
+    log.append_as_follower(memoryview(bytearray(data)), now_ms=NOW_MS)
+    marker = bytearray(marker_batch(7, 0, commit=False, coordinator_epoch=0, now_ms=NOW_MS))
+    marker[:8] = (3).to_bytes(8, "big")
+    log.append_as_follower(memoryview(marker), now_ms=NOW_MS)
+    partition = Partition(log, leader_id=1, leader_epoch=3)
+    region = partition.read(0, 1_000, minimum_one=True, isolation_level=1)
+    assert region is not None
+    assert (region.base_offset, log.segment_end(0)) == (2, 2)
+    assert partition.aborted_in(region, 0) == [(7, 2)]
 
 
 def test_what_a_lone_leader_appends_is_committed_and_readable(tmp_path: Path) -> None:

@@ -218,6 +218,24 @@ def test_aborted_transactions_past_the_recovery_point_are_found_again(tmp_path: 
     log.close()
 
 
+def test_an_index_that_a_loss_of_power_filled_with_zeros_hides_nothing(tmp_path: Path) -> None:
+    """They look like an aborted transaction of producer 0 that lies before the recovery point."""
+    small = TopicConfig(segment_bytes=400)
+    log = open_log(tmp_path, small)
+    for number in range(6):
+        produce(log, number, transactional=1)
+        end_transaction(log, abort=True)
+    before = log.aborted_transactions(0, log.log_end_offset)
+    newest = sorted((tmp_path / "topic-0").glob("*.txnindex"))[-1]
+    recovery_point = int(newest.stem)
+    assert recovery_point
+    log.abandon()
+    newest.write_bytes(b"\0" * newest.stat().st_size)
+    log = open_log(tmp_path, small, clean=False, recovery_point=recovery_point)
+    assert log.aborted_transactions(0, log.log_end_offset) == before
+    log.close()
+
+
 def test_markers_of_a_replaced_coordinator_are_refused(log: Log) -> None:
     produce(log, 0, transactional=1)
     end_transaction(log, abort=False, coordinator_epoch=3)

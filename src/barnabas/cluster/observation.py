@@ -47,7 +47,7 @@ def observe(store: MetadataStore, image: MetadataImage, paths: Iterable[str]) ->
     wanted = set(paths)
     if ROOT in wanted:
         return observe_all(image, store.list("/"))
-    topics = {records.topic_of_path(path) for path in wanted if path.startswith((records.TOPICS, records.PARTITIONS))}
+    topics = sorted({records.topic_of_path(path) for path in wanted if path.startswith((records.TOPICS, records.PARTITIONS))})
     wanted.update(map(records.topic_path, topics))
     found = _read(store, sorted(wanted))
     missing = [path for name in topics for path in _chunks_to_read(image.topics.get(name), found[records.topic_path(name)])]

@@ -5,7 +5,9 @@ of the broker sees of it.
 
 Rules
   1. The high watermark is the leader's, as far as the log goes; it moves back only where the log is cut.
-  2. What the topic wants on the disk is not claimed before it is there: `is_ready` is False while a flush is due.
+  2. A reader who is past the end of this log is sent to the leader: a broker that has lost its disk is asked by clients that have not heard
+     of it, and told that their offset is out of range they would begin anew.
+  3. What the topic wants on the disk is not claimed before it is there: `is_ready` is False while a flush is due.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from barnabas.replication.following import Following, LeadersAnswer, Next, Posit
 from barnabas.replication.leading import Cluster, Leadership
 from barnabas.replication.partition import Partition
 from barnabas.storage.log import Log
+from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.replication.replica import FetchWaiter, FlushScheduler
@@ -108,6 +111,18 @@ class FollowedPartition(Partition):
             shown, self._hidden_bytes = self._hidden_bytes, 0
             self._advance(mark, shown)
             self.settle_transactions()
+
+    # Reading
+
+    def read(
+        self, offset: int, max_bytes: int, *, minimum_one: bool, isolation_level: int = 0, is_verified_later: bool = False
+    ) -> FileRegion | None:
+        """As `Replica.read`; what lies past the end of this log may well be in the leader's, so that nothing is said of it here."""
+        if offset > self.log.log_end_offset:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return super().read(
+            offset, max_bytes, minimum_one=minimum_one, isolation_level=isolation_level, is_verified_later=is_verified_later
+        )
 
     def _keep(self, offset: int, size: int) -> None:
         if self.on_ready is not None and self.is_ready:

@@ -131,6 +131,16 @@ class Replica:
         limit = self.last_stable_offset if isolation_level == READ_COMMITTED else self.high_watermark
         return self.log.read(offset, max_bytes, limit_offset=limit, minimum_one=minimum_one, is_verified_later=is_verified_later)
 
+    def aborted_in(self, region: FileRegion | None, offset: int) -> list[tuple[int, int]]:
+        """The aborted transactions that a reader at `offset` has to leave out of a region: producer id and first offset of each.
+
+        The region may lie in a later segment than the offset, where compaction has left nothing in between.
+        """
+        if region is None:
+            return []
+        end = min(self.last_stable_offset, self.log.segment_end(region.base_offset))
+        return [(each.producer_id, each.first_offset) for each in self.log.aborted_transactions(offset, end)]
+
     @property
     def last_stable_offset(self) -> int:
         """Where the oldest transaction begins whose end is not below the high watermark; else the high watermark."""

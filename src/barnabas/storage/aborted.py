@@ -19,10 +19,15 @@ ENTRY = struct.Struct(">hqqqq")
 
 
 class AbortedTransactions:
-    """The file of one segment; nothing of it is kept in memory."""
+    """The file of one segment; nothing of it is kept in memory.
 
-    def __init__(self, files: Files, path: Path) -> None:
+    Args:
+        base_offset: of the segment.
+    """
+
+    def __init__(self, files: Files, path: Path, base_offset: int) -> None:
         self._files = files
+        self._base_offset = base_offset
         self.path = path
 
     def __iter__(self) -> Iterator[CompletedTransaction]:
@@ -39,12 +44,15 @@ class AbortedTransactions:
         self._write(len(entries), [transaction])
 
     def truncate(self, end_offset: int) -> None:
-        """Keep the transactions that ended before `end_offset`, up to the first entry that cannot be one."""
+        """Keep the transactions that ended before `end_offset`, up to the first entry that cannot be one.
+
+        After a loss of power the file may be as long as it was and full of zeros, which look like a transaction of producer 0.
+        """
         if not self._files.exists(self.path):
             return
-        kept, previous = 0, -1
+        kept, previous = 0, self._base_offset - 1
         for entry in self:
-            if not previous < entry.last_offset < end_offset:
+            if not previous < entry.last_offset < end_offset or entry.first_offset >= entry.last_offset:
                 break
             kept, previous = kept + 1, entry.last_offset
         if kept * ENTRY.size < self._files.file_size(self.path):
@@ -75,4 +83,4 @@ def encode_entries(entries: Iterable[CompletedTransaction]) -> bytes:
 
 def aborted_of(segment: Segment) -> AbortedTransactions:
     """Those that end in a segment."""
-    return AbortedTransactions(segment.files, segment.directory / segment.name_of(ABORTED_SUFFIX))
+    return AbortedTransactions(segment.files, segment.directory / segment.name_of(ABORTED_SUFFIX), segment.base_offset)

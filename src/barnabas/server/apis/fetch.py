@@ -294,7 +294,7 @@ class _Fetch:
         except (StorageError, OSError) as error:
             return self._unreadable(wanted, error)
         self._partitions.append(partition)
-        aborted = self._aborted(partition, wanted.fetch_offset, region) if committed else None
+        aborted = partition.aborted_in(region, wanted.fetch_offset) if committed else None
         return FetchedData(
             wanted.index,
             0,
@@ -316,13 +316,6 @@ class _Fetch:
                 return None
             size = min(size, room)
         return partition.read_as_follower(offset, size, minimum_one=minimum_one, is_verified_later=is_verified_later)
-
-    def _aborted(self, partition: Partition, offset: int, region: FileRegion | None) -> list[tuple[int, int]]:
-        """The aborted transactions that a reader has to leave out of a region: producer id and first offset of each."""
-        if region is None:
-            return []
-        end = min(partition.last_stable_offset, partition.log.segment_end(offset))
-        return [(each.producer_id, each.first_offset) for each in partition.log.aborted_transactions(offset, end)]
 
     def _sent_elsewhere(self, partition: Partition, wanted: FetchedPartition, replica_id: int) -> FetchedData:
         return FetchedData(

@@ -99,7 +99,7 @@ class MarkerSender:
     async def _attempt(self, end: EndMarker, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
         codes: dict[TopicPartition, ErrorCode] = {}
         by_leader: dict[int, list[TopicPartition]] = {}
-        for topic, index in partitions:
+        for topic, index in sorted(partitions):
             state = self._broker.metadata.partition(topic, index)
             if state is None:
                 codes[topic, index] = ErrorCode.NONE  # deleted

@@ -264,7 +264,7 @@ class _Cleaning:
         bases = [*(segment.base_offset for segment in task.segments), *task.later]
         found: list[CompletedTransaction] = []
         for base in bases:
-            found += AbortedTransactions(self._files, task.directory / file_name(base, ABORTED_SUFFIX))
+            found += AbortedTransactions(self._files, task.directory / file_name(base, ABORTED_SUFFIX), base)
         return found
 
     def _corrupt(self, segment: SegmentRef, position: int, error: CorruptBatch) -> CorruptLog:

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 
 from barnabas.testing.simulation.course import Verdict
-from barnabas.testing.simulation.runner import CLUSTER, keep_quiet, run_seeds, simulation
+from barnabas.testing.simulation.runner import WHOLE_PROFILES, keep_quiet, run_seeds, simulation
 from barnabas.testing.simulation.scenario import PROFILES
 
 COMMAND = "python -m barnabas.testing.simulation"
@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=_positive, default=100, help="how many runs (100)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (0)")
     parser.add_argument("--seed", type=int, help="run only this one, and show what happens")
-    parser.add_argument("--profile", choices=(*PROFILES, CLUSTER), help="the kind of run; drawn from the seed otherwise")
+    parser.add_argument("--profile", choices=(*PROFILES, *WHOLE_PROFILES), help="the kind of run; drawn from the seed otherwise")
     parser.add_argument("--processes", type=_positive, default=2, help="at once (2)")
     options = parser.parse_args(arguments)
     keep_quiet()

@@ -77,22 +77,29 @@ class ClusterSimulation(Crowd):
         for node in self.nodes:
             self._finish(node.start())
         self._finish(self._loop("admin").create_task(self._create_topics()))
-        works = [
-            *(self.produce(number, key, how) for number, (key, how) in enumerate(self.scenario.producers)),
-            *(self.consume(number, key) for number, key in enumerate(self.lasting)),
-            *self._admins(),
-        ]
+        works = [*self._clients(), *self._admins()]
         works.append(self._loop("fate").create_task(self._befall()))
         self._work(works, RUN_LIMIT_S)
         self._rest()
-        self._finish(self._loop(AUDITOR).create_task(self._read_all(may_lose_tail=False)))
+        self._examine()
         compare_replicas(self.nodes)
         self._check_places()
-        self.counts["records"] = sum(len(history.values) for history in self.histories.values())
-        self.counts["lost_tail"] = sum(history.tail_losses for history in self.histories.values())
         for node in self.nodes:
             self._finish(node.stop())
             self.gone(node)
+
+    def _clients(self) -> list[asyncio.Task[None]]:
+        """Those who produce and consume, at work."""
+        return [
+            *(self.produce(number, key, how) for number, (key, how) in enumerate(self.scenario.producers)),
+            *(self.consume(number, key) for number, key in enumerate(self.lasting)),
+        ]
+
+    def _examine(self) -> None:
+        """Read what is there, now that the cluster is at rest."""
+        self._finish(self._loop(AUDITOR).create_task(self._read_all(may_lose_tail=False)))
+        self.counts["records"] = sum(len(history.values) for history in self.histories.values())
+        self.counts["lost_tail"] = sum(history.tail_losses for history in self.histories.values())
 
     def _rest(self) -> None:
         try:

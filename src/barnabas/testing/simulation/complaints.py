@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 
+from barnabas.testing.simulation.files import ProcessKilled
+
 EXCUSES = {
     "disk": (
         "log directory failed",
@@ -41,6 +43,8 @@ class Complaints(logging.Handler):
         self._excused.update(EXCUSES[reason])
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and isinstance(record.exc_info[1], ProcessKilled):
+            return  # the process is dead, and says nothing
         text = record.getMessage()
         # A traceback in the log is always a mistake: what was foreseen is a line.
         if record.exc_info or not any(text.startswith(known) for known in self._excused):

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.protocol.records.batch import iterate_records, split_batches
+from barnabas.protocol.records.batch import BatchHeader, Record, iterate_records, split_batches
 from barnabas.storage.finding import STRAY_FOLDER
+from barnabas.storage.markers import parse_marker
 from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.history import Violation
 
@@ -91,8 +92,9 @@ def compare_replicas(nodes: Sequence[Node]) -> None:
     assert image is not None, reason
     for topic in image.topics.values():
         for index, state in enumerate(topic.partitions):
-            copies = {number: _contents(nodes[number - 1], topic.name, index) for number in state.replicas}
-            _compare(f"{topic.name}-{index}", copies, _start(nodes, topic, index), compacted=_is_compacted(nodes[0], topic.name))
+            compacted = _is_compacted(nodes[0], topic.name)
+            copies = {number: _contents(nodes[number - 1], topic.name, index, compacted=compacted) for number in state.replicas}
+            _compare(f"{topic.name}-{index}", copies, _start(nodes, topic, index), compacted=compacted)
 
 
 def _is_compacted(node: Node, topic: str) -> bool:
@@ -110,17 +112,30 @@ def _start(nodes: Sequence[Node], topic: Topic, index: int) -> int:
     return max(starts)
 
 
-def _contents(node: Node, topic: str, index: int) -> Contents:
-    return dict(_records(node, f"{topic}-{index}"))
+def _contents(node: Node, topic: str, index: int, *, compacted: bool) -> Contents:
+    """All records; of a compacted log those that count, for when the others go is each replica's own business."""
+    found: dict[int, tuple[bytes | None, bytes | None]] = {}
+    undecided: dict[int, list[int]] = {}  # offsets of open transactions, by producer
+    for header, record in _records(node, f"{topic}-{index}"):
+        if not compacted or not header.is_control:
+            found[record.offset] = _bytes(record.key), _bytes(record.value)
+        if header.is_transactional and not header.is_control:
+            undecided.setdefault(header.producer_id, []).append(record.offset)
+        elif header.is_control and (decision := parse_marker(record)) is not None:
+            ended = undecided.pop(header.producer_id, [])
+            if compacted and decision[0]:
+                for offset in ended:
+                    del found[offset]
+    return found
 
 
-def _records(node: Node, folder: str) -> Iterator[tuple[int, tuple[bytes | None, bytes | None]]]:
+def _records(node: Node, folder: str) -> Iterator[tuple[BatchHeader, Record]]:
     for path, file in node.disk.files():
         if path.parent.name == folder and path.suffix == LOG_SUFFIX:
             data = memoryview(bytes(file.data))
-            for position, _ in split_batches(data):
+            for position, header in split_batches(data):
                 for record in iterate_records(data, position):
-                    yield record.offset, (_bytes(record.key), _bytes(record.value))
+                    yield header, record
 
 
 def _bytes(data: bytes | memoryview | None) -> bytes | None:

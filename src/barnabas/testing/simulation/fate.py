@@ -9,17 +9,17 @@ import asyncio
 import errno
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from barnabas.errors import BarnabasError, StorageError
 from barnabas.storage.segment import LOG_SUFFIX
+from barnabas.testing.simulation.complaints import Complaints
 from barnabas.testing.simulation.disk import File
 from barnabas.testing.simulation.faults import Fault, Operation
 from barnabas.testing.simulation.history import Violation
+from barnabas.testing.simulation.loop import World
+from barnabas.testing.simulation.node import Node
 from barnabas.testing.simulation.scenario import Blow
-
-if TYPE_CHECKING:
-    from barnabas.testing.simulation.simulation import Simulation
 
 AUDITOR = "auditor"
 START_LIMIT_S = 60.0
@@ -28,10 +28,37 @@ LOOKS_S = 0.2  # between two looks of the operator
 CHANGES = frozenset(Operation) - {Operation.READ}
 
 
+class Struck(Protocol):
+    """The run of a single broker, as fate sees it."""
+
+    world: World
+    node: Node
+    complaints: Complaints
+    counts: dict[str, int]
+
+    def is_over(self) -> bool: ...
+
+    async def audit(self, *, crashed: bool, may_lose_tail: bool) -> None:
+        """The broker is back, and nobody else is let in."""
+        ...
+
+    async def elsewhere(self, task: asyncio.Task[Any]) -> Any:
+        """Wait for a task of another process."""
+        ...
+
+    def rotten(self, folder: str) -> None:
+        """A bit of the log in this folder is wrong."""
+        ...
+
+    def gone(self, node: Node) -> None:
+        """The broker has stopped by itself."""
+        ...
+
+
 class Fate:
     """The blows of one run."""
 
-    def __init__(self, simulation: Simulation, random: Random) -> None:
+    def __init__(self, simulation: Struck, random: Random) -> None:
         self._simulation = simulation
         self._world = simulation.world
         self._node = simulation.node

@@ -11,8 +11,16 @@ from multiprocessing import get_context
 from barnabas.testing.simulation.cluster import ClusterSimulation
 from barnabas.testing.simulation.course import Course, Verdict
 from barnabas.testing.simulation.simulation import Simulation
+from barnabas.testing.simulation.transactions.replicated import ReplicatedTransactions
+from barnabas.testing.simulation.transactions.single import TransactionSimulation
 
 CLUSTER = "cluster"  # the profile of runs with several brokers
+TRANSACTIONS, REPLICATED_TRANSACTIONS = "transactions", "transactions-cluster"  # of those with transactional clients
+WHOLE_PROFILES: dict[str, type[ClusterSimulation | TransactionSimulation]] = {
+    CLUSTER: ClusterSimulation,
+    TRANSACTIONS: TransactionSimulation,
+    REPLICATED_TRANSACTIONS: ReplicatedTransactions,
+}
 SEEDS_AT_ONCE = 5  # handed to a process together
 
 
@@ -23,7 +31,10 @@ def keep_quiet() -> None:
 
 
 def simulation(seed: int, profile: str | None = None, *, echo: bool = False) -> Course:
-    return ClusterSimulation(seed, echo=echo) if profile == CLUSTER else Simulation(seed, echo=echo, profile=profile)
+    whole = WHOLE_PROFILES.get(profile or "")
+    if whole is not None:
+        return whole(seed, echo=echo)
+    return Simulation(seed, echo=echo, profile=profile)
 
 
 def run_seed(seed: int, profile: str | None = None) -> Verdict:

@@ -1,0 +1,107 @@
+"""Faults that transactions could have, put into a broker on purpose: the checker has to find each of them.
+
+Nothing in the broker knows of them. A simulator that passes these is broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+from barnabas.coordination.shards import Shards
+from barnabas.coordination.transactions import transaction as rules
+from barnabas.errors import ErrorCode
+from barnabas.replication.replica import Replica
+from barnabas.server.transactions.joining import Joining
+from barnabas.server.transactions.marking import MarkerSender
+from barnabas.storage.files import Files
+from barnabas.testing.simulation.files import FaultyFiles
+
+
+@contextmanager
+def without_verification() -> Iterator[None]:
+    """A partition takes what an older client writes without asking the coordinator whether its transaction is open (KIP-890)."""
+    join = Joining.join
+
+    async def believing(joining: Joining, name: str, owner: Any, partitions: Iterable[Any], *, adds: bool, **rest: Any) -> Any:
+        here = list(partitions)
+        if adds:
+            return await join(joining, name, owner, here, adds=adds, **rest)
+        return {(each.topic, each.index): ErrorCode.NONE for each in here}
+
+    with mock.patch.object(Joining, "join", believing):
+        yield
+
+
+@contextmanager
+def without_an_epoch_for_each_end() -> Iterator[None]:
+    """An end leaves the epoch as it is, also for clients of transactions version 2."""
+    end = rules.end
+
+    def older(before: Any, asking: Any, *, client_version: int, **rest: Any) -> Any:
+        return end(before, asking, client_version=0, **rest)
+
+    with mock.patch.object(rules, "end", older):
+        yield
+
+
+@contextmanager
+def readers_pass_the_last_stable_offset() -> Iterator[None]:
+    """A reader of committed records gets all that is below the high watermark."""
+    with mock.patch.object(Replica, "last_stable_offset", property(lambda replica: replica.high_watermark)):
+        yield
+
+
+def forgetting_what_was_aborted(files: FaultyFiles) -> Files:
+    """A broker that starts without its indexes of aborted transactions."""
+    for path, _ in files.disk.files():
+        if path.suffix == ".txnindex":
+            files.unlink(path)
+    return files
+
+
+@contextmanager
+def one_marker_is_enough() -> Iterator[None]:
+    """A coordinator that takes a transaction to be complete when its marker is in one partition."""
+    deliver = MarkerSender._deliver
+
+    async def first_only(sender: MarkerSender, end: Any, left: set[Any], delivery: Any) -> None:
+        others = set(sorted(left)[1:])
+        await deliver(sender, end, left - others, delivery)
+        delivery.written(others)
+
+    with mock.patch.object(MarkerSender, "_deliver", first_only):
+        yield
+
+
+@contextmanager
+def answering_before_the_record_is_committed() -> Iterator[None]:
+    """A coordinator that says how it has decided before the others have its record, and sends markers after that."""
+
+    async def at_once(shards: Shards[Any], led: Any, outcome: Any) -> Any:
+        shards.carry_out(led, outcome)
+        return outcome.response
+
+    with mock.patch.object(Shards, "perform", at_once):
+        yield
+
+
+@contextmanager
+def zombies_are_not_fenced() -> Iterator[None]:
+    """A new owner of a transactional id gets the epoch of the one before."""
+    init, fence = rules.init, rules.fence
+
+    def same_owner(before: Any, expected: Any, timeout_ms: int, now_ms: int, take_id: Any) -> Any:
+        after = init(before, expected, timeout_ms, now_ms, take_id)
+        if before.producer_epoch < 0:
+            return after
+        return replace(after, producer_id=before.producer_id, producer_epoch=before.producer_epoch)
+
+    def same_epoch(before: Any, now_ms: int, take_id: Any) -> Any:
+        return replace(fence(before, now_ms, take_id), producer_epoch=before.producer_epoch)
+
+    with mock.patch.object(rules, "init", same_owner), mock.patch.object(rules, "fence", same_epoch):
+        yield

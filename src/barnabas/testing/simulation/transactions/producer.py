@@ -1,0 +1,323 @@
+"""A transactional producer, as clients have one: one transactional id, one epoch, one transaction at a time, in either of both flows.
+
+Rules
+  1. The older flow names partitions to the coordinator before it writes to them; the newer one (KIP-890) lets the broker do that, and takes
+     a new epoch from the answer to each end.
+  2. A request whose answer is lost is sent again as it was. A batch that is given up leaves a gap: the transaction is aborted, and with
+     the older flow a new epoch is asked for, as KIP-360 has it.
+  3. Requests are delivered late or twice only where the flow promises to stand that: with the older one an end, or offsets, that come late
+     may hit the next transaction, which is what the newer one closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from barnabas.client.asynchronous import AsyncClient
+from barnabas.client.errors import ClientError
+from barnabas.client.operations import LAST_VERSION_WITH_NAMES, known_topics, leading, refresh
+from barnabas.client.plans import Plan, call
+from barnabas.errors import BarnabasError, ErrorCode, KafkaError
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from barnabas.protocol.messages.end_txn import EndTxnRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from barnabas.protocol.records.batch import Record, build_batch
+from barnabas.testing.simulation.history import TopicPartition, Violation
+from barnabas.testing.simulation.transactions.echoes import Delivery, Echoes
+from barnabas.testing.simulation.transactions.ledger import Owner
+
+if TYPE_CHECKING:
+    from barnabas.testing.simulation.loop import World
+
+GROUP_KEY, TRANSACTION_KEY = 0, 1  # of FindCoordinator
+FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING})
+TO_ABORT = frozenset({ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE})
+AGAIN = frozenset({ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
+
+
+class Fenced(BarnabasError):
+    """Somebody else has the transactional id, or the coordinator has ended the transaction."""
+
+
+class Refused(BarnabasError):
+    """The transaction cannot go on, and is to be aborted."""
+
+
+class GivenUp(BarnabasError):
+    """No answer came for so long that the client does something else; what it asked for may be done or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The newest versions that a client speaks, and whether they let the broker add partitions."""
+
+    second: bool
+    produce: int
+    end: int
+    commit_offsets: int
+    late: frozenset[type[Message]]  # of what may be late or come twice
+
+
+OLDER = Flow(
+    False, 11, 4, 4, frozenset({ProduceRequest, AddPartitionsToTxnRequest, AddOffsetsToTxnRequest, InitProducerIdRequest})
+)
+SECOND = Flow(
+    True, LAST_VERSION_WITH_NAMES, 5, 5, frozenset({ProduceRequest, EndTxnRequest, TxnOffsetCommitRequest, InitProducerIdRequest})
+)
+
+
+class TransactionalProducer:
+    """One client's.
+
+    Args:
+        timeout_ms: of its transactions.
+        patience_s: for how long a request is repeated before it is given up.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        client: AsyncClient,
+        echoes: Echoes,
+        transactional_id: str,
+        flow: Flow,
+        *,
+        timeout_ms: int,
+        patience_s: float,
+    ) -> None:
+        self._world = world
+        self._client = client
+        self._echoes = echoes
+        self._random = Random(world.random.getrandbits(64))
+        self._flow = flow
+        self._timeout_ms = timeout_ms
+        self._patience_s = patience_s
+        self._coordinators: dict[tuple[int, str], int] = {}
+        self._sequences: dict[TopicPartition, int] = {}
+        self._added: set[object] = set()
+        self._has_gap = False  # a batch was given up: what follows it in the same epoch would be out of order
+        self.transactional_id = transactional_id
+        self.owner = Owner(-1, -1)
+        self.is_end_sure = True  # whether every request to end the transaction was answered
+
+    # --- what a client does
+
+    async def init(self) -> Owner:
+        """Become the owner of the transactional id; asks until there is an answer."""
+        return await self._init(Owner(-1, -1))
+
+    async def _init(self, expected: Owner) -> Owner:
+        request = InitProducerIdRequest(
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=self._timeout_ms,
+            producer_id=expected.producer_id,
+            producer_epoch=expected.epoch,
+        )
+        answer = await self._until_answered(lambda: self._coordinate(request, None, TRANSACTION_KEY, self.transactional_id))
+        self._become(Owner(answer.producer_id, answer.producer_epoch))
+        return self.owner
+
+    async def send(self, place: TopicPartition, records: list[Record], codec: int) -> int:
+        """Write a batch; the offset of its first record.
+
+        Raises:
+            Fenced, Refused, GivenUp: the transaction cannot be committed.
+        """
+        if not self._flow.second:
+            await self._add(place)
+        sequence = self._sequences.get(place, 0)
+        batch = build_batch(
+            records,
+            producer_id=self.owner.producer_id,
+            producer_epoch=self.owner.epoch,
+            base_sequence=sequence,
+            transactional=True,
+            compression=codec,
+        )
+        try:
+            offset: int = await self._until_answered(lambda: self._produce(place, batch))
+        except (Refused, GivenUp):
+            self._has_gap = True
+            raise
+        self._sequences[place] = sequence + len(records)
+        return offset
+
+    async def commit_offsets(self, group: str, offsets: dict[TopicPartition, int]) -> None:
+        """Have offsets committed with the transaction; raises as `send`."""
+        owner = self.owner
+        if not self._flow.second and group not in self._added:
+            adding = AddOffsetsToTxnRequest(
+                transactional_id=self.transactional_id, producer_id=owner.producer_id, producer_epoch=owner.epoch, group_id=group
+            )
+            await self._until_answered(lambda: self._coordinate(adding, None, TRANSACTION_KEY, self.transactional_id))
+            self._added.add(group)
+        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+        for (topic, index), offset in offsets.items():
+            topics.setdefault(topic, []).append(TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=offset))
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            group_id=group,
+            producer_id=owner.producer_id,
+            producer_epoch=owner.epoch,
+            topics=[TxnOffsetCommitRequestTopic(name=name, partitions=items) for name, items in topics.items()],
+        )
+        await self._until_answered(lambda: self._coordinate(request, self._flow.commit_offsets, GROUP_KEY, group))
+
+    async def end(self, *, commit: bool) -> None:
+        """Commit or abort; raises as `send`, and says in `is_end_sure` whether an error is the last word."""
+        self.is_end_sure = True
+        owner = self.owner
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id, producer_id=owner.producer_id, producer_epoch=owner.epoch, committed=commit
+        )
+        answer = await self._until_answered(
+            lambda: self._coordinate(request, self._flow.end, TRANSACTION_KEY, self.transactional_id), ends=True
+        )
+        self._added.clear()
+        if self._flow.second:
+            self._become(Owner(answer.producer_id, answer.producer_epoch))
+        elif self._has_gap:
+            await self._init(self.owner)
+
+    async def abort(self) -> None:
+        """Abort whatever there may be; a transaction that the coordinator has not heard of is aborted as it is."""
+        try:
+            await self.end(commit=False)
+        except Refused:
+            self._added.clear()
+            if not self._flow.second and self._has_gap:
+                await self._init(self.owner)
+
+    def _become(self, owner: Owner) -> None:
+        if owner != self.owner:
+            self._sequences.clear()
+        self.owner = owner
+        self._added.clear()
+        self._has_gap = False
+
+    # --- requests
+
+    async def _add(self, place: TopicPartition) -> None:
+        if place in self._added:
+            return
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self.owner.producer_id,
+            v3_and_below_producer_epoch=self.owner.epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=place[0], partitions=[place[1]])],
+        )
+        await self._until_answered(lambda: self._coordinate(request, 3, TRANSACTION_KEY, self.transactional_id))
+        self._added.add(place)
+
+    async def _until_answered(self, attempt: Callable[[], Any], *, ends: bool = False) -> Any:
+        """Repeat `attempt` until there is an answer that stays; raises Fenced, Refused, GivenUp, or Violation for any other error."""
+        end_s = self._world.now_s + self._patience_s
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return await attempt()
+            except KafkaError as error:
+                self._sort(error)
+            except ClientError:
+                if ends:
+                    self.is_end_sure = False
+            if self._world.now_s > end_s:
+                raise GivenUp
+            await asyncio.sleep(pause_s * (0.5 + self._random.random()))
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _sort(self, error: KafkaError) -> None:
+        code = error.code
+        if code in FENCED:
+            raise Fenced from error
+        if code in TO_ABORT:
+            raise Refused from error
+        if not code.retriable and code not in AGAIN:
+            raise Violation(f"{self.transactional_id}: refused with {code.name}") from error
+
+    async def _coordinate(self, request: Message, at_most: int | None, kind: int, key: str) -> Any:
+        """Ask a coordinator; one that is not where it was is looked for again."""
+        node_id = self._coordinators.get((kind, key))
+        try:
+            if node_id is None:
+                node_id = self._coordinators[kind, key] = await self._client.run(self._find(kind, key))
+            answer = await self._send(request, node_id, at_most)
+            _check(answer)
+        except BarnabasError:
+            self._coordinators.pop((kind, key), None)
+            raise
+        return answer
+
+    def _find(self, kind: int, key: str) -> Plan[int]:
+        yield from refresh(self._client.config, self._client.cluster, [])
+        response = yield from call(FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key]))
+        (found,) = response.coordinators
+        if found.error_code:
+            raise KafkaError(ErrorCode(found.error_code))
+        return int(found.node_id)
+
+    async def _produce(self, place: TopicPartition, batch: bytes) -> int:
+        topic, index = place
+        client = self._client
+        data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=index, records=batch)])
+        request = ProduceRequest(
+            transactional_id=self.transactional_id, acks=-1, timeout_ms=client.config.request_timeout_ms, topic_data=[data]
+        )
+        try:
+            await client.run(known_topics(client.config, client.cluster, [topic]))
+            leader = leading(client.cluster, topic, index)[1].leader
+            response = await self._send(request, leader, self._flow.produce)
+            (item,) = response.responses[0].partition_responses
+            if item.error_code:
+                raise KafkaError(ErrorCode(item.error_code))
+        except BarnabasError:
+            client.cluster.forget(topic)
+            raise
+        return int(item.base_offset)
+
+    async def _send(self, request: Message, node_id: int, at_most: int | None) -> Any:
+        """Send over the connection, or as the network will have it."""
+        client = self._client
+        broker = client.cluster.brokers.get(node_id)
+        delivery = self._echoes.draw() if type(request) in self._flow.late and broker is not None else Delivery.NORMAL
+        if delivery is not Delivery.NORMAL and broker is not None:
+            self._echoes.later(f"{broker.host}:{broker.port}", request, at_most)
+            self.is_end_sure = False  # where this is the end, it may come once more
+        if delivery is Delivery.LATE:
+            await asyncio.sleep(client.config.request_timeout_ms / 1000 * self._random.random())
+            raise Lost
+        return await client.run(call(request, node_id, at_most))
+
+
+class Lost(ClientError):
+    """The connection broke before an answer came."""
+
+
+def _check(answer: Any) -> None:
+    """Raise the first error that an answer of a coordinator carries."""
+    for code in _codes(answer):
+        if code:
+            raise KafkaError(ErrorCode(code))
+
+
+def _codes(answer: Any) -> list[int]:
+    match type(answer).__name__:
+        case "AddPartitionsToTxnResponse":
+            return [p.partition_error_code for t in answer.results_by_topic_v3_and_below for p in t.results_by_partition]
+        case "TxnOffsetCommitResponse":
+            return [p.error_code for t in answer.topics for p in t.partitions]
+    return [answer.error_code]

@@ -1,0 +1,77 @@
+"""One run of a cluster with transactional clients: what befalls it is what befalls any cluster in the simulator."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+from barnabas.testing.simulation.audit import AUDITOR
+from barnabas.testing.simulation.cluster import ClusterSimulation
+from barnabas.testing.simulation.cluster_scenario import ClusterScenario, draw_cluster
+from barnabas.testing.simulation.scenario import Topic
+from barnabas.testing.simulation.transactions.crew import Crew
+from barnabas.testing.simulation.transactions.judge import Judge, count
+from barnabas.testing.simulation.transactions.scenario import Clients, draw
+
+JUDGE_LIMIT_S = 300.0
+KINDS = ("faults",) * 9 + ("flushed",)
+ADMINS = ("reassign", "elect")
+COORDINATORS = [("__transaction_state", 0), ("__consumer_offsets", 0)]
+
+
+class ReplicatedTransactions(ClusterSimulation):
+    """One run.
+
+    Args:
+        seed: of every choice.
+        echo: print what happens.
+        adapt: changes what was drawn for the cluster and its clients, for canaries.
+    """
+
+    def __init__(
+        self, seed: int, *, echo: bool = False, adapt: Callable[[ClusterScenario, Clients], None] = lambda *_: None
+    ) -> None:
+        random = Random(seed ^ 0x7A25AC8)
+        clients = draw(random, patient=True)
+        scenario = _scenario(random, clients)
+        adapt(scenario, clients)
+        super().__init__(seed, echo=echo, scenario=scenario)
+        self.name = f"transactions in a cluster, {scenario.kind}"
+        self.lasting += COORDINATORS
+        self.crew = Crew(self.world, self.addresses, clients, random, self._report)
+
+    def is_over(self) -> bool:
+        return self.crew.is_over()
+
+    def _clients(self) -> list[asyncio.Task[None]]:
+        return self.crew.start()
+
+    def _examine(self) -> None:
+        judge = Judge(self.world, self.addresses, self.crew)
+        self._finish(self._loop(AUDITOR).create_task(judge.decide()), JUDGE_LIMIT_S)
+        count(self.crew, self.counts)
+
+    async def _read_all(self, *, may_lose_tail: bool) -> None:
+        judge = Judge(self.world, self.addresses, self.crew)
+        await judge.look()
+        await judge.close()
+
+
+def _scenario(random: Random, clients: Clients) -> ClusterScenario:
+    scenario = draw_cluster(random, random.choice(KINDS))
+    scenario.properties |= {
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": "3",
+        "transaction.state.log.min.isr": "2",
+        "log.roll.ms": random.choice(("1000", "100000")),
+    }
+    scenario.topics = [Topic(topic, number, clients.configs[topic]) for topic, number in clients.partitions.items()]
+    scenario.producers.clear()
+    scenario.churned = None
+    scenario.admins = {name: pause_s for name, pause_s in scenario.admins.items() if name in ADMINS}
+    if not all(how.second for client in clients.clients for how in client.instances):
+        for blow in scenario.blows:
+            if blow.kind == "linger":
+                blow.kind = "disconnect"  # an end that comes late is what the older flow does not stand
+    return scenario

@@ -1,0 +1,137 @@
+"""One run of a single broker with transactional clients: killed, without power, started again, while they are at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from barnabas.client.asynchronous import AsyncClient
+from barnabas.client.results import NewTopic
+from barnabas.storage.files import Files
+from barnabas.testing.simulation.audit import AUDITOR
+from barnabas.testing.simulation.clients import client_config
+from barnabas.testing.simulation.course import Course
+from barnabas.testing.simulation.fate import Fate
+from barnabas.testing.simulation.files import FaultyFiles
+from barnabas.testing.simulation.history import Violation
+from barnabas.testing.simulation.node import Node
+from barnabas.testing.simulation.scenario import Blow
+from barnabas.testing.simulation.transactions.crew import Crew
+from barnabas.testing.simulation.transactions.judge import Judge, count
+from barnabas.testing.simulation.transactions.scenario import Clients, draw
+
+RUN_LIMIT_S = 900.0
+JUDGE_LIMIT_S = 300.0
+BLOWS = ("kill", "kill", "restart", "disconnect", "cleaner-dies")
+FLUSHED_BLOWS = ("power-cut", "power-cut", "kill", "restart", "disconnect")
+
+
+class TransactionSimulation(Course):
+    """One run.
+
+    Args:
+        seed: of every choice.
+        echo: print what happens.
+        wrap_files: something between the broker and its disk, for canaries.
+        adapt: changes what was drawn for the clients, for canaries.
+    """
+
+    name = "transactions"
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        echo: bool = False,
+        wrap_files: Callable[[FaultyFiles], Files] = lambda files: files,
+        adapt: Callable[[Clients], None] = lambda _: None,
+    ) -> None:
+        super().__init__(seed, echo=echo)
+        random = Random(seed ^ 0x7A25AC7)
+        self._is_flushed = random.random() < 0.4
+        self._blows = [_blow(random, FLUSHED_BLOWS if self._is_flushed else BLOWS) for _ in range(random.choice((0, 1, 2, 4)))]
+        self.node = Node(self.world, 1, _properties(random, flushed=self._is_flushed), self._report, wrap_files=wrap_files)
+        clients = draw(random)
+        adapt(clients)
+        self.crew = Crew(self.world, self.node.address, clients, random, self._report)
+        self._audits = 0
+
+    def is_over(self) -> bool:
+        return self.crew.is_over()
+
+    def _main(self) -> None:
+        self._finish(self.node.start())
+        self._finish(self._loop("admin").create_task(self._create_topics()))
+        works = self.crew.start()
+        fate = Fate(self, Random(self.random.getrandbits(64)))
+        works.append(self._loop("fate").create_task(fate.run(self._blows)))
+        self._work(works, RUN_LIMIT_S)
+        if self.random.random() < 0.5:
+            self._finish(self.node.stop())
+            self.gone(self.node)
+            self._finish(self.node.start())
+        judge = Judge(self.world, self.node.address, self.crew)
+        self._finish(self._loop(AUDITOR).create_task(judge.decide()), JUDGE_LIMIT_S)
+        count(self.crew, self.counts)
+        self._finish(self.node.stop())
+        self.gone(self.node)
+
+    def _end(self) -> None:
+        self.node.kill()
+
+    async def _create_topics(self) -> None:
+        client = AsyncClient(client_config(self.node.address, "admin"))
+        clients = self.crew.clients
+        topics = [NewTopic(topic, count, 1, clients.configs[topic]) for topic, count in clients.partitions.items()]
+        await client.create_topics(topics)
+        await client.close()
+
+    # --- what fate asks for
+
+    async def audit(self, *, crashed: bool, may_lose_tail: bool) -> None:
+        self._audits += 1
+        loop = self._loop(f"{AUDITOR}-{self._audits}", AUDITOR)
+        await self.elsewhere(loop.create_task(self._look()))
+
+    async def _look(self) -> None:
+        judge = Judge(self.world, self.node.address, self.crew)
+        await judge.look()
+        await judge.close()
+
+    def rotten(self, folder: str) -> None:
+        raise Violation(f"no bits rot in these runs, and {folder} has")
+
+    def gone(self, node: Node) -> None:
+        """The broker has stopped by itself."""
+        left = node.gone()
+        if left:
+            raise Violation(f"the broker stopped and left {left} files open")
+
+
+def _properties(random: Random, *, flushed: bool) -> dict[str, str]:
+    properties = {
+        "offsets.topic.num.partitions": str(random.randint(1, 2)),
+        "transaction.state.log.num.partitions": str(random.randint(1, 2)),
+        "log.flush.offset.checkpoint.interval.ms": random.choice(("200", "60000")),
+        "replica.high.watermark.checkpoint.interval.ms": random.choice(("200", "1000")),
+        "log.roll.ms": random.choice(("400", "3000", "100000")),
+        "log.retention.check.interval.ms": random.choice(("300", "1000")),
+        "log.segment.delete.delay.ms": random.choice(("0", "1000")),
+        "log.cleaner.backoff.ms": random.choice(("50", "300", "2000")),
+        "log.cleaner.min.cleanable.ratio": random.choice(("0.01", "0.5")),
+        "auto.create.topics.enable": "false",
+    }
+    if flushed:
+        properties["log.flush.interval.messages"] = "1"
+    return properties
+
+
+def _blow(random: Random, kinds: tuple[str, ...]) -> Blow:
+    kind = random.choice(kinds)
+    return Blow(
+        kind,
+        after_s=random.choice((0.1, 0.5, 2.0)) * (0.5 + random.random()),
+        down_s=random.choice((0.01, 0.2, 3.0)),
+        changes=random.choice((0, random.randint(1, 30))),
+        again=random.choice((0, 0, 0, random.randint(1, 40))) if kind in ("kill", "power-cut") else 0,
+    )
