@@ -16,7 +16,7 @@ from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, LENGTH_OVER
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.storage.reading import FileRegion
-from barnabas.storage.verify import Verified, verify
+from barnabas.storage.verify import STEP_BYTES, Verified, verify
 from tests.storage.support import append, open_log
 
 
@@ -145,4 +145,21 @@ def test_a_region_of_nothing_but_emptied_batches_is_told_apart(tmp_path: Path) -
         assert region is not None
         found = look(files, region)
         assert (found.damage, found.has_records) == (None, has_records)
+    log.close()
+
+
+@pytest.mark.parametrize(
+    "sizes", [[STEP_BYTES], [2 * STEP_BYTES + 1], [10, 3 * STEP_BYTES, 10], [STEP_BYTES - 100, 100, STEP_BYTES]]
+)
+@pytest.mark.parametrize("max_bytes", [1, STEP_BYTES, 100 * STEP_BYTES])
+def test_batches_larger_than_what_is_read_at_once_are_whole(tmp_path: Path, sizes: list[int], max_bytes: int) -> None:
+    log, files = make_log(tmp_path, sizes)
+    offset = 0
+    while offset < len(sizes):
+        region = read(log, files, offset, max_bytes)
+        assert region is not None
+        found = look(files, region)
+        assert found.damage is None
+        assert found.next_offset > offset
+        offset = found.next_offset
     log.close()

@@ -54,7 +54,7 @@ def verify(files: Files, fileno: int, start: int, end: int, least_offset: int, e
         at = position - data_start
         size = _size_at(data, at)
         if not size or (size <= end - position and at + size > len(data)):
-            data, data_start, at = memoryview(_read(files, fileno, max(STEP_BYTES, size), position, end)), position, 0
+            data, data_start, at = _read_batch(files, fileno, size, position, end), position, 0
             size = _size_at(data, 0)
         if reach and (size > end - position or end - position < HEADER_SIZE):
             if position == start and end < start + size <= reach:
@@ -90,6 +90,15 @@ def _goes_back(files: Files, fileno: int, position: int, expected: int) -> bool:
     """Whether the batch at `position`, behind those that were verified, begins at an offset that they claim."""
     head = _read(files, fileno, HEADER_SIZE, position, position + HEADER_SIZE)
     return len(head) == HEADER_SIZE and head[16] == MAGIC and int.from_bytes(head[:8], "big") < expected
+
+
+def _read_batch(files: Files, fileno: int, size: int, position: int, end: int) -> memoryview:
+    """The batch at `position` and what follows within a step; all of it that lies before `end`, however large it says it is."""
+    data = memoryview(_read(files, fileno, max(STEP_BYTES, size), position, end))
+    size = _size_at(data, 0)
+    if len(data) < size <= end - position:
+        data = memoryview(_read(files, fileno, size, position, end))
+    return data
 
 
 def _size_at(data: memoryview, at: int) -> int:
