@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.cluster.records import PARTITIONS
 from barnabas.testing.simulation import cluster_canaries as canaries
 from barnabas.testing.simulation.clients import Producing
 from barnabas.testing.simulation.cluster import ClusterSimulation
@@ -125,7 +126,8 @@ class StaleController(Story):
         held: list[object] = []
 
         def send_late(executor: Any, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-            if held or getattr(function, "__name__", "") != "commit":
+            decides = getattr(function, "__name__", "") == "commit" and any(each.path.startswith(PARTITIONS) for each in args[0])
+            if held or not decides:
                 return run(executor, function, *args)
             held.append(function)
             answer: asyncio.Future[Any] = loop.create_future()
