@@ -86,6 +86,7 @@ class ClusterSimulation(Crowd):
         self._work(works, RUN_LIMIT_S)
         self._rest()
         self._finish(self._loop(AUDITOR).create_task(self._read_all(may_lose_tail=False)))
+        self._rest()  # leaders may have been balanced meanwhile
         compare_replicas(self.nodes)
         self._check_places()
         self.counts["records"] = sum(len(history.values) for history in self.histories.values())
