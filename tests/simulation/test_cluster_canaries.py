@@ -127,10 +127,8 @@ class StaleController(Story):
 
         def send_late(executor: Any, function: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
             # What takes the dead broker's registration away goes out; what is held is the election that follows.
-            is_election = getattr(function, "__name__", "") == "commit" and any(
-                each.path.startswith(PARTITIONS) for each in args[0]
-            )
-            if held or not is_election:
+            decides = getattr(function, "__name__", "") == "commit" and any(each.path.startswith(PARTITIONS) for each in args[0])
+            if held or not decides:
                 return run(executor, function, *args)
             held.append(function)
             answer: asyncio.Future[Any] = loop.create_future()

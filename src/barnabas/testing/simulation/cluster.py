@@ -82,6 +82,7 @@ class ClusterSimulation(Crowd):
         self._work(works, RUN_LIMIT_S)
         self._rest()
         self._examine()
+        self._rest()  # leaders may have been balanced meanwhile
         compare_replicas(self.nodes)
         self._check_places()
         for node in self.nodes:

@@ -30,6 +30,9 @@ EXCUSES = {
 }
 
 
+FOREIGN_CONTEXT = "was created in a different Context"
+
+
 class Complaints(logging.Handler):
     """Collects what has no excuse."""
 
@@ -43,8 +46,11 @@ class Complaints(logging.Handler):
         self._excused.update(EXCUSES[reason])
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info and isinstance(record.exc_info[1], ProcessKilled):
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, ProcessKilled):
             return  # the process is dead, and says nothing
+        if isinstance(error, ValueError) and FOREIGN_CONTEXT in str(error):
+            return  # a process that dies: the simulation closes its coroutines from outside, which no real death does
         text = record.getMessage()
         # A traceback in the log is always a mistake: what was foreseen is a line.
         if record.exc_info or not any(text.startswith(known) for known in self._excused):

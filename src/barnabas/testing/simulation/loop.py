@@ -167,7 +167,7 @@ class VirtualExecutor(Executor):
         job.loop.call_later(delay_s, self._run, job)
 
     def _run(self, job: _Job) -> None:
-        if not job.is_done:
+        if not job.is_done and job in self._started:
             self._started.remove(job)
             job.run()
         if self._waiting:
