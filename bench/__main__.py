@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +109,13 @@ def _take_turns(case: Case, servers: Sequence[Server], lengths: Lengths, repeat:
     runs: Runs = {server.name: [] for server in servers}
     for server in servers:
         case.warm_up(server, lengths)
-    for repetition in range(repeat):
-        for server in servers if repetition % 2 == 0 else reversed(servers):
-            runs[server.name].append(_measure(case, server, lengths))
+    with ExitStack() as stack:
+        loop = None if case.bare is None else stack.enter_context(case.bare())
+        for repetition in range(repeat):
+            for server in servers if repetition % 2 == 0 else reversed(servers):
+                runs[server.name].append(_measure(case, server, lengths))
+            if loop is not None and case.measure_bare is not None:
+                runs.setdefault(loop.name, []).append(case.measure_bare(loop, lengths))
     case.clean_up(servers)
     return runs
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
+from bench.bare import RECEIVE, SEND, TOPIC, Bare, drain
 from bench.consume import consume
 from bench.latency import measure
 from bench.load import Load, Pattern, produce
@@ -63,6 +64,8 @@ class Case:
     warm_up: Callable[[Server, Lengths], None] = _nothing
     measure: Callable[[Server, Lengths], Figures] = _nothing_measured
     topic: str | None = None  # left behind by `warm_up`, to be removed at the end
+    bare: Callable[[], Bare] | None = None  # the bare loop of system calls that is measured beside the servers
+    measure_bare: Callable[[Bare, Lengths], Figures] | None = None
 
     def clean_up(self, servers: Iterable[Server]) -> None:
         if self.topic is not None:
@@ -103,7 +106,14 @@ def _produce_case(name: str, title: str, pattern: Callable[[], Pattern], target:
         load, spent = run(server, lengths.large_s, lengths.large_bytes) if large else run(server, lengths.load_s, float("inf"))
         return _throughput(load, spent)
 
-    return Case(name, title, "records_per_s", "records/s", True, target, None, warm_up, measure_once)
+    def measure_bare(loop: Bare, lengths: Lengths) -> Figures:
+        made = pattern()
+        before = cpu_seconds(loop.pid)
+        load = produce(loop.address, TOPIC, made.connections, made, lengths.large_s, lengths.large_bytes)
+        return _throughput(load, cpu_seconds(loop.pid) - before)
+
+    case = Case(name, title, "records_per_s", "records/s", True, target, None, warm_up, measure_once)
+    return replace(case, bare=lambda: Bare(RECEIVE), measure_bare=measure_bare) if large else case
 
 
 def _throughput(load: Load, spent: float) -> Figures:
@@ -147,7 +157,27 @@ def _consume_case(name: str, title: str, records_per_batch: int) -> Case:
     def measure_once(server: Server, _lengths: Lengths) -> Figures:
         return _throughput(*read(server))
 
-    return Case(name, title, "records_per_s", "records/s", True, 1.0, None, warm_up, measure_once, topic)
+    whole = FULL.consume_bytes
+
+    def measure_bare(loop: Bare, _lengths: Lengths) -> Figures:
+        before = cpu_seconds(loop.pid)
+        load = drain(loop.address, whole // len(record_batch(records_per_batch, 100)) * records_per_batch, whole)
+        return _throughput(load, cpu_seconds(loop.pid) - before)
+
+    return Case(
+        name,
+        title,
+        "records_per_s",
+        "records/s",
+        True,
+        1.0,
+        None,
+        warm_up,
+        measure_once,
+        topic,
+        lambda: Bare(SEND, whole),
+        measure_bare,
+    )
 
 
 def _latency_case(name: str, title: str, acks: int) -> Case:

@@ -16,10 +16,11 @@ from typing import Any, Protocol
 from tools.kafka import VERSION
 
 from barnabas.protocol.records.scan import compiled
+from bench.bare import Bare
 
 Result = dict[str, Any]
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
-OURS, THEIRS = "barnabas", f"Apache Kafka {VERSION}"
+OURS, THEIRS, BARE = "barnabas", f"Apache Kafka {VERSION}", Bare.name
 
 INTRODUCTION = f"""# Performance
 
@@ -44,6 +45,9 @@ NOTES = """
   they were meant to leave.
 - *CPU* is user and system time of the server's process while the case ran.
 - Neither server syncs to disk for each request (the default of both).
+"""
+BARE_NOTE = """A loop that takes requests from the sockets and writes them to files, and one that sends a file, in the same turns with
+the same client. They look at nothing: no CRC, no records, no offsets.
 """
 
 
@@ -175,6 +179,7 @@ def render(results: Result) -> str:
             text += f"\n## {title}\n\n" + table(["", OURS, THEIRS, "ratio", "target"], rows)
     text += _latency_table([c for c in results["cases"] if "p99_ms" in c["runs"][OURS][0]])
     text += _cpu_table([c for c in results["cases"] if "cpu_s_per_million" in c["runs"][OURS][0]])
+    text += _bare_table([c for c in results["cases"] if BARE in c["runs"]])
     return text + NOTES
 
 
@@ -209,3 +214,15 @@ def _cpu_table(cases: list[Result]) -> str:
         if rows
         else ""
     )
+
+
+def _bare_table(cases: list[Result]) -> str:
+    """What the machine allows, and how much of it each server leaves: above 1, a server takes that many times the CPU of the bare loop."""
+    rows = []
+    for case in cases:
+        for figure, unit in (("records_per_s", "records/s"), ("cpu_s_per_million", "CPU s per million")):
+            bare = statistics.median(run[figure] for run in case["runs"][BARE])
+            times = [statistics.median(run[figure] for run in case["runs"][name]) / bare for name in (OURS, THEIRS)]
+            rows.append([f"{case['title']} ({unit})", spread(case, BARE, figure), *(f"{value:.2f}" for value in times)])
+    head = ["", "bare system calls", f"{OURS}, times that", f"{THEIRS}, times that"]
+    return f"\n## Beside what the machine allows\n\n{BARE_NOTE}\n" + table(head, rows) if rows else ""

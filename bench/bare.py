@@ -1,0 +1,170 @@
+"""The limit that the machine sets: bare loops of the system calls that no broker can do without.
+
+`receive` takes requests from sockets and writes them to files, `send` sends a file; neither looks at what it moves. Each runs in a process
+of its own, so that its CPU time is told apart, and is loaded by the same client and in turns with the servers. Memory is as they have it:
+files that grow are new, a file that is sent is in the page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from struct import Struct
+from types import TracebackType
+from typing import Self
+
+from bench.load import Load
+from bench.wire import AnswerShape
+
+RECEIVE, SEND = "receive", "send"
+TOPIC = "bare"
+RECEIVE_BYTES = 4 * 1024 * 1024
+SEND_BYTES = 1024 * 1024  # in one system call, as much as a consumer asks of one partition
+_HEAD = Struct(">ii")  # of an answer: size, correlation id
+_REQUEST = Struct(">ihhi")  # size, API, version, correlation id
+
+
+class Bare:
+    """A process with one of the loops."""
+
+    name = "bare system calls"
+
+    def __init__(self, kind: str, size: int = 0) -> None:
+        """Args: size: bytes of the file that is sent."""
+        self.address = ("127.0.0.1", 0)
+        self._kind, self._size = kind, size
+        self._folder: Path | None = None
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix="barnabas-bench-bare-"))
+        command = [sys.executable, "-m", "bench.bare", self._kind, str(self._folder), str(self._size)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.address = ("127.0.0.1", int(self._process.stdout.readline()))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+
+
+def drain(address: tuple[str, int], records: int, total: int) -> Load:
+    """Take `total` bytes from a `send` loop, which stand for so many records."""
+    buffer = memoryview(bytearray(4 * SEND_BYTES))
+    began, left = time.perf_counter(), total
+    with socket.create_connection(address) as line:
+        while left:
+            got = line.recv_into(buffer[: min(left, len(buffer))])
+            if not got:
+                raise ConnectionError("the loop ended")
+            left -= got
+    return Load(1, records, time.perf_counter() - began)
+
+
+def _receive(listening: socket.socket, folder: Path) -> None:
+    """Write requests to a file for each connection and answer as a broker would; a file goes with its connection."""
+    lines: dict[int, _Line] = {}
+    answer = bytearray(AnswerShape(TOPIC, 1).size)
+    with select.epoll() as poller:
+        poller.register(listening.fileno(), select.EPOLLIN)
+        while True:
+            for descriptor, _ in poller.poll():
+                if descriptor == listening.fileno():
+                    line = _Line(listening.accept()[0], folder)
+                    lines[line.connection.fileno()] = line
+                    poller.register(line.connection.fileno(), select.EPOLLIN)
+                elif not lines[descriptor].take(answer):
+                    poller.unregister(descriptor)
+                    lines.pop(descriptor).close()
+
+
+class _Line:
+    """One connection and its file."""
+
+    def __init__(self, connection: socket.socket, folder: Path) -> None:
+        self.connection = connection
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._path = folder / str(connection.fileno())
+        self._file = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        self._buffer = memoryview(bytearray(RECEIVE_BYTES))
+        self._filled = 0
+
+    def take(self, answer: bytearray) -> bool:
+        """What has come; False at the end of the connection."""
+        got = self.connection.recv_into(self._buffer[self._filled :])
+        self._filled += got
+        position, answers = 0, bytearray()
+        while self._filled - position >= _REQUEST.size:
+            size, _, _, correlation_id = _REQUEST.unpack_from(self._buffer, position)
+            behind = position + 4 + size
+            if behind > self._filled:
+                break
+            os.write(self._file, self._buffer[position:behind])
+            _HEAD.pack_into(answer, 0, len(answer) - 4, correlation_id)
+            answers += answer
+            position = behind
+        if answers:
+            self.connection.sendall(answers)
+            self._buffer[: self._filled - position] = self._buffer[position : self._filled]
+            self._filled -= position
+        return got > 0
+
+    def close(self) -> None:
+        self.connection.close()
+        os.close(self._file)
+        self._path.unlink()
+
+
+def _send(listening: socket.socket, folder: Path, size: int) -> None:
+    """Send a file from its beginning to its end, to whoever connects."""
+    path = folder / "data"
+    with path.open("wb") as out:
+        for _ in range(0, size, SEND_BYTES):
+            out.write(bytes(SEND_BYTES))
+        out.truncate(size)
+    with path.open("rb") as file:
+        while True:
+            connection = listening.accept()[0]
+            with connection:
+                position = 0
+                while position < size:
+                    position += os.sendfile(connection.fileno(), file.fileno(), position, min(SEND_BYTES, size - position))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """What `Bare` starts: says its port and goes on until it is killed."""
+    parser = argparse.ArgumentParser(prog="python -m bench.bare")
+    parser.add_argument("kind", choices=(RECEIVE, SEND))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("size", type=int)
+    options = parser.parse_args(arguments)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        print(listening.getsockname()[1], flush=True)
+        if options.kind == RECEIVE:
+            _receive(listening, options.folder)
+        else:
+            _send(listening, options.folder, options.size)
+
+
+if __name__ == "__main__":
+    main()
