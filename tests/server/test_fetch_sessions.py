@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -26,13 +27,16 @@ def request(
     session_id: int = 0,
     epoch: int = INITIAL_EPOCH,
     forgotten: list[tuple[str, int]] | None = None,
+    replica_id: int = -1,
 ) -> FetchRequest:
     topics = [
         FetchTopic(topic=topic, partitions=[FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=100)])
         for (topic, index), offset in partitions.items()
     ]
     dropped = [ForgottenTopic(topic=topic, partitions=[index]) for topic, index in forgotten or []]
-    return FetchRequest(session_id=session_id, session_epoch=epoch, topics=topics, forgotten_topics_data=dropped)
+    return FetchRequest(
+        replica_id=replica_id, session_id=session_id, session_epoch=epoch, topics=topics, forgotten_topics_data=dropped
+    )
 
 
 def asked(context: FetchContext) -> dict[tuple[object, int], int]:
@@ -50,16 +54,18 @@ def test_a_full_fetch_makes_a_session_and_the_next_one_says_only_what_changed() 
     assert asked(third) == {("b", 1): 7}
 
 
-def test_who_names_a_partition_again_and_came_no_further_is_told_everything_again() -> None:
+@pytest.mark.parametrize("replica_id", [-1, 2])
+def test_a_follower_that_names_a_partition_again_and_came_no_further_is_told_everything_again(replica_id: int) -> None:
     cache = sessions()
-    (wanted,) = cache.open(request({("a", 0): 5}), VERSION, 0).partitions
+    ask = partial(request, replica_id=replica_id)
+    (wanted,) = cache.open(ask({("a", 0): 5}), VERSION, 0).partitions
     tell = partial(wanted.tell, error_code=0, high_watermark=9, log_start_offset=2, has_records=False)
     assert tell()
     assert not tell()
-    cache.open(request({("a", 0): 7}, 1, 1), VERSION, 1)
+    cache.open(ask({("a", 0): 7}, 1, 1), VERSION, 1)
     assert not tell(), "it took the last answer"
-    cache.open(request({("a", 0): 7}, 1, 2), VERSION, 2)
-    assert tell(), "it may have dropped the last answer"
+    cache.open(ask({("a", 0): 7}, 1, 2), VERSION, 2)
+    assert tell() == (replica_id >= 0), "a follower may have dropped the last answer, a consumer has not"
 
 
 def test_wrong_sessions_and_epochs_are_told_apart() -> None:

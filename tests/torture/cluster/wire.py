@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from barnabas.error_codes import ErrorCode
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.headers import has_flexible_response_header, write_request_header
 from barnabas.protocol.message import Message
@@ -119,10 +121,18 @@ def coordinator(addresses: Sequence[Address], group: str) -> int:
 
 
 def create_topics(address: Address, topics: Sequence[CreatableTopic]) -> None:
-    request = CreateTopicsRequest(topics=topics, timeout_ms=int(CREATE_TIMEOUT_S * 1000))
-    answer = ask(address, CREATE_TOPICS, request, CreateTopicsResponse, CREATE_TIMEOUT_S)
-    for topic in answer.topics:
-        assert topic.error_code == 0, f"{topic.name}: error {topic.error_code} {topic.error_message}"
+    """Until all are there: a controller that has just been elected may not know every broker that has started."""
+    left, deadline = list(topics), time.monotonic() + CREATE_TIMEOUT_S
+    while left:
+        request = CreateTopicsRequest(topics=left, timeout_ms=int(CREATE_TIMEOUT_S * 1000))
+        refused = {
+            each.name: each for each in ask(address, CREATE_TOPICS, request, CreateTopicsResponse, CREATE_TIMEOUT_S).topics
+        }
+        left = [topic for topic in left if refused[topic.name].error_code]
+        for topic in left:
+            told = refused[topic.name]
+            knows_too_few = told.error_code == ErrorCode.INVALID_REPLICATION_FACTOR and time.monotonic() < deadline
+            assert knows_too_few, f"{topic.name}: error {told.error_code} {told.error_message}"
 
 
 class Line:
