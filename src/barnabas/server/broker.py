@@ -138,31 +138,8 @@ class Broker:
             OSError: an address cannot be had.
         """
         started_ms = self.clock.monotonic_ms()
-        config = self.config
-        directories = [Path(d) for d in config.log_dirs]
-        files, new_id = self.files, self.new_id
-        cluster_id = read_cluster_id(directories[0], files) or encode_cluster_id(new_id())
-        member = None
-        if config.zookeeper_connect:
-            member = await joining.open_member(self, cluster_id)
-            cluster_id = member.image.cluster_id
-        # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
-        self.logs = LogManager(
-            directories,
-            files=files,
-            clock=self.clock,
-            broker_id=config.broker_id,
-            cluster_id=cluster_id,
-            producer_id_expiration_ms=config.producer_id_expiration_ms,
-            new_id=new_id,
-            open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe),
-            boot_id=None if member is None else self.surroundings.boot_id(),
-        )
-        self.log_starts = GroupedJob(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
-        if member is None:
-            store = self.surroundings.open_store(directories[0])
-            thread = self.surroundings.make_executor(1, "barnabas-metadata")
-            self.controller = Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
+        await self._open_metadata()
+        member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
         await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
@@ -171,15 +148,7 @@ class Broker:
             await self.http.start(*metrics_address)
         await self._bind()
         if isinstance(self.controller, Administration):
-            registration = BrokerRegistration(
-                config.broker_id,
-                tuple(self.endpoints),
-                config.broker_rack,
-                log_dir_paths=absolute(config.log_dirs),
-                cordoned=config.cordoned_log_dirs,
-            )
-            self.controller.start(registration, self.hosting.apply, bump_leader_epochs=not clean)
-            self._registered = True
+            self._register_alone(self.controller, bump_leader_epochs=not clean)
         self.hosting.host_all()
         self.moves.resume()
         # What a crash left in memory is on the disk before it is shown, and before groups are read.
@@ -197,7 +166,44 @@ class Broker:
             self._registered = True
         self.ready = True
         took_ms = self.clock.monotonic_ms() - started_ms
-        log.info("started broker=%d partitions=%d took_ms=%.0f", config.broker_id, len(self.partitions), took_ms)
+        log.info("started broker=%d partitions=%d took_ms=%.0f", self.config.broker_id, len(self.partitions), took_ms)
+
+    async def _open_metadata(self) -> None:
+        """Lock the data folder and open what says which topics there are: its own store, or the cluster's."""
+        config, files, new_id = self.config, self.files, self.new_id
+        directories = [Path(d) for d in config.log_dirs]
+        cluster_id = read_cluster_id(directories[0], files) or encode_cluster_id(new_id())
+        if config.zookeeper_connect:
+            cluster_id = (await joining.open_member(self, cluster_id)).image.cluster_id
+        # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
+        self.logs = LogManager(
+            directories,
+            files=files,
+            clock=self.clock,
+            broker_id=config.broker_id,
+            cluster_id=cluster_id,
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+            new_id=new_id,
+            open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe),
+            boot_id=None if self.member is None else self.surroundings.boot_id(),
+        )
+        self.log_starts = GroupedJob(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
+        if self.member is None:
+            store = self.surroundings.open_store(directories[0])
+            thread = self.surroundings.make_executor(1, "barnabas-metadata")
+            self.controller = Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
+
+    def _register_alone(self, controller: Administration, *, bump_leader_epochs: bool) -> None:
+        config = self.config
+        registration = BrokerRegistration(
+            config.broker_id,
+            tuple(self.endpoints),
+            config.broker_rack,
+            log_dir_paths=absolute(config.log_dirs),
+            cordoned=config.cordoned_log_dirs,
+        )
+        controller.start(registration, self.hosting.apply, bump_leader_epochs=bump_leader_epochs)
+        self._registered = True
 
     async def _bind(self) -> None:
         """Take every address, so that clients can be told the ports; nothing is accepted yet."""
