@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -34,9 +35,8 @@ from barnabas.errors import ErrorCode, InvariantViolated, KafkaError, MalformedM
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-RECORDS_BETWEEN_BREATHS = (
-    200  # replayed while loading before others get their turn: 1 ms, in batches of one record some milliseconds
-)
+# Replayed while loading before others get their turn: 1 ms, in batches of one record some milliseconds.
+RECORDS_BETWEEN_BREATHS = 200
 
 
 class EndMarker(NamedTuple):
@@ -472,12 +472,12 @@ class Shards(Generic[S]):
             self._set_timer(min(deadlines))
 
     def _expire(self, led: Led[S], now: Now) -> None:
-        try:
-            outcomes = self.ask(led, lambda: led.shard.expire(now))
-        except InvariantViolated:
-            return  # logged, and the shard is gone; the others still have their timers
-        for outcome in outcomes:
-            self.carry_out_quietly(led, outcome)
+        def expire() -> None:
+            for outcome in led.shard.expire(now):  # which may go on with what is due between two outcomes
+                self.carry_out_quietly(led, outcome)
+
+        with suppress(InvariantViolated):  # logged, and the shard is gone; the others still have their timers
+            self.ask(led, expire)
 
 
 async def _run(prepare: Callable[[], Awaitable[None]]) -> None:

@@ -10,7 +10,7 @@ from barnabas.coordination.outcome import Outcome
 from barnabas.coordination.records import Record
 from barnabas.coordination.transactions.markers import Marker
 from barnabas.coordination.transactions.shard import TransactionShard
-from barnabas.coordination.transactions.terms import Initialised, InitRequest
+from barnabas.coordination.transactions.terms import EndCounts, Initialised, InitRequest
 from barnabas.coordination.transactions.transaction import NOBODY, Owner, TopicPartition, Transaction
 from barnabas.errors import ErrorCode, KafkaError
 from tests.coordination.support import ManualClock
@@ -39,6 +39,7 @@ class Driver:
         self.marked: list[tuple[TopicPartition, Marker]] = []
         self.refuse: ErrorCode | None = None
         self.hold = False
+        self.counts = EndCounts()
         self._held: list[Outcome] = []
         self._ids = count(1000)
         self.coordinator_epoch = 0
@@ -48,7 +49,11 @@ class Driver:
         """Another broker becomes the coordinator: all it knows is the log."""
         self._held.clear()
         self.shard = TransactionShard(
-            self.config, self.clock.now(), coordinator_epoch=self.coordinator_epoch, take_id=lambda: next(self._ids)
+            self.config,
+            self.clock.now(),
+            coordinator_epoch=self.coordinator_epoch,
+            take_id=lambda: next(self._ids),
+            counts=self.counts,
         )
         self.coordinator_epoch += 1
         for record in self.log:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from barnabas.coordination.outcome import Now, Outcome
 from barnabas.coordination.transactions.coordinator import Delivery, TransactionCoordinator
 from barnabas.coordination.transactions.markers import Marker
 from barnabas.coordination.transactions.terms import InitRequest
 from barnabas.coordination.transactions.transaction import Owner, TopicPartition
-from barnabas.errors import ErrorCode, KafkaError
+from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from tests.coordination.support import ManualClock, MemoryLog
 from tests.coordination.transactions.driver import TIMEOUT_MS, A, B, Config
 
@@ -186,3 +187,22 @@ async def test_listing(world: World) -> None:
     await world.coordinator.load(1 - world.home)
     assert [each.transactional_id for each in await world.coordinator.list_transactions(lambda _: True)] == ["t"]
     assert await world.coordinator.list_transactions(lambda each: each.producer_id < 0) == []
+
+
+async def test_a_shard_that_breaks_over_a_deadline_takes_no_timers_with_it(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
+    await world.begun()
+    other = next(name for name in ("u", "v", "w", "x") if world.coordinator.partition_of(name) != world.home)
+    await world.coordinator.load(world.coordinator.partition_of(other))
+    owner = (await world.coordinator.init(InitRequest(other, TIMEOUT_MS))).owner
+    await world.coordinator.add(other, owner, [A], 2)
+
+    def breaks(now: Now) -> Iterator[Outcome]:
+        yield Outcome()
+        raise InvariantViolated("on purpose")
+
+    monkeypatch.setattr(world.coordinator.shards.active()[world.home], "expire", breaks)
+    world.clock.advance(TIMEOUT_MS)
+    world.coordinator.shards.wake()
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        await world.state()
+    assert (await world.coordinator.describe(other)).state.title == "PrepareAbort"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.coordination.transactions.records import read_record, transaction_record
-from barnabas.coordination.transactions.terms import Initialised
+from barnabas.coordination.transactions.terms import EndCounts, Initialised
 from barnabas.coordination.transactions.transaction import LAST_EPOCH, NEVER_TIMES_OUT_MS, Owner, State, Transaction
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 from tests.coordination.transactions.driver import TIMEOUT_MS, A, B, C, Config, Driver
@@ -199,10 +199,27 @@ def test_an_abort_that_the_log_refused_is_tried_again() -> None:
     driver.add(owner, A)
     driver.refuse = ErrorCode.NOT_ENOUGH_REPLICAS
     driver.pass_time(TIMEOUT_MS)
+    driver.pass_time(1_000)
     assert driver.state() == "Ongoing"
+    assert driver.counts == EndCounts()
     driver.refuse = None
     driver.pass_time(1_000)
     assert driver.state() == "PrepareAbort"
+    assert driver.counts == EndCounts(aborted=1, timed_out=1)
+
+
+def test_an_end_that_the_log_refused_takes_no_time_away() -> None:
+    driver = Driver()
+    owner = driver.owner()
+    driver.add(owner, A)
+    driver.refuse = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert driver.end(owner) is ErrorCode.NOT_ENOUGH_REPLICAS
+    driver.refuse = None
+    driver.pass_time(TIMEOUT_MS - 1)
+    assert driver.state() == "Ongoing"
+    assert driver.end(owner) == Owner(owner.producer_id, 1)
+    assert driver.state() == "PrepareCommit"
+    assert driver.counts == EndCounts(committed=1)
 
 
 def test_a_refused_record_changes_nothing() -> None:

@@ -162,12 +162,12 @@ class TransactionShard:
             return Outcome(response=before.owner)
         return self._decide(after, after.owner)
 
-    def _fence(self, before: Transaction, now: Now) -> Outcome:
-        return self._decide(rules.fence(before, now.wall_ms, self._take_id), None)
+    def _fence(self, before: Transaction, now: Now, *, is_late: bool = False) -> Outcome:
+        return self._decide(rules.fence(before, now.wall_ms, self._take_id), None, is_late=is_late)
 
-    def _decide(self, after: Transaction, response: Owner | None) -> Outcome:
+    def _decide(self, after: Transaction, response: Owner | None, *, is_late: bool = False) -> Outcome:
         out = self._write(after, response)
-        out.written = Decided(after)
+        out.written = Decided(after, is_late)
         return out
 
     def _known(self, transactional_id: str) -> Transaction:
@@ -193,20 +193,23 @@ class TransactionShard:
         if isinstance(event, Decided):
             name = event.transaction.transactional_id
             if error is None:
-                self._count(event.transaction)
+                self._count(event)
                 return self._begin_markers(event.transaction)
-            if self._transactions[name].deadline_ms is not None:
-                self._timers.schedule((_Due.ABORT, name), now.steady_ms + RETRY_MS)
+            deadline_ms = self._transactions[name].deadline_ms
+            if deadline_ms is not None:  # of a transaction that has time left the owner tries again, and its end is his
+                retry_ms = max(now.steady_ms + RETRY_MS, deadline_ms + self._wall_offset_ms)
+                self._timers.schedule((_Due.ABORT, name), retry_ms)
         elif isinstance(event, Completing) and error is not None:
             for marker in event.markers:
                 self._timers.schedule((_Due.COMPLETE, marker.transactional_id), now.steady_ms + RETRY_MS)
         return Outcome()
 
-    def _count(self, decided: Transaction) -> None:
-        if decided.state is State.PREPARE_COMMIT:
+    def _count(self, decided: Decided) -> None:
+        if decided.transaction.state is State.PREPARE_COMMIT:
             self._counts.committed += 1
         else:
             self._counts.aborted += 1
+            self._counts.timed_out += decided.is_late
 
     def _begin_markers(self, decided: Transaction) -> Outcome:
         marker = self.markers.begin(decided)
@@ -298,12 +301,10 @@ class TransactionShard:
 
     def _abort_late(self, name: str, now: Now) -> Outcome:
         try:
-            out = self._fence(self._transactions[name], now)
+            return self._fence(self._transactions[name], now, is_late=True)
         except KafkaError:  # no producer id is to be had
             self._timers.schedule((_Due.ABORT, name), now.steady_ms + RETRY_MS)
             return Outcome()
-        self._counts.timed_out += 1
-        return out
 
     def _forget_unused(self, now: Now) -> Iterator[Outcome]:
         limit_ms = now.wall_ms - self._config.transactional_id_expiration_ms

@@ -50,9 +50,10 @@ class Initialised:
 
 @dataclass(frozen=True, slots=True)
 class Decided(Written):
-    """The end of a transaction was decided by the record that was written."""
+    """The end of a transaction was decided by the record that was written; `is_late`: because it took too long."""
 
     transaction: Transaction
+    is_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)

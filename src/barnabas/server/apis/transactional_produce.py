@@ -35,11 +35,15 @@ def hold(
     """Ask the coordinator first, if a partition is not in the transaction yet; False where none has to join.
 
     Args:
-        go_on: called, once the coordinator has answered, with the frame, what was read of it, and the answer.
+        go_on: called with the frame, what was read of it, and what the coordinator has answered; at once if it need not be asked.
     """
-    joining, owner = _to_join(broker, version, head)
-    if not joining or owner is None or head.transactional_id is None:
+    joining, owners = _to_join(broker, version, head)
+    if not joining or head.transactional_id is None:
         return False
+    if len(owners) > 1:  # a transactional id has one owner, and what it says of him would be taken for the others
+        go_on(frame, head, {(each.topic, each.index): ErrorCode.INVALID_PRODUCER_ID_MAPPING for each in joining})
+        return True
+    (owner,) = owners
     connection.pause(PAUSE)
     held = memoryview(bytearray(frame))
     adds, knows_abortable = version >= FIRST_ADDING_VERSION, version >= FIRST_ABORTABLE_VERSION
@@ -62,10 +66,11 @@ def hold(
     return True
 
 
-def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Partition], Owner | None]:
+def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Partition], set[Owner]]:
+    """The partitions that are not in the transaction yet, and whose batches are for them."""
     find = broker.partitions.by_id_bytes if version >= FIRST_TOPIC_ID_VERSION else broker.partitions.by_name_bytes
     joining: list[Partition] = []
-    owner = None
+    owners: set[Owner] = set()
     for key, records in head.topics:
         partitions = find(key) or {}
         for each in records:
@@ -77,8 +82,8 @@ def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Part
             header = read_header(each.records)
             if not partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
                 joining.append(partition)
-                owner = owner or Owner(header.producer_id, header.producer_epoch)
-    return joining, owner
+                owners.add(Owner(header.producer_id, header.producer_epoch))
+    return joining, owners
 
 
 def why_not_in_transaction(partition: Partition, records: memoryview, head: ProduceHead, joined: Joined) -> KafkaError | None:

@@ -1,0 +1,64 @@
+"""Which batches get into a transaction with their partition: those of its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas.errors import ErrorCode
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.protocol.records.batch import Record, build_batch
+from barnabas.testing import Broker
+from tests.server.wire import NOW_MS, Line, create_topic
+
+INIT, PRODUCE = (22, 5), (0, 12)
+BUSY = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+TOPICS = "a", "b"
+Owner = tuple[int, int]
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Broker]:
+    with Broker(config={"transaction.state.log.num.partitions": 1}) as broker:
+        for topic in TOPICS:
+            create_topic(broker, topic)
+        yield broker
+
+
+def init(line: Line, name: str) -> Owner:
+    asked = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=10_000)
+    while True:
+        answer = line.ask(INIT, asked, InitProducerIdResponse)
+        if answer.error_code not in BUSY:
+            assert answer.error_code == 0
+            return answer.producer_id, answer.producer_epoch
+
+
+def produced(line: Line, name: str, batches: list[tuple[str, Owner]]) -> list[int]:
+    """The error code of each batch of one request, by topic and owner."""
+    data = []
+    for topic, (producer_id, epoch) in batches:
+        batch = build_batch(
+            [Record(0, NOW_MS, None, b"x", ())],
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=0,
+            transactional=True,
+        )
+        data.append(TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)]))
+    asked = ProduceRequest(transactional_id=name, acks=-1, timeout_ms=10_000, topic_data=data)
+    answer = line.ask(PRODUCE, asked, ProduceResponse)
+    return [each.partition_responses[0].error_code for each in answer.responses]
+
+
+@pytest.mark.parametrize("topics", [("a", "b"), ("a", "a")])
+def test_the_owner_of_an_id_lets_nobody_else_in(kafka: Broker, topics: tuple[str, str]) -> None:
+    name = "-".join(topics)
+    with Line(kafka) as line:
+        owner = init(line, name)
+        stranger = owner[0] + 1_000, 0
+        both = list(zip(topics, (owner, stranger), strict=True))
+        assert produced(line, name, both) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+        assert produced(line, name, [(topics[0], owner)]) == [ErrorCode.NONE]
