@@ -3,7 +3,8 @@
 Owns the time, and which event comes next.
 
 Rules
-  1. Time stands still while anything can run; then it jumps to the next event.
+  1. Time stands still while anything can run; then it jumps to the next event. So every `asyncio.sleep` in this package, the broker's too,
+     is one of virtual time: it takes no real time, and what comes after it comes in the same order in every run of a seed.
   2. Events of one moment run in the order in which they were asked for. What may happen in any order in the real world (a job in a
      thread, a packet) is given a random time by whoever asks for it.
   3. A process that is killed runs nothing more: its events are dropped, its coroutines are closed. One that is frozen runs them later.

@@ -124,11 +124,14 @@ class Network:
             end.reset_soon()
 
     def linger(self, transport: VirtualTransport, while_s: float) -> None:
-        """Break a connection for one end now; the other gets what was under way, and learns it, after `while_s`."""
+        """Break a connection for one end now; the other gets what was under way after `while_s`, and then learns it."""
         self.world.note(f"linger {transport.near[1]}-{transport.far[1]}")
-        transport.hold_until(self.world.now_s + while_s)
+        held_until_s = self.world.now_s + while_s
+        transport.hold_until(held_until_s)
         transport.reset_soon()
-        transport.peer.reset_soon(at_s=self.world.now_s + while_s)
+        transport.peer.reset_soon(
+            at_s=held_until_s + self.delay_s()
+        )  # at the same moment it would come first, and drop what was held
 
     def process_died(self, loop: VirtualLoop, *, silently: bool) -> None:
         """A process is gone, with its servers and its ends of connections."""

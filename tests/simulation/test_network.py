@@ -1,0 +1,63 @@
+"""The simulated network does to connections what it says."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from barnabas.testing.simulation.loop import VirtualLoop, World
+from barnabas.testing.simulation.network import VirtualTransport
+
+PORT = 9092
+
+
+class Heard(asyncio.BufferedProtocol):
+    """What one end of a connection was told, with the others of its side."""
+
+    def __init__(self, told: list[str]) -> None:
+        self._told = told
+        self._buffer = bytearray(16)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._told.append(self._buffer[:nbytes].decode())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._told.append(f"lost: {type(exc).__name__}")
+
+
+def connected(world: World, server: list[str], client: list[str], times: int) -> list[VirtualTransport]:
+    """Connections from one machine to another, the client's ends."""
+    loops = [VirtualLoop(world, name, name, pytest.fail) for name in ("server", "client")]  # type: ignore[abstract]
+
+    async def listen() -> None:
+        await loops[0].create_server(lambda: Heard(server), "server", PORT)
+
+    async def connect() -> list[VirtualTransport]:
+        return [(await loops[1].create_connection(lambda: Heard(client), "server", PORT))[0] for _ in range(times)]
+
+    done = loops[0].create_task(listen())
+    world.run_until(done.done)
+    made = loops[1].create_task(connect())
+    world.run_until(made.done)
+    ends: list[VirtualTransport] = made.result()
+    return ends
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_was_sent_on_a_connection_that_lingers_arrives_behind_its_repetition(seed: int) -> None:
+    world = World(seed)
+    server: list[str] = []
+    client: list[str] = []
+    old, new = connected(world, server, client, 2)
+    old.write(b"1")
+    world.network.linger(old, 1.0)
+    world.run_until(lambda: bool(client))
+    assert client == ["lost: ConnectionResetError"]
+    new.write(b"2")
+    world.run_until(lambda: len(server) == 3)
+    assert server[0] == "2"
+    assert server[1:] == ["1", "lost: ConnectionResetError"]
