@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.client.transactions import Initialised
 from barnabas.pipelines.exactly_once import protocol as p
 from barnabas.pipelines.exactly_once.state import slot_id
 from tests.pipelines.exactly_once.spark_like import ROWS, Cluster
@@ -86,7 +87,7 @@ def without_standing(handout: p.Handout, partition: int, nonce: str) -> p.Steps[
 
 def aborting_claims(handout: p.Handout, partition: int, nonce: str) -> p.Steps[p.Place]:
     """An attempt that aborts what it finds under its id."""
-    claimed: p.Claimed = yield p.ClaimOrdinary(slot_id(handout.sink, partition))
+    claimed: Initialised = yield p.ClaimOrdinary(slot_id(handout.sink, partition))
     standing = yield p.AskStanding()
     if standing != p.Standing(handout.token, is_untouched=True):
         raise p.SinkTakenOver(handout.sink)

@@ -9,7 +9,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from barnabas.client.transactions import Owner
+from barnabas.client.transactions import Initialised, Owner
 from barnabas.coordination.transactions import transaction as rules
 from barnabas.coordination.transactions.transaction import NEVER_TIMES_OUT_MS, NOBODY, State, Transaction
 from barnabas.errors import ErrorCode, KafkaError
@@ -81,19 +81,19 @@ class World:
     def _take_id(self) -> int:
         return next(self.numbers)
 
-    def _init(self, name: str, expected: rules.Owner, timeout_ms: int, *, keep: bool) -> p.Claimed:
+    def _init(self, name: str, expected: rules.Owner, timeout_ms: int, *, keep: bool) -> Initialised:
         found = self.ids.get(name, Transaction(name))
         if found.state is State.ONGOING:
             rules.check_expected(found, expected)
             if keep:
                 after = rules.take_over(found, expected, timeout_ms, 0, self._take_id)
                 self.ids[name] = after
-                return p.Claimed(Owner(*after.owner), Owner(found.producer_id, found.producer_epoch))
+                return Initialised(Owner(*after.owner), Owner(found.producer_id, found.producer_epoch))
             self._fence(name)
             found = self.ids[name]
         after = rules.init(found, expected, timeout_ms, 0, self._take_id)
         self.ids[name] = after
-        return p.Claimed(Owner(*after.owner))
+        return Initialised(Owner(*after.owner))
 
     def _fence(self, name: str) -> None:
         self.open_rows.pop(name, None)
@@ -137,12 +137,12 @@ class World:
         found = self.ids[sink_id(self.sink)]
         return p.Standing(Owner(*found.owner), found.state is State.EMPTY)
 
-    def _Claim(self, asked: p.Claim) -> p.Claimed | None:
+    def _Claim(self, asked: p.Claim) -> Initialised | None:
         if not self.has_two_phase:
             return None
         return self._init(asked.transactional_id, NOBODY, NEVER_TIMES_OUT_MS, keep=True)
 
-    def _ClaimOrdinary(self, asked: p.ClaimOrdinary) -> p.Claimed:
+    def _ClaimOrdinary(self, asked: p.ClaimOrdinary) -> Initialised:
         return self._init(asked.transactional_id, NOBODY, 60_000, keep=False)
 
     def _End(self, asked: p.End) -> dict[str, p.Ending]:

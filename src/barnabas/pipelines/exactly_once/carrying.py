@@ -87,7 +87,7 @@ class Carrier:
             case p.Claim(name):
                 return self._claim(name)
             case p.ClaimOrdinary(name):
-                return p.Claimed(self._init(name, timeout_ms=self._timeout_ms).owner)
+                return self._init(name, timeout_ms=self._timeout_ms)
             case p.End(owners, commit):
                 return self._end(owners, commit=commit)
             case p.ListOpen():
@@ -113,16 +113,15 @@ class Carrier:
             return p.Standing(Owner(-1, -1), is_untouched=False)
         return p.Standing(found[name].owner, found[name].state == EMPTY)
 
-    def _claim(self, name: str) -> p.Claimed | None:
+    def _claim(self, name: str) -> transactions.Initialised | None:
         try:
-            found = self._init(name, two_phase=True, keep_prepared=True)
+            return self._init(name, two_phase=True, keep_prepared=True)
         except UnsupportedRequest:
             return None
         except ResourceError as error:
             if error.code in NO_TWO_PHASE:
                 return None
             raise
-        return p.Claimed(found.owner, found.ongoing)
 
     # -- the state ------------------------------------------------------------------------------------------------------
 

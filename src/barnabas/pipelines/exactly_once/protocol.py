@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
-from barnabas.client.transactions import Owner
+from barnabas.client.transactions import Initialised, Owner
 from barnabas.errors import BarnabasError
 from barnabas.pipelines.exactly_once.state import (
     Pending,
@@ -82,14 +82,14 @@ class AskStanding:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Own a transactional id, keeping the transaction that is open under it -> Claimed; None where there is no two-phase commit."""
+    """Own an id, keeping the transaction that is open under it -> Initialised; None where there is no two-phase commit."""
 
     transactional_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimOrdinary:
-    """Own a transactional id of which its transactions time out -> Claimed."""
+    """Own a transactional id of which its transactions time out -> Initialised."""
 
     transactional_id: str
 
@@ -117,14 +117,6 @@ class Standing:
 
     owner: Owner
     is_untouched: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """The owner of an id, and whose transaction is open under it, if there is one."""
-
-    owner: Owner
-    ongoing: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +263,7 @@ def _end_kept(name: str, owner: Owner, *, commit: bool) -> Steps[bool]:
 
     If the claim does not find it open any more it was ended, and as it should be: nothing but the sink's owner ends it.
     """
-    claimed: Claimed = yield Claim(name)
+    claimed: Initialised = yield Claim(name)
     while claimed.ongoing == owner:
         endings: dict[str, Ending] = yield End({name: claimed.owner}, commit)
         if endings[name] is not Ending.FENCED:
@@ -319,7 +311,7 @@ def attempt(handout: Handout, partition: int, nonce: str) -> Steps[Place]:
         SinkTakenOver: the sink moved on; whatever this attempt would write is not wanted any more.
     """
     name = slot_id(handout.sink, partition)
-    claimed: Claimed | None = yield Claim(name)
+    claimed: Initialised | None = yield Claim(name)
     if claimed is None:
         name = ordinary_id(handout.sink, partition, nonce)
         claimed = yield ClaimOrdinary(name)
