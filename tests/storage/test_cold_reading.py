@@ -163,3 +163,24 @@ def test_batches_larger_than_what_is_read_at_once_are_whole(tmp_path: Path, size
         assert found.next_offset > offset
         offset = found.next_offset
     log.close()
+
+
+@pytest.mark.parametrize("max_bytes", [1, 2**20])
+def test_a_reader_gets_past_a_segment_that_ends_in_a_gap(tmp_path: Path, max_bytes: int) -> None:
+    """As Kafka's compaction leaves it."""
+    config = TopicConfig(segment_bytes=500)
+    log, files = make_log(tmp_path, [100] * 12, config)
+    first = log.segments[0]
+    last = split_batches(first.path.read_bytes())[-1]
+    log.close()
+    os.truncate(first.path, last[0])
+    log = open_log(tmp_path, config, files=files)
+    assert log.segments[0].next_offset == last[1].next_offset
+    offset = 0
+    for _ in range(20):
+        region = read(log, files, offset, max_bytes)
+        if region is None:
+            break
+        offset = look(files, region).next_offset
+    assert offset == log.log_end_offset
+    log.close()

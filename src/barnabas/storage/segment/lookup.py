@@ -53,7 +53,7 @@ class SearchedSegment(WalkedSegment):
             return Position(0, self.base_offset)
         end = self.trust.end_of_read(offset)
         if end is not None:
-            return Position(end, offset)
+            return Position(end, offset) if end < self.size else None  # a gap ends the segment
         entry = self.index.floor(offset - self.base_offset)
         start = entry[1] if entry else 0
         if self.trust.damages:
