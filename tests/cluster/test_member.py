@@ -168,6 +168,20 @@ async def test_what_was_said_of_an_earlier_registration_means_nothing(cluster: M
     assert node.member.broker_epoch == again
 
 
+async def test_who_lives_after_all_is_not_buried_by_the_next_controller(cluster: Members) -> None:
+    await created(cluster)
+    controller, (next_one, living) = cluster.controller, [node for node in cluster.live if not node.member.is_controller]
+    epoch = living.member.broker_epoch
+    next_one.member.tell_dead(living.broker_id, epoch)
+    await created(cluster, "looked")  # only the controller buries, and was not told
+    next_one.member.take_back_dead(living.broker_id, epoch)
+    living.member._candidate.stop()  # it does not stand for the office
+    controller.crash()
+    await cluster.until(cluster.is_settled)
+    assert cluster.controller is next_one
+    assert living.member.broker_epoch == epoch
+
+
 @pytest.mark.parametrize("done", [False, True])
 async def test_an_election_that_the_store_did_not_answer_is_held_again(cluster: Members, done: bool) -> None:
     await created(cluster)

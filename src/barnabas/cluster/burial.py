@@ -2,7 +2,8 @@
 
 A session ends some seconds after its broker was last heard, since a silent broker may be alive. That a process is gone is told by its
 machine: it ends the process's connections and refuses others. Who finds that out says so, with the epoch of the registration that it
-was found under (`tell`), and the plans made here do what the end of the session would.
+was found under (`tell`), and takes it back where somebody listens there after all (`take_back`). The plans made here do what the end of
+the session would.
 
 Rules
   1. That a broker is dead is a hint. It need not be true: whoever takes a living broker's registration away has done what a session that
@@ -40,6 +41,11 @@ class Dead:
     def tell(self, broker_id: int, epoch: int) -> None:
         """The process that registered under this epoch is gone."""
         self._epochs[broker_id] = epoch
+
+    def take_back(self, broker_id: int, epoch: int) -> None:
+        """It was not: who is not controller keeps what it was told, and would bury a living broker when it becomes controller."""
+        if self._epochs.get(broker_id) == epoch:
+            del self._epochs[broker_id]
 
     def among(self, brokers: Mapping[int, BrokerRegistration]) -> list[BrokerRegistration]:
         """The registrations that are to be taken away; forgets who is not there any more."""

@@ -218,6 +218,10 @@ class Member(Turns):
         self._dead.tell(broker_id, epoch)
         self._wake.set()
 
+    def take_back_dead(self, broker_id: int, epoch: int) -> None:
+        """It lives after all."""
+        self._dead.take_back(broker_id, epoch)
+
     # The work
 
     async def _look_for_ever(self) -> None:

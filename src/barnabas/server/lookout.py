@@ -9,6 +9,7 @@ Rules
      a wrong advertised listener) is never.
   2. Refused means refused, twice: time that runs out, a host that cannot be reached, or a connection that is closed after it was made
      say nothing.
+  3. Who was found dead is asked on, for as long as it is registered: where it is reached after all, that is taken back.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Lookout:
         self._loop = broker.loop
         self._watches: dict[Registered, asyncio.Task[None]] = {}
         self.reached: set[Registered] = set()  # of those that are watched
+        self._dead: set[Registered] = set()  # as the member was told
         self._task = broker.loop.create_task(self._follow(), name="lookout")
 
     async def close(self) -> None:
@@ -61,6 +63,7 @@ class Lookout:
             for registered in self._watches.keys() - wanted.keys():
                 self._watches.pop(registered).cancel()
                 self.reached.discard(registered)
+                self._dead.discard(registered)
             for registered in wanted.keys() - self._watches.keys():
                 self._watches[registered] = self._loop.create_task(self._watch(registered, wanted[registered]), name="lookout")
             seen = image.brokers
@@ -76,9 +79,7 @@ class Lookout:
             except ConnectionRefusedError:
                 refusals += 1
                 if registered in self.reached and refusals > 1:
-                    log.warning("event=broker-found-dead broker=%d epoch=%d", *registered)
-                    self._member.tell_dead(*registered)
-                    return
+                    self._found_dead(registered)
             except OSError:  # TimeoutError too
                 refusals = 0
             if not refusals and self._loop.time() - began_s > LONGEST_PAUSE_S:
@@ -92,10 +93,23 @@ class Lookout:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             transport, silence = await self._loop.create_connection(_Silence, *address)
         self.reached.add(registered)
+        self._found_alive(registered)
         try:
             await silence.ended.wait()
         finally:
             transport.close()
+
+    def _found_dead(self, registered: Registered) -> None:
+        if registered not in self._dead:
+            self._dead.add(registered)
+            log.warning("event=broker-found-dead broker=%d epoch=%d", *registered)
+            self._member.tell_dead(*registered)
+
+    def _found_alive(self, registered: Registered) -> None:
+        if registered in self._dead:
+            self._dead.discard(registered)
+            log.warning("event=broker-found-alive broker=%d epoch=%d", *registered)
+            self._member.take_back_dead(*registered)
 
 
 class _Silence(asyncio.BufferedProtocol):

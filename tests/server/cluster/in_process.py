@@ -14,9 +14,7 @@ from barnabas.server.broker import Broker
 from barnabas.server.surroundings import Surroundings
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE
 from tests.cluster.members import Inline
-from tests.server.in_process import Client
-
-WITHIN_S = 15
+from tests.server.in_process import Client, until
 
 
 def make_executor(count: int, name: str) -> Executor:
@@ -79,9 +77,7 @@ class Cluster:
         return [broker_id for broker_id, broker in self.brokers.items() if broker is not self.controller]
 
     async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(WITHIN_S):
-            while not condition():  # noqa: ASYNC110 (many brokers, and none of them tells)
-                await asyncio.sleep(0.01)
+        await until(condition)
 
 
 @asynccontextmanager
