@@ -156,7 +156,8 @@ def test_brokers_come_and_go_and_nothing_acknowledged_is_lost(brokers: list[Brok
         controller.kill()
         traffic.wait_for_more()
         found = f"event=broker-found-dead broker={brokers.index(controller) + 1} "
-        assert all(found in broker.log for broker in brokers if broker is not controller), "nobody waited for the session's end"
+        # One is enough: the registration is taken away on its word, and then the other one has nobody left to look for.
+        assert any(found in broker.log for broker in brokers if broker is not controller), "the end of the session was waited for"
         controller.start()
         until(members.all_in_sync)
         leader = members.leader
