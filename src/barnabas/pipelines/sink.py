@@ -11,6 +11,7 @@ is pickled, so that is where the sink is prepared; the constructor has nothing t
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from barnabas.client.blocking import BlockingClient
+    from barnabas.client.config import ClientConfig
     from barnabas.pipelines.writing import Attempt
+
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 BATCH_ID, QUERY_ID = (
@@ -37,6 +41,11 @@ BATCH_ID, QUERY_ID = (
     "sql.streaming.queryId",
 )  # local properties that Spark sets for the tasks of a stream
 UNNUMBERED = -1
+NO_TWO_PHASE = (
+    "the brokers have no two-phase commit (transaction.two.phase.commit.enable): a driver of the sink '%s' that is killed has to be back "
+    "within %d seconds (kafka.transaction.timeout.ms), else the batch it had decided is written again and may be there twice in part"
+)
+_asked: set[tuple[ClientConfig, str]] = set()  # the sinks of which this process has asked whether there is two-phase commit
 
 
 @dataclass
@@ -57,7 +66,17 @@ class _Writer:
     def __getstate__(self) -> dict[str, Any]:
         if self._options.name is not None and self._handout is None:
             self._handout = self._run(protocol.prepare(self._options.name))
+            self._warn_of_timeouts(self._options.name)
         return self.__dict__.copy()
+
+    def _warn_of_timeouts(self, name: str) -> None:
+        """Once in a process, which Spark keeps from batch to batch."""
+        sink = self._options.task.client, name
+        if sink in _asked:
+            return
+        if not self._run(protocol.has_two_phase(name)):
+            logger.warning(NO_TWO_PHASE, name, self._options.task.transaction_timeout_ms // 1000)
+        _asked.add(sink)
 
     def _run(self, steps: protocol.Steps[R]) -> R:
         """A part of the driver's."""

@@ -88,6 +88,8 @@ class Cluster:
                 handout = yield from stepwise(self.world, p.prepare(self.world.sink))
             except p.SinkTakenOver:
                 return
+            if self.rng.random() < 0.3:
+                yield from stepwise(self.world, p.has_two_phase(self.world.sink))
             attempts = [self._start(handout, batch, index, tasks) for index in range(tasks)]
             winners: dict[int, p.Wrote] = {}
             while len(winners) < tasks:

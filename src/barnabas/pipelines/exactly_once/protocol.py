@@ -208,6 +208,12 @@ def prepare(sink: str, expected: Owner | None = None) -> Steps[Handout]:
     return Handout(sink, token, state)
 
 
+def has_two_phase(sink: str) -> Steps[bool]:
+    """Whether what tasks prepare will wait for its decision as long as it takes; asked as they do, by the claim of an id."""
+    claimed: Initialised | None = yield Claim(slot_id(sink, 0))
+    return claimed is not None
+
+
 def commit(wrote: Sequence[Wrote]) -> Steps[None]:
     """Decide a batch and end its transactions.
 
