@@ -19,17 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from barnabas.security.exchange import AuthenticationFailed, Identity
+
 MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384  # what Kafka allows
 MAX_MESSAGE_BYTES = 4096
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-
-
-class AuthenticationFailed(Exception):
-    """The log-in is over. `reason` is for the log; the peer is told nothing that tells users apart."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class Credential(NamedTuple):
@@ -81,7 +75,7 @@ class ScramExchange:
     find: Callable[[str], Credential]
     nonce: str
     user: str = field(default="", init=False)
-    is_complete: bool = field(default=False, init=False)
+    identity: Identity | None = field(default=None, init=False)
     _credential: Credential | None = field(default=None, init=False)
     _auth_message: bytes = field(default=b"", init=False)
     _channel: str = field(default="", init=False)
@@ -93,8 +87,8 @@ class ScramExchange:
         Raises:
             AuthenticationFailed: the message cannot be read, comes when the exchange is over, or proves nothing.
         """
-        if self.is_complete or len(message) > MAX_MESSAGE_BYTES:
-            raise AuthenticationFailed("a message too many" if self.is_complete else "a message too long")
+        if self.identity is not None or len(message) > MAX_MESSAGE_BYTES:
+            raise AuthenticationFailed("a message too long" if self.identity is None else "a message too many")
         try:
             text = message.decode()
         except UnicodeDecodeError:
@@ -112,7 +106,8 @@ class ScramExchange:
             raise AuthenticationFailed("a first message without user and nonce")
         self.user = _unescape(fields[0][2:])
         if authorization and _unescape(authorization.removeprefix("a=")) != self.user:
-            raise AuthenticationFailed("another authorization id than the user's")
+            told = "Authentication failed: Client requested an authorization id that is different from username"
+            raise AuthenticationFailed("another authorization id than the user's", told)
         self._credential = self.find(self.user)
         self._channel = b64encode(f"{flag},{authorization},".encode()).decode()
         self._expected_nonce = fields[1][2:] + self.nonce
@@ -139,7 +134,7 @@ class ScramExchange:
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         if not hmac.compare_digest(hashlib.new(name, client_key).digest(), stored):
             raise AuthenticationFailed("a wrong password, or an unknown user")
-        self.is_complete = True
+        self.identity = Identity(self.user)
         return b"v=" + b64encode(hmac.digest(self._credential.server_key, auth, name))
 
 
