@@ -16,7 +16,7 @@ from collections import OrderedDict
 
 from barnabas import limits
 
-FREE_FAILURES = 5
+FREE_FAILURES = 10
 MAX_DELAY_MS = 10_000
 FORGET_MS = 60_000
 LEAST_GROWING_MS = 100  # what is doubled where the base is smaller

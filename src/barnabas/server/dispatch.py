@@ -35,6 +35,7 @@ from barnabas.server.apis import (
     topics,
     transactions,
     transactions_admin,
+    users,
 )
 from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
@@ -69,6 +70,7 @@ for _family in (
     topics,
     transactions,
     transactions_admin,
+    users,
 ):
     HANDLERS.update(_family.HANDLERS)
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
