@@ -24,6 +24,7 @@ from barnabas.config.listeners import Endpoint
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, joining, maintenance
+from barnabas.server.authentication.doors import Doors
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
 from barnabas.server.coordinators import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Coordinators
@@ -101,6 +102,7 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
         self.ready = False
+        self.doors = Doors(self)
         self._stopping = False
         self._registered = False
         self._dispatcher = dispatch.RequestDispatcher(self)
@@ -278,6 +280,8 @@ class Broker:
         if self._stopping:  # accepted when the listeners were about to close
             refused = "the broker stops"
         self.metrics.connections_refused += refused is not None
+        if refused is None:
+            self.doors.open(connection)
         return refused
 
     def connection_closed(self, connection: Connection) -> None:
@@ -300,6 +304,7 @@ class Broker:
         """Dynamic settings changed."""
         self._take_config(config)
         self.cleaner.update_config()
+        self.doors.update_config(config)
         self.throttles.update_config()
 
     def _take_config(self, config: BrokerConfig) -> None:
