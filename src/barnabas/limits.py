@@ -29,3 +29,7 @@ MAX_DECOMPRESSED_BATCH_BYTES = (
 MAX_OPEN_SEGMENTS = 20_000  # files of segments; fewer where the system grants fewer than twice as many descriptors
 MAX_PREFERRED_LOG_DIRS = 10_000  # partitions that do not exist yet and have a log directory chosen (AlterReplicaLogDirs)
 MAX_MOVES_OF_LOGS = 100_000  # between log directories, waiting or under way
+MAX_QUOTA_METERS = 10_000  # clients whose use of a quota is measured; newcomers beyond share one
+MAX_QUOTA_BUDGETS = 10_000  # clients whose quotas need not be looked up again
+MAX_QUOTA_SERIES = 500  # clients shown on the metrics page, those with the highest rates first
+QUOTA_METER_IDLE_MS = 3_600_000  # after which a client's use of a quota is forgotten; Kafka has the same

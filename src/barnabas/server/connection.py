@@ -19,7 +19,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
@@ -27,6 +27,10 @@ from barnabas.server.apis.repeated_produce import RepeatedProduce
 from barnabas.server.outbox import Outbox, Part
 from barnabas.server.receiver import Receiver
 from barnabas.storage.files import Files
+
+if TYPE_CHECKING:
+    from barnabas.server.quotas.budget import Budget, Paid
+    from barnabas.server.quotas.muting import Mute
 
 log = logging.getLogger(__name__)
 _SIZE = Struct(">i")
@@ -89,6 +93,10 @@ class Connection(asyncio.BufferedProtocol):
         self._working = False
         self._flushing = False
         self.repeated = RepeatedProduce()
+        self.budget: Budget | None = None  # of the client whose request is at hand, where there are quotas
+        self.started_ns = 0  # when the request at hand was taken up, where it has a budget
+        self.paid: Paid | None = None
+        self.mute: Mute | None = None  # of a client that was over a quota
         self.closed = False
 
     @property
