@@ -1,8 +1,8 @@
 """How a partition joins a transaction: before the first batch of a transaction is appended, its coordinator is asked (KIP-890).
 
 A client of transactions version 2 has named the partition by writing to it, so the coordinator adds it; one of version 1 has had it
-added before, and the coordinator is asked whether that is so. Without this a batch that arrives after its transaction has ended would
-open another one that nobody ends.
+added before, and the coordinator is asked whether that is so, unless `transaction.partition.verification.enable` is off. Without this a
+batch that arrives after its transaction has ended would open another one that nobody ends.
 
 Rules
   1. While the coordinator is asked, the connection is not read from: the requests that follow belong behind this one.
