@@ -29,7 +29,8 @@ from barnabas.server.receiver import Receiver
 from barnabas.storage.files import Files
 
 if TYPE_CHECKING:
-    from barnabas.server.quotas.budget import Budget, Paid
+    from barnabas.server.quotas.allowance import Paid
+    from barnabas.server.quotas.budget import Budget
     from barnabas.server.quotas.muting import Mute
 
 log = logging.getLogger(__name__)

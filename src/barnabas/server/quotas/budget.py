@@ -4,31 +4,13 @@ A client is told to wait by `throttle_time_ms`, and its connection is not read m
 
 Rules
   1. Bytes that were produced are paid when they have come; the answer says how long to wait until they are paid back.
-  2. Bytes to be consumed are given while nothing is owed. Else they are paid now and given later: the answer is empty, and the fetch that
-     comes after the wait takes what is paid. So those who share a quota come one after the other, each when its turn is.
-  3. What was paid and is not taken, for its connection was closed, is given back.
-  4. Time for requests is paid by what the loop spent on them. Its wait is a window at most, as Kafka's is: a debt of time is not let grow.
+  2. Bytes that are consumed are paid by `allowance.py`.
+  3. Time for requests is paid by what the loop spent on them. Its wait is a window at most, as Kafka's is: a debt of time is not let grow.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
 from barnabas.quota.meters import Meter
-
-if TYPE_CHECKING:
-    from barnabas.server.connection import Connection
-
-
-class Paid(NamedTuple):
-    """Bytes that a connection may take without paying again."""
-
-    meters: tuple[Meter, ...]
-    size: int
-
-    def give_back(self, now_ms: float) -> None:
-        for meter in self.meters:
-            meter.take(-self.size, now_ms)
 
 
 class Budget:
@@ -74,25 +56,6 @@ class Budget:
         meter.take(spent_ns / 1e7, now_ms)  # per cent of a second
         wait_ms = min(meter.throttle_ms(now_ms), self._longest_ms)
         meter.throttled_ms += wait_ms
-        return wait_ms
-
-    def consumed(self, connection: Connection, meters: tuple[Meter, ...], size: int, now_ms: float) -> int:
-        """`size` bytes are there for a fetch; 0 if it may have them, else how long it has to wait before it asks again."""
-        paid, connection.paid = connection.paid, None
-        if paid is not None and paid.meters == meters:
-            _pay(meters, size - paid.size, now_ms)
-            return 0
-        if paid is not None:
-            paid.give_back(now_ms)
-        if not size or not meters:
-            return 0
-        wait_ms = max(meter.throttle_ms(now_ms) for meter in meters)
-        for meter in meters:
-            meter.take(size, now_ms)
-        if wait_ms:
-            connection.paid = Paid(meters, size)
-            for meter in meters:
-                meter.throttled_ms += wait_ms
         return wait_ms
 
 

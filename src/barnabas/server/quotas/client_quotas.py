@@ -11,6 +11,7 @@ Rules
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from barnabas import limits
@@ -18,6 +19,7 @@ from barnabas.cluster.declared import Kind
 from barnabas.quota.entities import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
+    MAX_INT,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
     decode_all,
@@ -78,7 +80,7 @@ class ClientQuotas:
 
     def window_bytes(self, meters: tuple[Meter, ...]) -> int:
         """The most that is given at once: what comes in a window, so that those who share a quota have their turn soon."""
-        return int(min(meter.bound for meter in meters) * self._window_s)
+        return min([MAX_INT, *(int(meter.bound * self._window_s) for meter in meters)])
 
     def expire(self) -> None:
         """Forget who was not here for long."""
@@ -104,6 +106,6 @@ class ClientQuotas:
 
     def _meter(self, key: str, user: str, client_id: str) -> Meter | None:
         applied = self.table.find(key, user, client_id)
-        if applied is None:
+        if applied is None or applied.bound == inf:
             return None
         return self.meters.get(MeterKey(key, applied.user, applied.client_id), applied.bound, self.now_ms())
