@@ -29,12 +29,16 @@ class TokenBucket:
         self._tokens = 0.0
         self._at_ms: float | None = None  # when that was true; None before the first look
 
+    def most(self, rate: float) -> float:
+        """The tokens that may be saved up."""
+        return rate * self._saved_s
+
     def tokens(self, rate: float, now_ms: float) -> float:
         """Those that are there; fewer than none while some are owed."""
         if self._at_ms is None:
             self._tokens, self._at_ms = rate * self._first_s, now_ms
         saved = self._tokens + rate * (now_ms - self._at_ms) / 1000
-        self._tokens, self._at_ms = min(saved, rate * self._saved_s), now_ms
+        self._tokens, self._at_ms = min(saved, self.most(rate)), now_ms
         return self._tokens
 
     def take(self, count: float, rate: float, now_ms: float) -> None:

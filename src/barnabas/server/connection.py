@@ -29,6 +29,7 @@ from barnabas.server.receiver import Receiver
 from barnabas.storage.files import Files
 
 if TYPE_CHECKING:
+    from barnabas.server.authentication.login import Login
     from barnabas.server.quotas.allowance import Paid
     from barnabas.server.quotas.budget import Budget
     from barnabas.server.quotas.muting import Mute
@@ -76,6 +77,9 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_port = 0
         self.local_port = 0
         self.principal = "User:ANONYMOUS"
+        self.authentication: Login | None = None  # asked about each frame, until it is known who is there
+        self.login: Login | None = None  # where the listener wants one
+        self.max_frame_bytes = receiver.max_frame_bytes
         self.client_software = ("unknown", "unknown")
         self.last_active = loop.time()
         self.on_close: list[Callable[[], None]] = []
@@ -240,8 +244,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             while end - position >= 4:
                 (size,) = _SIZE.unpack_from(data, position)
-                if size < 0 or size > self._receiver.max_frame_bytes:
-                    raise FrameTooLarge(size, self._receiver.max_frame_bytes)
+                if size < 0 or size > self.max_frame_bytes:
+                    raise FrameTooLarge(size, self.max_frame_bytes)
                 stop = position + 4 + size
                 if stop > end:
                     break
@@ -297,8 +301,8 @@ class Connection(asyncio.BufferedProtocol):
         partial = self._partial
         assert partial is not None
         (size,) = _SIZE.unpack_from(partial)
-        if size < 0 or size > self._receiver.max_frame_bytes:
-            self._fail(FrameTooLarge(size, self._receiver.max_frame_bytes))
+        if size < 0 or size > self.max_frame_bytes:
+            self._fail(FrameTooLarge(size, self.max_frame_bytes))
         elif len(partial) == 4 + size:
             self._partial = None
             lent, self._lent = self._lent, None
