@@ -20,6 +20,7 @@ from barnabas.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, Credential, 
 MECHANISM_NUMBERS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}  # as in AlterUserScramCredentials
 NUMBERS = {name: number for number, name in MECHANISM_NUMBERS.items()}
 SECRET = "\0secret"  # no user's name: they may not begin so
+SECRET_BYTES = 32
 Declared = Mapping[str, Any]  # of all users, by name
 
 
