@@ -31,7 +31,9 @@ def test_the_first_user_is_made_before_the_first_start_and_makes_others(command:
         where = ["-b", broker.bootstrap_servers]
         as_admin = [*where, *shown("admin", "geheim")]
         (tmp_path / "password").write_text("pw of alice\nanother line\n")
-        added = command("user", "add", "alice", "--password-file", tmp_path / "password", "--mechanism", "SCRAM-SHA-256", *as_admin)
+        added = command(
+            "user", "add", "alice", "--password-file", tmp_path / "password", "--mechanism", "SCRAM-SHA-256", *as_admin
+        )
         assert (added.code, added.text) == (0, "added user alice for SCRAM-SHA-256\n")
         listed = command("user", "list", "--json", *where, *shown("alice", "pw of alice", "SCRAM-SHA-256"))
         assert listed.json == [
