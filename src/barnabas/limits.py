@@ -29,3 +29,6 @@ MAX_DECOMPRESSED_BATCH_BYTES = (
 MAX_OPEN_SEGMENTS = 20_000  # files of segments; fewer where the system grants fewer than twice as many descriptors
 MAX_PREFERRED_LOG_DIRS = 10_000  # partitions that do not exist yet and have a log directory chosen (AlterReplicaLogDirs)
 MAX_MOVES_OF_LOGS = 100_000  # between log directories, waiting or under way
+MAX_PENALIZED_HOSTS = 10_000  # addresses whose failed log-ins are counted
+MAX_LOGIN_FRAMES = 20  # frames of one log-in; the longest exchange of a mechanism takes five
+LOGIN_TIMEOUT_S = 30.0  # from a connection to the end of its log-in

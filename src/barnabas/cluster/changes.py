@@ -19,6 +19,7 @@ from barnabas.cluster.instructions import (
     ForgetTopics,
     Instruction,
     UpdateBrokerConfig,
+    UpdateDeclared,
     UpdateTopicConfig,
 )
 from barnabas.cluster.metadata import MetadataDelta, MetadataImage, PartitionState, ResourceType, Topic
@@ -66,7 +67,7 @@ def all_replicas(image: MetadataImage, broker_id: int) -> Iterator[ChangeReplica
 def config_instructions(
     before: MetadataImage, after: MetadataImage, delta: MetadataDelta, core: ControllerState
 ) -> list[Instruction]:
-    """New settings of this broker, and of topics that have replicas here and had them before."""
+    """New settings of this broker, and of topics that have replicas here and had them before; then what was declared."""
     instructions: list[Instruction] = []
     mine = {(ResourceType.BROKER, ALL_BROKERS), (ResourceType.BROKER, str(core.broker_id))}
     if mine.isdisjoint(delta.configs):
@@ -75,7 +76,9 @@ def config_instructions(
         instructions.append(UpdateBrokerConfig(core.config))
         names = list(after.topics)  # the broker's settings are the defaults of theirs
     kept = [name for name in names if name in after.topics and _mine(before.topics.get(name), core.broker_id)]
-    return instructions + [UpdateTopicConfig(name, core.topic_config(name)) for name in kept]
+    instructions += [UpdateTopicConfig(name, core.topic_config(name)) for name in kept]
+    kinds = frozenset(kind for kind, _ in delta.declared)
+    return [*instructions, UpdateDeclared(kinds)] if kinds else instructions
 
 
 def _mine(topic: Topic | None, broker_id: int) -> Mapping[int, PartitionState]:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from barnabas.cluster.configs import ResourceChange
 from barnabas.cluster.controller import Controller
+from barnabas.cluster.declared import Declaring
 from barnabas.cluster.deletion import DeleteOutcome
 from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.metadata import MetadataImage
@@ -111,6 +112,12 @@ class Commands:
         if validate_only:
             return await self._plan_only(lambda: self._core.alter_configs(requests))
         return await self._run(lambda: self._core.alter_configs(requests))
+
+    async def declare(self, declaring: Declaring[R], *, validate_only: bool = False) -> R:
+        """What `declaring` answers, once what it says is declared; raises what it raises, and KafkaError."""
+        if validate_only:
+            return await self._plan_only(lambda: self._core.declare(declaring))
+        return await self._run(lambda: self._core.declare(declaring))
 
     async def elect_leaders(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> list[PartitionOutcome]:
         """For None, all partitions are meant, and only those are answered for that needed it."""

@@ -16,14 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
 from barnabas.cluster import records
 from barnabas.cluster.burial import Dead, Successor, bury
 from barnabas.cluster.configs import ConfigPlanner, ResourceChange
 from barnabas.cluster.controller_state import ControllerState
+from barnabas.cluster.declared import Declaring, check_key
 from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
 from barnabas.cluster.election import Claim, OfficeReadEvent
+from barnabas.cluster.instructions import UpdateDeclared
 from barnabas.cluster.internal_topics import internal_topic
 from barnabas.cluster.leadership import Electorate, Policy, counts_on
 from barnabas.cluster.metadata import BrokerRegistration, BrokerState, LogEnd, MetadataDelta, ResourceType, Topic
@@ -35,6 +38,7 @@ from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome, Topi
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
 
+R = TypeVar("R")
 NOBODY = -1  # as controller
 PRODUCER_ID_BLOCK = 1000  # ids a broker takes at once, as Kafka does
 MAX_PRODUCER_ID = 2**63 - 1
@@ -277,6 +281,19 @@ class Controller(ControllerState):
             elif kind is ResourceType.BROKER:
                 yield from self.image.topics.values()
                 return
+
+    # Declarations
+
+    def declare(self, declaring: Declaring[R]) -> tuple[R, Plan]:
+        plan = self._new_plan()
+        answer, changes = declaring(self.image)
+        for (kind, key), value in changes.items():
+            check_key(key)
+            if value != self.image.declarations(kind).get(key):
+                plan.declare(kind, key, value)
+        if plan.declared:
+            plan.instructions.append(UpdateDeclared(frozenset(kind for kind, _ in plan.declared)))
+        return answer, plan.build()
 
     # Producer ids
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from barnabas.cluster.declared import Kind
 from barnabas.cluster.metadata import PartitionState
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.topic import TopicConfig
@@ -71,4 +72,13 @@ class UpdateBrokerConfig:
     config: BrokerConfig
 
 
-Instruction = CreateLog | DeleteLog | ChangeReplica | StandDown | ForgetTopics | UpdateTopicConfig | UpdateBrokerConfig
+@dataclass(frozen=True, slots=True)
+class UpdateDeclared:
+    """What is declared of these kinds changed."""
+
+    kinds: frozenset[Kind]
+
+
+Instruction = (
+    CreateLog | DeleteLog | ChangeReplica | StandDown | ForgetTopics | UpdateTopicConfig | UpdateBrokerConfig | UpdateDeclared
+)

@@ -31,7 +31,8 @@ from barnabas.cluster.candidate import Candidate
 from barnabas.cluster.changes import all_replicas
 from barnabas.cluster.commands import Apply
 from barnabas.cluster.controller import Controller
-from barnabas.cluster.instructions import UpdateBrokerConfig
+from barnabas.cluster.declared import Kind
+from barnabas.cluster.instructions import UpdateBrokerConfig, UpdateDeclared
 from barnabas.cluster.lost import FindLog
 from barnabas.cluster.metadata import BrokerRegistration, BrokerState, Kept, MetadataImage
 from barnabas.cluster.plan import Plan
@@ -138,7 +139,7 @@ class Member(Turns):
         """
         self._registration = replace(registration, incarnation=self._core.incarnation)
         self._settled = settled
-        self._handing_on.hand([UpdateBrokerConfig(self.config)])
+        self._handing_on.hand([UpdateBrokerConfig(self.config), UpdateDeclared(frozenset(Kind))])
         self._handing_on.start(apply)
         self._looking = asyncio.ensure_future(self._look_for_ever())
         self._wake.set()

@@ -1,7 +1,8 @@
 """The metadata image: what a broker knows of the cluster, and the changes that lead from one image to the next.
 
-Owns brokers, topics with their partitions, and settings by resource. An image never changes: `apply` makes the next one and
-shares with it all that a delta does not touch, so whoever holds an image across an await sees one moment of the cluster.
+Owns brokers, topics with their partitions, settings by resource, and what was declared of principals. An image never changes: `apply`
+makes the next one and shares with it all that a delta does not touch, so whoever holds an image across an await sees one moment of the
+cluster.
 
 Rules
   1. Topic names and topic ids are two keys of the same topics: `topics_by_id` holds exactly the values of `topics`.
@@ -20,6 +21,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
+from barnabas.cluster.declared import NOTHING, Changes, Declarations, Kind, apply_changes
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, cordoned_among, words_of
 from barnabas.config.listeners import Endpoint
 
@@ -139,6 +141,7 @@ class MetadataDelta:
     controller_id: int | None = None
     cluster_id: str | None = None
     deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)  # nobody left: the deletion is done
+    declared: Changes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,7 @@ class MetadataImage:
     configs: Mapping[Resource, Mapping[str, str]] = field(default_factory=dict)
     collisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # topics with . or _ by their name with _ for .
     deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)  # deleted topics, and who may have logs of them
+    declared: Mapping[Kind, Declarations] = field(default_factory=dict)
 
     def topic(self, name: str) -> Topic | None:
         return self.topics.get(name)
@@ -191,6 +195,10 @@ class MetadataImage:
     def topic_config(self, name: str) -> Mapping[str, str]:
         return self.configs.get((ResourceType.TOPIC, name), EMPTY)
 
+    def declarations(self, kind: Kind) -> Declarations:
+        """All of a kind; the same object as long as none of them changes."""
+        return self.declared.get(kind, NOTHING)
+
     def apply(self, delta: MetadataDelta) -> MetadataImage:
         """The image after `delta`; deletions come first, so a topic may be deleted and made again in one delta."""
         changes = {**self._apply_topics(delta), **self._apply_brokers(delta)}
@@ -202,6 +210,8 @@ class MetadataImage:
         if delta.deletions:
             waiting = {topic_id: left for topic_id, left in delta.deletions.items() if left}
             changes["deletions"] = {t: left for t, left in self.deletions.items() if t not in delta.deletions} | waiting
+        if delta.declared:
+            changes["declared"] = apply_changes(self.declared, delta.declared)
         if delta.controller_id is not None:
             changes["controller_id"] = delta.controller_id
         if delta.cluster_id is not None:

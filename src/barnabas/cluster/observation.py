@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from barnabas.cluster import records
+from barnabas.cluster.declared import Changes, Kind
 from barnabas.cluster.metadata import EMPTY, BrokerRegistration, MetadataDelta, MetadataImage, Resource, Topic
 from barnabas.cluster.store import ABSENT, ROOT, Entry, MetadataStore
 
@@ -112,6 +114,8 @@ def _paths_of(image: MetadataImage) -> Iterable[str]:
     yield from map(records.broker_path, image.brokers)
     yield from map(records.config_path, image.configs)
     yield from map(records.deleted_topic_path, image.deletions)
+    for kind, declared in image.declared.items():
+        yield from (records.declaration_path(kind, key) for key in declared)
     yield from (records.CLUSTER, records.CONTROLLER)
 
 
@@ -155,4 +159,17 @@ def _delta(
         controller_id=controller_id,
         cluster_id=cluster_id,
         deletions=deletions,
+        declared=_declared(image, found),
     )
+
+
+def _declared(image: MetadataImage, found: Mapping[str, Entry | None]) -> Changes:
+    declared: dict[tuple[Kind, str], Any] = {}
+    for path, entry in found.items():
+        declaration = records.declaration_of_path(path)
+        if declaration is not None:
+            kind, key = declaration
+            value = None if entry is None else records.decode(entry.value)
+            if value != image.declarations(kind).get(key):
+                declared[declaration] = value
+    return declared

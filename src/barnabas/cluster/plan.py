@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from barnabas.cluster import records
+from barnabas.cluster.declared import Kind
 from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.metadata import MetadataDelta, PartitionState, Resource, ResourceType, Topic
 from barnabas.cluster.store import ABSENT, Check, Entry, Operation, Put, Remove
@@ -72,13 +74,16 @@ class PlanBuilder:
         self._deleted: list[str] = []
         self._deletions: dict[UUID, tuple[int, ...]] = {}
         self.configs: dict[Resource, Mapping[str, str]] = {}
+        self.declared: dict[tuple[Kind, str], Any] = {}
         self.instructions: list[Instruction] = []
 
     def build(self) -> Plan:
         if not self._operations:
             return Plan()
         guard = [] if self._fence is None else [Check(records.CONTROLLER_EPOCH, self._fence)]
-        delta = MetadataDelta(tuple(self._topics), tuple(self._deleted), self.configs, deletions=self._deletions)
+        delta = MetadataDelta(
+            tuple(self._topics), tuple(self._deleted), self.configs, deletions=self._deletions, declared=self.declared
+        )
         return Plan((*guard, *self._checks, *self._operations), delta, tuple(self.instructions))
 
     def rests_on(self, path: str) -> None:
@@ -136,6 +141,15 @@ class PlanBuilder:
         else:
             self.remove(path)
         self.configs[resource] = settings
+
+    def declare(self, kind: Kind, key: str, value: Any) -> None:
+        """This is declared from now on; None: nothing under that key."""
+        path = records.declaration_path(kind, key)
+        if value is None:
+            self.remove(path)
+        else:
+            self.put(path, records.encode(value))
+        self.declared[kind, key] = value
 
 
 def new_partitions(replicas: Sequence[tuple[int, ...]], active: Container[int]) -> tuple[PartitionState, ...]:

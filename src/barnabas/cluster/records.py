@@ -8,6 +8,7 @@
     /topics/<name>                    a topic's id and its number of partitions
     /partitions/<name>/<chunk>        states of CHUNK partitions, in order
     /configs/<type>/<name>            settings of a resource
+    /<kind>/<key>                     what was declared: ACLs, roles, users, tokens, quotas
     /deleted-topics/<id>              the brokers that may still have logs of a topic that is gone
     /producer-ids                     the first producer id that no broker has been given
 
@@ -24,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from barnabas.cluster.declared import Kind
 from barnabas.cluster.metadata import (
     BrokerRegistration,
     BrokerState,
@@ -52,6 +54,9 @@ TOPICS = "/topics/"
 PARTITIONS = "/partitions/"
 CONFIGS = "/configs/"
 DELETED_TOPICS = "/deleted-topics/"
+
+
+_KINDS = {kind.value: kind for kind in Kind}
 
 
 class ControllerOffice(NamedTuple):
@@ -88,6 +93,16 @@ def config_path(resource: Resource) -> str:
 
 def deleted_topic_path(topic_id: UUID) -> str:
     return f"{DELETED_TOPICS}{topic_id}"
+
+
+def declaration_path(kind: Kind, key: str) -> str:
+    return f"/{kind.value}/{escape(key)}"
+
+
+def declaration_of_path(path: str) -> tuple[Kind, str] | None:
+    """What is declared by an entry at `path`; None if none can be there."""
+    _, kind, key = path.split("/", 2) if path.count("/") == 2 else ("", "", "")
+    return (_KINDS[kind], unescape(key)) if key and kind in _KINDS else None
 
 
 def encode_deletion(brokers: Sequence[int]) -> bytes:

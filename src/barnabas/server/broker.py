@@ -24,9 +24,11 @@ from barnabas.config.listeners import Endpoint
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, joining, maintenance
+from barnabas.server.authentication.doors import Doors
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
 from barnabas.server.coordinators import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Coordinators
+from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.faults import StorageFaults, report_later
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.flushing import FLUSH_THREADS, Flushing
@@ -81,6 +83,7 @@ class Broker:
         self.metrics = Metrics()
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
+        self.declarations = DeclarationFollowers(lambda: self.metadata)
         self.internal_topics = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
         self.controller: Administration | Member
@@ -99,6 +102,7 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
         self.ready = False
+        self.doors = Doors(self)
         self._stopping = False
         self._registered = False
         self._dispatcher = dispatch.RequestDispatcher(self)
@@ -276,6 +280,8 @@ class Broker:
         if self._stopping:  # accepted when the listeners were about to close
             refused = "the broker stops"
         self.metrics.connections_refused += refused is not None
+        if refused is None:
+            self.doors.open(connection)
         return refused
 
     def connection_closed(self, connection: Connection) -> None:
@@ -298,6 +304,7 @@ class Broker:
         """Dynamic settings changed."""
         self._take_config(config)
         self.cleaner.update_config()
+        self.doors.update_config(config)
         self.throttles.update_config()
 
     def _take_config(self, config: BrokerConfig) -> None:

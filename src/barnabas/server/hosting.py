@@ -20,6 +20,7 @@ from barnabas.cluster.instructions import (
     Instruction,
     StandDown,
     UpdateBrokerConfig,
+    UpdateDeclared,
     UpdateTopicConfig,
 )
 from barnabas.cluster.metadata import NO_LEADER, PartitionState
@@ -132,6 +133,8 @@ class Hosting:
                     self._assume(each, _nobodys(each))
             case UpdateBrokerConfig(config):
                 self._broker.update_config(config)
+            case UpdateDeclared(kinds):
+                self._broker.declarations.tell(kinds)
 
     async def _delete(self, instructions: list[DeleteLog]) -> None:
         """The folders are renamed before the deletion is answered; their files go when the disk has time."""

@@ -121,6 +121,12 @@ class RepeatedProduce:
         self._ends: list[int] = []  # where the bytes learnt end; few, for they depend on the lengths of names only
         self._known: dict[bytes, _Known] = {}
 
+    def forget(self) -> None:
+        """Know nothing: requests go to the dispatcher one by one until they are learnt again."""
+        self.may_run = False
+        self._ends.clear()
+        self._known.clear()
+
     def learn(self, frame: memoryview, end: int, known: _Known) -> None:
         key = bytes(frame[_HEAD_BYTES:end])
         is_new = key not in self._known  # one that is known goes to another partition now: its topic was made again

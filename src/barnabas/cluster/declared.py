@@ -1,0 +1,59 @@
+"""What administrators declared of principals: access control lists, roles, users, tokens and quotas.
+
+The cluster keeps and hands on what was declared and knows nothing of its meaning: each declaration is a value of JSON under a kind and a
+key. What fields it has, and what they mean, is said by whoever decides with them (`security/`, `quota/`).
+
+Rules
+  1. A kind's mapping in the image is another object after a change of that kind, and the same object otherwise.
+  2. A change is a plan made from one image: a pure function, that may be called again on a later image.
+  3. Keys may hold any character; their UTF-8 is of at most `MAX_KEY_BYTES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.cluster.metadata import MetadataImage
+
+R = TypeVar("R")
+MAX_KEY_BYTES = 4_096  # a name may be that long on the way through ZooKeeper, escaped
+
+
+class Kind(Enum):
+    """What is declared; the value is its place in the store."""
+
+    ACL = "acls"
+    ROLE = "roles"
+    USER = "users"
+    TOKEN = "tokens"
+    QUOTA = "quotas"
+
+
+Declarations = Mapping[str, Any]  # values of JSON by key
+Changes = Mapping[tuple[Kind, str], Any]  # what shall be declared; None: nothing any more
+Declaring = Callable[["MetadataImage"], tuple[R, Changes]]  # an answer, and what it says is done
+
+NOTHING: Declarations = MappingProxyType({})
+
+
+def apply_changes(before: Mapping[Kind, Declarations], changes: Changes) -> Mapping[Kind, Declarations]:
+    """All declarations after some were changed."""
+    after = dict(before)
+    for kind in {kind for kind, _ in changes}:
+        mine = {key: value for (of, key), value in changes.items() if of is kind}
+        kept = {key: value for key, value in before.get(kind, NOTHING).items() if key not in mine}
+        after[kind] = kept | {key: value for key, value in mine.items() if value is not None}
+    return after
+
+
+def check_key(key: str) -> None:
+    """Raises KafkaError(INVALID_REQUEST) for a key that the store does not take."""
+    size = len(key.encode("utf-8", "surrogatepass"))
+    if not 0 < size <= MAX_KEY_BYTES:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a name of {size} bytes; allowed are 1 to {MAX_KEY_BYTES}")
