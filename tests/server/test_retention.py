@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from itertools import count
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
