@@ -38,13 +38,16 @@ class Credential(NamedTuple):
 
 def credential_of(mechanism: str, password: str, salt: bytes, iterations: int) -> Credential:
     """Derive what is kept; takes some milliseconds."""
-    return credential_from_salted(
-        mechanism, hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations), salt, iterations
-    )
+    return credential_from_salted(mechanism, salted(mechanism, password, salt, iterations), salt, iterations)
+
+
+def salted(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """A password as AlterUserScramCredentials carries it; takes some milliseconds."""
+    return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
 def credential_from_salted(mechanism: str, salted_password: bytes, salt: bytes, iterations: int) -> Credential:
-    """From a password that a client has salted, as AlterUserScramCredentials carries it."""
+    """From a salted password."""
     name = HASHES[mechanism]
     client_key = hmac.digest(salted_password, b"Client Key", name)
     return Credential(salt, hashlib.new(name, client_key).digest(), hmac.digest(salted_password, b"Server Key", name), iterations)

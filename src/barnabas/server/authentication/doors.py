@@ -5,12 +5,14 @@ Owns the settings of the listeners as they are now, the counts, and the penaltie
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.declared import Kind
 from barnabas.config.sasl import SCRAM, Mechanism, is_sasl, mechanisms_of
+from barnabas.errors import ConfigError
 from barnabas.security.exchange import Exchange, Identity
 from barnabas.security.penalties import Penalties
 from barnabas.security.plain import PlainExchange
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -105,9 +110,15 @@ class Doors:
         return self._penalties.delay_ms(host, self._broker.clock.monotonic_ms())
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Listeners ask for what the settings say now; connections that are logged in stay so."""
-        self._by_listener = {
-            endpoint.listener: Door(self, mechanisms_of(config, endpoint.listener), config)
-            for endpoint in config.listener_endpoints
-            if is_sasl(endpoint)
-        }
+        """Listeners ask for what the settings say now; connections that are logged in stay so.
+
+        Raises:
+            ConfigError: settings that do not do, where there were none before; later ones like that change nothing.
+        """
+        for endpoint in filter(is_sasl, config.listener_endpoints):
+            try:
+                self._by_listener[endpoint.listener] = Door(self, mechanisms_of(config, endpoint.listener), config)
+            except ConfigError as error:
+                if endpoint.listener not in self._by_listener:
+                    raise
+                log.error("listener %s asks for what it did before: %s", endpoint.listener, error)
