@@ -33,10 +33,10 @@ from barnabas.server.faults import StorageFaults, report_later
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.flushing import FLUSH_THREADS, Flushing
 from barnabas.server.forwarding import Forwarder
-from barnabas.server.grouped import GroupedJob
 from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
+from barnabas.server.log_starts import LogStarts
 from barnabas.server.lookout import Lookout
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
@@ -191,7 +191,7 @@ class Broker:
             open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe),
             boot_id=None if self.member is None else self.surroundings.boot_id(),
         )
-        self.log_starts = GroupedJob(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
+        self.log_starts = LogStarts(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
         if self.member is None:
             store = self.surroundings.open_store(directories[0])
             thread = self.surroundings.make_executor(1, "barnabas-metadata")
