@@ -4,7 +4,8 @@ Owns the transports. Several tasks may use one client at once: requests to one b
 
 Rules
   1. A connection that failed in any way, or a request that timed out on it, fails everything in flight on it; the next request opens
-     another.
+     another. That holds for a request whose asker has given it up, too: else one that is never answered would not end while all who ask
+     have less patience than `request.timeout.ms`.
   2. Frames are read into memory of their size, once: what `Fetch` brings is not copied again.
 """
 
@@ -121,10 +122,11 @@ class AsyncConnection(asyncio.BufferedProtocol):
         try:
             return await future
         finally:
-            timer.cancel()
+            if not future.cancelled():  # whoever asked has gone then; that no answer comes says as much of the connection
+                timer.cancel()
 
     def _expire(self, future: asyncio.Future[Any]) -> None:
-        if not future.done():
+        if future in self._waiting:
             self._fail(TimedOut(f"answer of {self.name}", self._timeout_ms))
 
     def close(self) -> None:

@@ -41,6 +41,7 @@ from barnabas.server.lookout import Lookout
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
+from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.receiver import Receiver
 from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
@@ -84,6 +85,8 @@ class Broker:
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.declarations = DeclarationFollowers(lambda: self.metadata)
+        self.client_quotas: ClientQuotas | None = None  # while there are any
+        self.quotas = ClientQuotas(self)
         self.internal_topics = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
         self.controller: Administration | Member
@@ -145,6 +148,7 @@ class Broker:
         await self._open_metadata()
         member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
+        self.quotas.start()
         await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
@@ -289,6 +293,7 @@ class Broker:
     def connection_closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
         self._limits.close(connection.peer_host)
+        self.quotas.close(connection)
 
     # --- what handlers ask
 
