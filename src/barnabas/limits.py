@@ -38,3 +38,6 @@ MAX_MOVES_OF_LOGS = 100_000  # between log directories, waiting or under way
 MAX_PENALIZED_HOSTS = 10_000  # addresses whose failed log-ins are counted
 MAX_LOGIN_FRAMES = 20  # frames of one log-in; the longest exchange of a mechanism takes five
 LOGIN_TIMEOUT_S = 30.0  # from a connection to the end of its log-in
+MAX_BEARER_BYTES = 64 * 1024  # of a message with a bearer token
+MAX_JWKS_BYTES = 1024 * 1024  # of an identity provider's keys
+MAX_JWKS_KEYS = 100  # of them

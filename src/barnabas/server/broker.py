@@ -168,6 +168,7 @@ class Broker:
         self.transactions = self.coordinators.transactions
         if member is None:
             await self.coordinators.load_all()
+        await self.doors.providers.start()
         maintenance.schedule(self, self._timers)
         self.cleaner.start()
         await self._listeners.serve()
@@ -234,6 +235,7 @@ class Broker:
             connection.close()
         await self._listeners.wait_closed()
         await self._dispatcher.close()
+        await self.doors.providers.close()
         await self._timers.close()
         await self.fetchers.close()
         await self.isr.close()
