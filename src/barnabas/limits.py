@@ -27,6 +27,7 @@ MAX_QUOTA_METERS = 10_000  # clients whose use of a quota is measured; newcomers
 MAX_QUOTA_BUDGETS = 10_000  # clients whose quotas need not be looked up again
 MAX_QUOTA_SERIES = 500  # clients with quotas that the metrics page shows, those who used them last first
 QUOTA_METER_IDLE_MS = 3_600_000  # after which a client's use of a quota is forgotten; Kafka has the same
+MAX_QUOTA_GROUPS = 1_000  # groups held to a quota of their own
 MAX_RATED_ADDRESSES = 10_000  # whose rate of new connections is measured
 MAX_WAITING_CONNECTIONS = 1_000  # of a listener, that wait for its rate of new ones; more are closed
 MAX_DECOMPRESSED_BATCH_BYTES = (
