@@ -243,6 +243,7 @@ class Broker:
         if self.http is not None:
             await self.http.close()
         await self.joining.close()
+        await self.quotas.members.close()
         if hasattr(self, "coordinators"):
             await self.coordinators.close()
         if self.forwarder is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.protocol.messages import APIS
+from barnabas.server.quotas import measures as quotas
 from barnabas.server.transactions import measures as transactions
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ NAMES = {
     "barnabas_moving_partitions": "Partitions led here that are being moved to other brokers.",
     "barnabas_cleaner_since_last_run_seconds": "Time since compacted logs were last looked at.",
     **transactions.NAMES,
+    **quotas.NAMES,
 }
 
 
@@ -200,6 +202,7 @@ class BrokerCollector:
         yield from self._cleaner(CounterMetricFamily, GaugeMetricFamily)
         yield from self._cluster(GaugeMetricFamily)
         yield from transactions.measures(broker, CounterMetricFamily, GaugeMetricFamily)
+        yield from quotas.measures(broker, CounterMetricFamily, GaugeMetricFamily)
         latency = HistogramMetricFamily("barnabas_request_seconds", NAMES["barnabas_request_seconds"], labels=["api"])
         for api_key, histogram in sorted(metrics.requests.items()):
             latency.add_metric([APIS[api_key][1]], histogram.cumulative(), histogram.sum_ns / 1e9)
