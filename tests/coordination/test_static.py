@@ -160,7 +160,7 @@ def test_absent_static_members_without_patience_do_not_keep_the_shard_busy(timeo
     for member in driver.group().members.values():
         member.rebalance_timeout_ms = timeout_ms
     driver.send_join("c")
-    driver.leave((driver.joined("c").member_id, None))
+    driver.leave(driver.joined("c").member_id)
     driver.settle()
     assert driver.group().state is GroupState.PREPARING_REBALANCE
     assert set(driver.group().members) == set(ids.values())
