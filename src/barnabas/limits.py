@@ -32,3 +32,9 @@ MAX_MOVES_OF_LOGS = 100_000  # between log directories, waiting or under way
 MAX_PENALIZED_HOSTS = 10_000  # addresses whose failed log-ins are counted
 MAX_LOGIN_FRAMES = 20  # frames of one log-in; the longest exchange of a mechanism takes five
 LOGIN_TIMEOUT_S = 30.0  # from a connection to the end of its log-in
+TLS_GATHERED_BYTES = (
+    256 * 1024
+)  # plain text that is encrypted at once, and what a TLS connection holds of it while its socket is full
+TLS_FED_BYTES = 64 * 1024  # of received bytes that OpenSSL gets at once: the copy it makes stays in the cache
+TLS_HANDSHAKE_TIMEOUT_S = 15.0  # from the connection to the end of the handshake
+MAX_TLS_HANDSHAKE_BYTES = 256 * 1024  # of a peer; certificates with all that lead to an authority are a few kB

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 IDLE_CHECK_MS = 1_000
 GARBAGE_CHECK_MS = 5_000
 IN_SYNC_CHECK_MS = 1_000
+CERTIFICATES_CHECK_MS = 5_000  # a handful of stats
 PARTITIONS_PER_TURN = 500  # of which a number or two is looked at, for up to 2 us each
 LOGS_PER_TURN = 50  # looked at for retention before others get their turn
 
@@ -44,6 +45,8 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(min(config.replica_lag_time_max_ms / 2, IN_SYNC_CHECK_MS), lambda: _check_in_sync(broker), "in-sync")
     timers.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention", first_ms)
     timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
+    if broker.tls.is_used:
+        timers.every(CERTIFICATES_CHECK_MS, broker.tls.refresh, "certificates")
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
 
 

@@ -58,6 +58,8 @@ class Metrics:
         self.replicated_bytes_in = 0
         self.connections_opened = 0
         self.connections_refused = 0
+        self.tls_handshakes = 0
+        self.tls_handshakes_failed = 0
         self.corrupt_stretches = 0
         self.loop_lag_ms = 0.0
         self.loop_lag_max_ms = 0.0
@@ -88,6 +90,8 @@ NAMES = {
     "barnabas_bytes_out_total": "Bytes of record batches given to fetchers.",
     "barnabas_connections_opened_total": "Connections accepted since the start.",
     "barnabas_connections_refused_total": "Connections refused for a limit.",
+    "barnabas_tls_handshakes_total": "TLS handshakes that came about.",
+    "barnabas_tls_handshakes_failed_total": "TLS handshakes that did not: refused, broken off, or not made in time.",
     "barnabas_corrupt_stretches_total": "Stretches of log files that were found damaged when they were read.",
     "barnabas_connections": "Connections open now.",
     "barnabas_request_seconds": "Time from a request's frame to its answer, by API; waiting of long polls is not counted.",
@@ -159,6 +163,8 @@ class BrokerCollector:
             ("barnabas_bytes_out_total", metrics.bytes_out),
             ("barnabas_connections_opened_total", metrics.connections_opened),
             ("barnabas_connections_refused_total", metrics.connections_refused),
+            ("barnabas_tls_handshakes_total", metrics.tls_handshakes),
+            ("barnabas_tls_handshakes_failed_total", metrics.tls_handshakes_failed),
             ("barnabas_log_dir_moves_finished_total", broker.moves.finished),
             ("barnabas_log_dir_moves_failed_total", broker.moves.failed),
             ("barnabas_log_dir_moved_bytes_total", broker.moves.bytes_copied),

@@ -27,6 +27,7 @@ from barnabas.errors import BarnabasError
 if TYPE_CHECKING:
     from barnabas.cluster.metadata import MetadataImage
     from barnabas.config.broker import BrokerConfig
+    from barnabas.config.listeners import Endpoint
     from barnabas.protocol.message import Message
 
 RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1_000  # Kafka's reconnect.backoff.ms and .max.ms
@@ -142,6 +143,12 @@ def connection_name(address: Address) -> str:
 def inter_broker_listener(config: BrokerConfig) -> str:
     """The name of the listener that brokers use among themselves: the one that was chosen, or the protocol's own."""
     return (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper()
+
+
+def inter_broker_endpoint(config: BrokerConfig) -> Endpoint:
+    """That listener of this broker: the one of that name, or else its first (see `address_of`)."""
+    name = inter_broker_listener(config)
+    return next((each for each in config.listener_endpoints if each.listener == name), config.listener_endpoints[0])
 
 
 def address_of(image: MetadataImage, broker_id: int, listener: str) -> Address | None:
