@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from barnabas.config.listeners import has_tls
 from barnabas.errors import ConfigError
+from barnabas.tls.client import ClientTls, MakeContext
+from barnabas.tls.settings import client_settings
 
 MAX_RESPONSE_BYTES = 256 << 20  # a frame from a broker larger than this is refused before memory is taken for it
 DEFAULT_FETCH_BYTES = 8 << 20  # decoding is 1.5 times as fast on 8 MB pieces as on 1 MB ones
@@ -25,7 +28,8 @@ class ClientConfig:
         default_api_timeout_ms: a whole operation with its retries.
         retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; doubles up to the maximum.
         fetch_bytes: at most so many bytes of one partition in an answer (a larger first batch still comes).
-        security_protocol: PLAINTEXT; anything else is refused until TLS and SASL are there.
+        security_protocol: PLAINTEXT or SSL; anything else is refused until SASL is there.
+        tls: what connections are made with; None for connections in the clear.
     """
 
     bootstrap_servers: tuple[tuple[str, int], ...]
@@ -42,6 +46,7 @@ class ClientConfig:
     receive_buffer_bytes: int = -1
     read_committed: bool = False
     security_protocol: str = "PLAINTEXT"
+    tls: MakeContext | None = None
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> ClientConfig:
@@ -50,6 +55,7 @@ class ClientConfig:
         Raises:
             ConfigError: a value that cannot be what its name says.
         """
+        security_protocol = _security(options.get("security.protocol", "PLAINTEXT"))
         return cls(
             bootstrap_servers=parse_servers(options.get("bootstrap.servers", "")),
             client_id=options.get("client.id", "barnabas"),
@@ -64,7 +70,8 @@ class ClientConfig:
             fetch_max_wait_ms=_integer(options, "fetch.max.wait.ms", 500),
             receive_buffer_bytes=_integer(options, "receive.buffer.bytes", -1, at_least=-1),
             read_committed=_isolation(options.get("isolation.level", "read_uncommitted")),
-            security_protocol=_security(options.get("security.protocol", "PLAINTEXT")),
+            security_protocol=security_protocol,
+            tls=ClientTls(client_settings(options)) if has_tls(security_protocol) else None,
         )
 
 
@@ -102,6 +109,6 @@ def _isolation(value: str) -> bool:
 
 
 def _security(value: str) -> str:
-    if value.upper() != "PLAINTEXT":
-        raise ConfigError("security.protocol", value, "PLAINTEXT is what this client speaks so far")
+    if value.upper() not in {"PLAINTEXT", "SSL"}:
+        raise ConfigError("security.protocol", value, "PLAINTEXT or SSL is what this client speaks so far")
     return value.upper()

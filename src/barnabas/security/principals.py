@@ -7,9 +7,12 @@ Owns the language of rules, with Kafka's semantics. Rules stand side by side, se
                                         result small or large letters
 
 A slash in pattern or replacement is written `\\/`. In a replacement `$1` is a group of the pattern, with as many digits as there is a group
-for, and a number that there is no group for stands for itself; a backslash takes the meaning from what follows.
+for, and `${name}` one with a name; a number that there is no group for stands for itself. A backslash takes the meaning from what follows.
 
-Ugly: patterns are Java's in Kafka and Python's here. What ACLs need (groups, classes, quantifiers) is the same in both; `\\p{..}` is not.
+A text without any rule maps no name at all.
+
+Ugly: patterns are Java's in Kafka and Python's here. What names need (groups, classes, quantifiers) is the same in both, and Java's way to
+name a group is taken; `\\p{..}` is not.
 """
 
 from __future__ import annotations
@@ -23,9 +26,10 @@ KEY = "ssl.principal.mapping.rules"
 ALLOWED = "DEFAULT and RULE:pattern/replacement/[LU], several separated by commas"
 PART = r"(?:\\.|[^\\/])*"
 RULE = re.compile(
-    rf"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>{PART})/(?P<replacement>{PART})/(?P<case>[LU]?))\s*(?:,|$)", re.DOTALL
+    rf"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>{PART})/(?P<replacement>{PART})/(?P<case>[LU]?)|)\s*(?:,|$)", re.DOTALL
 )
-DEFAULT = "DEFAULT"
+NAMED_GROUP = re.compile(r"\(\?<(?=[A-Za-z])")  # Java's
+GROUP_NAME = re.compile(r"\{([A-Za-z][A-Za-z0-9]*)\}")
 
 
 class NoMatchingRule(BarnabasError):
@@ -42,7 +46,7 @@ class NoMatchingRule(BarnabasError):
 @dataclass(frozen=True, slots=True)
 class _Rule:
     pattern: re.Pattern[str] | None  # None: the name as it is
-    replacement: str = ""
+    replacement: tuple[str | int, ...] = ()  # text, and groups by number
     case: str = ""
 
     def apply(self, name: str) -> str | None:
@@ -50,15 +54,18 @@ class _Rule:
             return name
         if self.pattern.fullmatch(name) is None:
             return None
-        result = self.pattern.sub(lambda match: _expand(self.replacement, match), name)
-        return {"L": result.lower, "U": result.upper}.get(self.case, lambda: result)()
+        result = self.pattern.sub(self._expand, name)
+        return result.lower() if self.case == "L" else result.upper() if self.case == "U" else result
+
+    def _expand(self, match: re.Match[str]) -> str:
+        return "".join(part if isinstance(part, str) else match[part] or "" for part in self.replacement)
 
 
 class PrincipalRules:
     """Parsed rules; raises ConfigError."""
 
     def __init__(self, text: str) -> None:
-        self._rules = _parse(text.strip() or DEFAULT)
+        self._rules = _parse(text.strip())
 
     def name_of(self, distinguished_name: str) -> str:
         """Raises NoMatchingRule."""
@@ -75,40 +82,53 @@ def _parse(text: str) -> tuple[_Rule, ...]:
         match = RULE.match(text, position)
         if match is None:
             raise ConfigError(KEY, text, ALLOWED)
-        rules.append(_rule(text, match))
+        if match["default"]:
+            rules.append(_Rule(None))
+        elif match["pattern"] is not None:
+            rules.append(_rule(text, match["pattern"], match["replacement"], match["case"]))
         position = match.end()
     return tuple(rules)
 
 
-def _rule(text: str, match: re.Match[str]) -> _Rule:
-    if match["default"]:
-        return _Rule(None)
+def _rule(text: str, pattern: str, replacement: str, case: str) -> _Rule:
     try:
-        pattern = re.compile(match["pattern"])
+        compiled = re.compile(NAMED_GROUP.sub("(?P<", pattern))
     except re.error as error:
-        raise ConfigError(KEY, text, f"a pattern that is one: {match['pattern']!r}: {error}") from None
-    return _Rule(pattern, match["replacement"], match["case"])
+        raise ConfigError(KEY, text, f"patterns that are some; {pattern!r} is none: {error}") from None
+    parts = _parts_of(replacement, compiled)
+    if parts is None:
+        raise ConfigError(KEY, text, f"replacements that name groups of their patterns; {replacement!r} does not")
+    return _Rule(compiled, parts, case)
 
 
-def _expand(replacement: str, match: re.Match[str]) -> str:
-    out, position = [], 0
-    groups = match.re.groups
+def _parts_of(replacement: str, pattern: re.Pattern[str]) -> tuple[str | int, ...] | None:
+    """Text and numbers of groups; None where it names a group that the pattern does not have."""
+    parts: list[str | int] = []
+    position = 0
     while position < len(replacement):
         character = replacement[position]
         position += 1
         if character == "\\" and position < len(replacement):
-            out.append(replacement[position])
+            parts.append(replacement[position])
             position += 1
-        elif character == "$" and replacement[position : position + 1].isdecimal():
-            number, end = int(replacement[position]), position + 1
-            while end < len(replacement) and replacement[end].isdecimal() and int(replacement[position : end + 1]) <= groups:
-                end += 1
-                number = int(replacement[position:end])
-            if number <= groups:
-                out.append(match[number] or "")
-                position = end
-            else:
-                out.append(character)
+        elif character != "$":
+            parts.append(character)
+        elif replacement[position : position + 1].isdecimal():
+            number, end = _group_at(replacement, position, pattern.groups)
+            parts += [number] if number <= pattern.groups else ["$", str(number)]
+            position = end
         else:
-            out.append(character)
-    return "".join(out)
+            named = GROUP_NAME.match(replacement, position)
+            if named is None or named[1] not in pattern.groupindex:
+                return None
+            parts.append(pattern.groupindex[named[1]])
+            position = named.end()
+    return tuple(parts)
+
+
+def _group_at(text: str, start: int, groups: int) -> tuple[int, int]:
+    """The number that begins there, of as many digits as give a group, and where it ends."""
+    end = start + 1
+    while end < len(text) and text[end].isdecimal() and int(text[start : end + 1]) <= groups:
+        end += 1
+    return int(text[start:end]), end

@@ -22,6 +22,7 @@ from barnabas.client.asynchronous import Address, AsyncConnection
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, ConnectionFailed
 from barnabas.client.plans import Call
+from barnabas.config.listeners import has_tls
 from barnabas.errors import BarnabasError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
     from barnabas.config.listeners import Endpoint
     from barnabas.protocol.message import Message
+    from barnabas.server.broker import Broker
 
 RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1_000  # Kafka's reconnect.backoff.ms and .max.ms
 CUT_OFF_S = 5
@@ -160,20 +162,20 @@ def address_of(image: MetadataImage, broker_id: int, listener: str) -> Address |
     return endpoint.host, endpoint.port
 
 
-def peers_of(
-    image: Callable[[], MetadataImage], config: BrokerConfig, purpose: str, *, request_timeout_ms: int | None = None
-) -> Peers:
+def peers_of(image: Callable[[], MetadataImage], broker: Broker, purpose: str, *, request_timeout_ms: int | None = None) -> Peers:
     """Connections of this broker for one purpose, which the other ends see in the client id.
 
     Args:
         image: the metadata as it is now.
         request_timeout_ms: `request.timeout.ms` if it is not given.
     """
+    config = broker.config
     listener = inter_broker_listener(config)
     client = ClientConfig(
         (),
         client_id=f"broker-{config.broker_id}-{purpose}",
         request_timeout_ms=config.request_timeout_ms if request_timeout_ms is None else request_timeout_ms,
         socket_connection_setup_timeout_ms=min(config.socket_connection_setup_timeout_ms, CONNECT_MS),
+        tls=broker.tls.for_peers if has_tls(inter_broker_endpoint(config).protocol) else None,
     )
     return Peers(lambda broker_id: address_of(image(), broker_id, listener), client)

@@ -111,8 +111,9 @@ class Authority:
         """
         key = ec.generate_private_key(ec.SECP256R1())
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else [])]
+        named = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) if subject is None else subject
         builder = (
-            _begin(subject or x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, days)
+            _begin(named, key, days)
             .issuer_name(self.certificate.subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)

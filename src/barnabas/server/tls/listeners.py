@@ -81,9 +81,10 @@ class BrokerTls:
     def of(self, listener: str) -> ListenerTls:
         return self._listeners[listener]
 
-    def for_peers(self) -> ssl.SSLContext | None:
-        """What this broker connects to others with; None where it does so in the clear."""
-        return None if self._peers is None else self._peers.context
+    def for_peers(self) -> ssl.SSLContext:
+        """What this broker connects to others with, where the listener between brokers has TLS."""
+        assert self._peers is not None, "asked before `open`, or without TLS between brokers"
+        return self._peers.context
 
     def check(self, config: BrokerConfig) -> None:
         """Whether the running broker can take these settings; raises ConfigError."""

@@ -30,11 +30,11 @@ from barnabas.server.connection import Connection
 from barnabas.server.tls.buffers import TlsBuffers
 from barnabas.server.tls.listeners import ListenerTls
 from barnabas.server.tls.outbox import TlsOutbox
+from barnabas.tls.failures import reason_of
 from barnabas.tls.names import subject_of
 
 log = logging.getLogger(__name__)
 LINGER_S = 1.0
-PLAIN_TEXT = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "RECORD_LAYER_FAILURE", "UNSUPPORTED_PROTOCOL"}
 
 
 class State(enum.Enum):
@@ -125,7 +125,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         try:
             self._work_on(data)
         except ssl.SSLError as error:
-            self._fail(_reason(error))
+            self._fail(reason_of(error))
         except NoMatchingRule as error:
             self._fail(str(error))
 
@@ -243,12 +243,3 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._outbox = None
         if self._timer is not None:
             self._timer.cancel()
-
-
-def _reason(error: ssl.SSLError) -> str:
-    """What went wrong, for the log: OpenSSL's words, and the usual cause of the most usual ones."""
-    reason = error.reason or str(error)
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the client's certificate: {error.verify_message}"
-    text = reason.replace("_", " ").lower()
-    return f"{text}; is the client set to TLS?" if reason in PLAIN_TEXT else text

@@ -113,7 +113,7 @@ class Joining:
         self, leader: int, transactional_id: str, owner: Owner, partitions: list[TopicPartition], *, adds: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
         if self._peers is None:
-            self._peers = peers_of(lambda: self._broker.metadata, self._broker.config, "transactions")
+            self._peers = peers_of(lambda: self._broker.metadata, self._broker, "transactions")
         topics: dict[str, list[int]] = {}
         for topic, index in partitions:
             topics.setdefault(topic, []).append(index)
