@@ -71,7 +71,11 @@ def users_of(folder: Path) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and entry.name != str(os.getpid()) and str(folder).encode() in (entry / "cmdline").read_bytes():
+            if (
+                entry.name.isdigit()
+                and entry.name != str(os.getpid())
+                and str(folder).encode() in (entry / "cmdline").read_bytes()
+            ):
                 found.append(int(entry.name))
         except OSError:
             continue

@@ -44,12 +44,12 @@ class Client:
 
 
 def exchange(mechanism: str, credential: Credential) -> ScramExchange:
-    return ScramExchange(mechanism, lambda _: credential, "server")
+    return ScramExchange(mechanism, lambda user, _: (credential, Identity(user)), "server")
 
 
 def test_the_example_of_the_rfc() -> None:
     credential = credential_of("SCRAM-SHA-256", "pencil", SALT, 4096)
-    server = ScramExchange("SCRAM-SHA-256", lambda _: credential, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
+    server = ScramExchange("SCRAM-SHA-256", lambda user, _: (credential, Identity(user)), "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
     first = server.evaluate(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     assert first == b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     final = b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
@@ -132,3 +132,21 @@ def test_nothing_comes_after_the_end() -> None:
     server.evaluate(client.final(server.evaluate(client.first())))
     with pytest.raises(AuthenticationFailed, match="too many"):
         server.evaluate(client.first())
+
+
+def test_a_token_is_looked_for_where_the_client_says_that_it_has_one() -> None:
+    asked = []
+
+    def find(name: str, by_token: bool) -> tuple[Credential, Identity]:
+        asked.append((name, by_token))
+        return unknown(MECHANISMS[0], name, b"s"), Identity("owner", by_token=True)
+
+    for extension in ("", ",tokenauth=true", ",tokenauth=false"):
+        ScramExchange(MECHANISMS[0], find, "server").evaluate(f"n,,n=id,r=x{extension}".encode())
+    assert asked == [("id", False), ("id", True), ("id", False)]
+
+
+def test_an_unknown_user_looks_like_one_who_exists() -> None:
+    like = credential_of(MECHANISMS[0], "geheim", b"x" * 31, 8192)
+    made = unknown(MECHANISMS[0], "alice", b"s", like)
+    assert (len(made.salt), made.iterations) == (31, 8192)

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
-from barnabas.config.listeners import has_tls
+from barnabas.client.sasl import MECHANISMS, OAUTHBEARER, Credentials
+from barnabas.config import jaas
+from barnabas.config.listeners import PROTOCOLS, has_tls
 from barnabas.errors import ConfigError
 from barnabas.tls.client import ClientTls, MakeContext
 from barnabas.tls.settings import client_settings
@@ -28,8 +32,9 @@ class ClientConfig:
         default_api_timeout_ms: a whole operation with its retries.
         retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; doubles up to the maximum.
         fetch_bytes: at most so many bytes of one partition in an answer (a larger first batch still comes).
-        security_protocol: PLAINTEXT or SSL; anything else is refused until SASL is there.
+        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         tls: what connections are made with; None for connections in the clear.
+        credentials: what is shown where the protocol is one with SASL.
     """
 
     bootstrap_servers: tuple[tuple[str, int], ...]
@@ -47,6 +52,7 @@ class ClientConfig:
     read_committed: bool = False
     security_protocol: str = "PLAINTEXT"
     tls: MakeContext | None = None
+    credentials: Credentials | None = None
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> ClientConfig:
@@ -72,6 +78,7 @@ class ClientConfig:
             read_committed=_isolation(options.get("isolation.level", "read_uncommitted")),
             security_protocol=security_protocol,
             tls=ClientTls(client_settings(options)) if has_tls(security_protocol) else None,
+            credentials=credentials_from(options),
         )
 
 
@@ -109,6 +116,43 @@ def _isolation(value: str) -> bool:
 
 
 def _security(value: str) -> str:
-    if value.upper() not in {"PLAINTEXT", "SSL"}:
-        raise ConfigError("security.protocol", value, "PLAINTEXT or SSL is what this client speaks so far")
+    if value.upper() not in PROTOCOLS:
+        raise ConfigError("security.protocol", value, f"one of {', '.join(PROTOCOLS)}")
     return value.upper()
+
+
+def credentials_from(options: Mapping[str, str]) -> Credentials | None:
+    """What a client shows, by the names of Kafka's clients and of librdkafka; None where the protocol has no SASL.
+
+    Raises:
+        ConfigError: a mechanism that is not spoken, or nothing to show.
+    """
+    if not options.get("security.protocol", "").upper().startswith("SASL_"):
+        return None
+    mechanism = options.get("sasl.mechanism", options.get("sasl.mechanisms", ""))
+    if mechanism not in MECHANISMS:
+        raise ConfigError("sasl.mechanism", mechanism, f"one of {', '.join(MECHANISMS)}")
+    text = options.get("sasl.jaas.config")
+    try:
+        said = {} if text is None else jaas.parse(text)[0].options
+    except jaas.JaasError as error:
+        raise ConfigError("sasl.jaas.config", "[hidden]", str(error)) from None
+    username = options.get("sasl.username", said.get("username", ""))
+    password = options.get("sasl.password", said.get("password", ""))
+    if mechanism == OAUTHBEARER:
+        password = _bearer_token(options)
+    elif not username or not password:
+        raise ConfigError("sasl.username", username, "a user with sasl.password, or both in sasl.jaas.config")
+    return Credentials(mechanism, username, password, by_token=said.get("tokenauth", "").lower() == "true")
+
+
+def _bearer_token(options: Mapping[str, str]) -> str:
+    """The token in the file that `sasl.oauthbearer.token.endpoint.url` names (KIP-768)."""
+    key = "sasl.oauthbearer.token.endpoint.url"
+    url = options.get(key, "")
+    if not url.startswith("file:"):
+        raise ConfigError(key, url, "file:///path of a file with a token")
+    try:
+        return Path(unquote(urlsplit(url).path)).read_text().strip()
+    except OSError as error:
+        raise ConfigError(key, url, f"a file that can be read ({error.strerror})") from error

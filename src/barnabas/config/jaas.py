@@ -59,6 +59,11 @@ def parse(text: str) -> tuple[LoginContext, ...]:
     return tuple(contexts)
 
 
+def quote(value: str) -> str:
+    """A value as it stands in the text."""
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
+
+
 def _context(module: str, tokens: Iterator[tuple[str, str]]) -> LoginContext:
     kind, flag = next(tokens, ("end", ""))
     if kind == "end":

@@ -9,7 +9,7 @@ Rules
   2. A cut may have to be made in several steps: where the leader's epoch is not known here, the log is cut to the end of the epoch before,
      and the next answer tells the rest.
   3. `position` promises the leader that everything below its offset is here, and on the disk where the topic asks for that: what is not yet
-     flushed is not claimed.
+     flushed is not claimed. And it promises that nothing below its start comes back: a start that is not written down is not claimed.
   4. The high watermark follows the leader's and never passes the log's end.
   5. What the leader no longer has is given up; what it has begun later than this log ends is begun anew from there.
   6. Nothing is cut while the cleaner puts segments in the place of others; the fetcher asks again.
@@ -90,7 +90,7 @@ class Following:
     @property
     def position(self) -> Position:
         log = self.log
-        return Position(log.log_end_offset, log.latest_epoch, log.log_start_offset, self.leader_epoch)
+        return Position(log.log_end_offset, log.latest_epoch, log.kept_start_offset, self.leader_epoch)
 
     def receive(self, asked: Position, answer: LeadersAnswer, now_ms: int) -> Next:
         """Take in the leader's answer to a fetch at `asked`.
@@ -99,8 +99,9 @@ class Following:
             KafkaError: CORRUPT_MESSAGE where the records are not what the leader stored.
             LogDirFailed: the disk does not work.
         """
-        if asked != self.position:
-            return Next.FETCH  # of before a cut
+        has_grown = asked.offset < self.log.log_end_offset
+        if self._was_cut_since(asked) or (has_grown and (answer.error or answer.diverging is not None)):
+            return Next.FETCH
         error = answer.error
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             return Next.ASK_RANGE
@@ -113,7 +114,7 @@ class Following:
                 return Next.WAIT
             self._cut(answer.diverging)
             return Next.FETCH
-        if len(answer.records):
+        if len(answer.records) and not has_grown:
             self._begin_where_they_begin(answer.records)
             self.log.append_as_follower(answer.records, now_ms=now_ms)
         self.high_watermark = max(self.high_watermark, min(answer.high_watermark, self.log.log_end_offset))
@@ -122,6 +123,16 @@ class Following:
         if start > self.log.log_start_offset:
             self.log.delete_records_before(start)
         return Next.FETCH
+
+    def _was_cut_since(self, asked: Position) -> bool:
+        """Whether another leader is followed now, or the log was cut, since a fetch at `asked`.
+
+        Of one that is longer now, as two requests in flight make it, the records are here; the rest of the answer is told once only.
+        """
+        now = self.position
+        if asked.offset == now.offset:
+            return (asked.last_fetched_epoch, asked.leader_epoch) != (now.last_fetched_epoch, now.leader_epoch)
+        return asked.offset > now.offset or asked.leader_epoch != now.leader_epoch
 
     def reset(self, leader_start: int, leader_end: int) -> Next:
         """The position was outside the leader's log, which is [leader_start, leader_end).

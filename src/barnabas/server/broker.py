@@ -33,14 +33,15 @@ from barnabas.server.faults import StorageFaults, report_later
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.flushing import FLUSH_THREADS, Flushing
 from barnabas.server.forwarding import Forwarder
-from barnabas.server.grouped import GroupedJob
 from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
+from barnabas.server.log_starts import LogStarts
 from barnabas.server.lookout import Lookout
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
+from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.receiver import Receiver
 from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
@@ -85,6 +86,8 @@ class Broker:
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.declarations = DeclarationFollowers(lambda: self.metadata)
+        self.client_quotas: ClientQuotas | None = None  # while there are any
+        self.quotas = ClientQuotas(self)
         self.internal_topics = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
         self.controller: Administration | Member
@@ -149,6 +152,7 @@ class Broker:
         member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
         self.tls.open(self.config)
+        self.quotas.start()
         await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
@@ -195,7 +199,7 @@ class Broker:
             open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe),
             boot_id=None if self.member is None else self.surroundings.boot_id(),
         )
-        self.log_starts = GroupedJob(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
+        self.log_starts = LogStarts(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
         if self.member is None:
             store = self.surroundings.open_store(directories[0])
             thread = self.surroundings.make_executor(1, "barnabas-metadata")
@@ -291,6 +295,7 @@ class Broker:
     def connection_closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
         self._limits.close(connection.peer_host)
+        self.quotas.close(connection)
 
     # --- what handlers ask
 

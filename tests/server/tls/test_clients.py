@@ -48,3 +48,15 @@ def test_records_go_there_and_back(version: str) -> None:
 def test_large_records_go_there_and_back(broker: Broker) -> None:
     values = [os.urandom(LARGE) for _ in range(12)]
     assert exchange(broker, "large", values, broker.certificates.client_settings()) == values
+
+
+def test_users_log_in_over_tls() -> None:
+    with Broker(tls=True, users={"ann": "pencil"}) as broker:
+        settings = {
+            **broker.certificates.client_settings(),
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.username": "ann",
+            "sasl.password": "pencil",
+        }
+        assert exchange(broker, "users", [b"a", b"b"], settings) == [b"a", b"b"]

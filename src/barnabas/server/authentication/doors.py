@@ -6,19 +6,25 @@ Owns the settings of the listeners as they are now, the counts, and the penaltie
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from barnabas.config.sasl import Mechanism, is_sasl, mechanisms_of
+from barnabas.cluster.declared import Kind
+from barnabas.config.sasl import SCRAM, Mechanism, is_sasl, mechanisms_of
+from barnabas.errors import ConfigError
 from barnabas.security.exchange import Exchange, Identity
 from barnabas.security.penalties import Penalties
 from barnabas.security.plain import PlainExchange
+from barnabas.security.scram import Credential, ScramExchange
+from barnabas.security.users import find_credential
 from barnabas.server.authentication.login import Login
 
 if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
+
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +55,15 @@ class Door:
 
     def begin(self, mechanism: str) -> Exchange:
         """A log-in begins."""
+        if mechanism in SCRAM:
+            return ScramExchange(mechanism, self._finder(mechanism), self._doors.new_nonce())
         return PlainExchange(self.mechanisms[mechanism].users)
+
+    def _finder(self, mechanism: str) -> Callable[[str, bool], tuple[Credential, Identity]]:
+        def find(name: str, by_token: bool) -> tuple[Credential, Identity]:
+            return self._doors.find_credential(mechanism, name), Identity(name)
+
+        return find
 
     def lifetime_ms(self, mechanism: str, identity: Identity) -> int | None:
         """How long a session lives that begins now; None for as long as it likes."""
@@ -79,6 +93,12 @@ class Doors:
     def now_ms(self) -> int:
         return self._broker.clock.now_ms()
 
+    def new_nonce(self) -> str:
+        return self._broker.new_id().hex
+
+    def find_credential(self, mechanism: str, user: str) -> Credential:
+        return find_credential(self._broker.metadata.declarations(Kind.USER), user, mechanism)
+
     def open(self, connection: Connection) -> None:
         """Ask a new connection to log in, if its listener wants that."""
         door = self._by_listener.get(connection.listener)
@@ -90,9 +110,15 @@ class Doors:
         return self._penalties.delay_ms(host, self._broker.clock.monotonic_ms())
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Listeners ask for what the settings say now; connections that are logged in stay so."""
-        self._by_listener = {
-            endpoint.listener: Door(self, mechanisms_of(config, endpoint.listener), config)
-            for endpoint in config.listener_endpoints
-            if is_sasl(endpoint)
-        }
+        """Listeners ask for what the settings say now; connections that are logged in stay so.
+
+        Raises:
+            ConfigError: settings that do not do, where there were none before; later ones like that change nothing.
+        """
+        for endpoint in filter(is_sasl, config.listener_endpoints):
+            try:
+                self._by_listener[endpoint.listener] = Door(self, mechanisms_of(config, endpoint.listener), config)
+            except ConfigError as error:
+                if endpoint.listener not in self._by_listener:
+                    raise
+                log.error("listener %s asks for what it did before: %s", endpoint.listener, error)
