@@ -29,3 +29,7 @@ MAX_DECOMPRESSED_BATCH_BYTES = (
 MAX_OPEN_SEGMENTS = 20_000  # files of segments; fewer where the system grants fewer than twice as many descriptors
 MAX_PREFERRED_LOG_DIRS = 10_000  # partitions that do not exist yet and have a log directory chosen (AlterReplicaLogDirs)
 MAX_MOVES_OF_LOGS = 100_000  # between log directories, waiting or under way
+MAX_DECISIONS_PER_SESSION = 2_000  # of the authorizer, remembered for one principal on one host
+MAX_DECIDED_SESSIONS = 10_000  # principals on hosts for which decisions are remembered
+MAX_ACLS = 100_000  # access control lists of a cluster, those of roles included
+MAX_ACLS_PER_REQUEST = 10_000  # made by one request; Kafka's own bound

@@ -7,6 +7,8 @@ Rules
   2. One binding that denies decides, whatever allows it. ALL stands for every operation.
   3. What allows READ, WRITE, DELETE or ALTER allows DESCRIBE; what allows ALTER_CONFIGS allows DESCRIBE_CONFIGS. Denials imply nothing.
   4. Where no binding is about a resource, nobody may use it, unless `allow.everyone.if.no.acl.found`.
+  5. A binding is somebody's by its principal, by that of a group they are in ("Group:finance"), or by "User:*", which is everybody.
+  6. `version` grows with each change, so that who remembers decisions knows when to forget them.
 
 How it works: bindings lie by resource type in one dictionary of literal names and one of prefixes; a resource has as many prefixes as its
 name has characters, so a decision takes as long as the name is, however many bindings there are.
@@ -19,7 +21,17 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from barnabas.security.acls import WILDCARD, Acl, AclFilter, Operation, PatternType, Permission, Resource, ResourceType
+from barnabas.security.acls import (
+    OPERATIONS,
+    WILDCARD,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    Resource,
+    ResourceType,
+)
 
 ANY_USER = "User:*"
 _IMPLIED_BY = {
@@ -30,10 +42,11 @@ _NOTHING: frozenset[Operation] = frozenset()
 
 
 class Session(NamedTuple):
-    """Who asks from where: a principal ("User:alice") and the address of its connection."""
+    """Who asks from where: a principal ("User:alice"), the address of its connection, and the groups it is in ("Group:finance")."""
 
     principal: str
     host: str
+    groups: tuple[str, ...] = ()
 
 
 class Authorizer:
@@ -47,6 +60,7 @@ class Authorizer:
     def __init__(self, acls: Iterable[Acl] = (), *, super_users: Iterable[str] = (), allow_if_no_acl: bool = False) -> None:
         self._super_users = frozenset(super_users)
         self._allow_if_no_acl = allow_if_no_acl
+        self.version = 0
         self._literal: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
         self._prefixed: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
         for acl in acls:
@@ -54,15 +68,31 @@ class Authorizer:
 
     def add(self, acl: Acl) -> None:
         """Take a binding in; one that is there already stays."""
+        self.version += 1
         self._index(acl).setdefault((acl.resource_type, acl.name), {})[acl] = None
 
     def remove(self, acl: Acl) -> None:
         """Forget a binding; nothing happens if it is not there."""
+        self.version += 1
         index, key = self._index(acl), (acl.resource_type, acl.name)
         bindings = index.get(key, {})
         bindings.pop(acl, None)
         if not bindings:
             index.pop(key, None)
+
+    def replace(self, acls: Iterable[Acl]) -> None:
+        """Know these bindings and no others."""
+        wanted = dict.fromkeys(acls)
+        known = dict.fromkeys(self._all())
+        for acl in known:
+            if acl not in wanted:
+                self.remove(acl)
+        for acl in wanted:
+            if acl not in known:
+                self.add(acl)
+
+    def is_super_user(self, session: Session) -> bool:
+        return session.principal in self._super_users
 
     def matching(self, wanted: AclFilter) -> list[Acl]:
         """The bindings that a filter means, in the order of their fields."""
@@ -72,8 +102,19 @@ class Authorizer:
         """Whether the session may do the operation."""
         if session.principal in self._super_users:
             return True
+        return self._is_allowed(session, operation, list(self._about(resource)))
+
+    def operations(self, session: Session, resource: Resource) -> list[Operation]:
+        """Every operation that the session may do with a resource, as far as its type knows it."""
+        known = sorted(OPERATIONS[resource.type])
+        if session.principal in self._super_users:
+            return known
+        about = list(self._about(resource))
+        return [operation for operation in known if self._is_allowed(session, operation, about)]
+
+    def _is_allowed(self, session: Session, operation: Operation, about: Iterable[Acl]) -> bool:
         allowed = found = False
-        for acl in self._about(resource):
+        for acl in about:
             found = True
             if not _is_about(acl, session):
                 continue
@@ -127,7 +168,9 @@ class Authorizer:
 
 
 def _is_about(acl: Acl, session: Session) -> bool:
-    return acl.principal in (session.principal, ANY_USER) and covers_host(acl.host, session.host)
+    return (acl.principal in (session.principal, ANY_USER) or acl.principal in session.groups) and covers_host(
+        acl.host, session.host
+    )
 
 
 def covers_host(pattern: str, host: str) -> bool:

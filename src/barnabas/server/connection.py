@@ -71,6 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_port = 0
         self.local_port = 0
         self.principal = "User:ANONYMOUS"
+        self.groups: tuple[str, ...] = ()  # of the principal: "Group:finance"
         self.client_software = ("unknown", "unknown")
         self.last_active = loop.time()
         self.on_close: list[Callable[[], None]] = []
