@@ -10,7 +10,11 @@ from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
 from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasResponse, ResponseEntityData, ResponseEntryData
 from barnabas.protocol.messages.alter_partition import AlterPartitionResponse
-from barnabas.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsResponse,
@@ -26,7 +30,7 @@ from barnabas.protocol.messages.delete_acls import DeleteAclsFilterResult, Delet
 from barnabas.protocol.messages.describe_acls import DescribeAclsResponse
 from barnabas.protocol.messages.describe_client_quotas import DescribeClientQuotasResponse
 from barnabas.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResponse
-from barnabas.protocol.messages.elect_leaders import ElectLeadersResponse
+from barnabas.protocol.messages.elect_leaders import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from barnabas.protocol.messages.envelope import EnvelopeResponse
 from barnabas.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerResponse
@@ -66,13 +70,35 @@ def _none_moved(request: Any, code: ErrorCode) -> AlterReplicaLogDirsResponse:
     return AlterReplicaLogDirsResponse(results=results)
 
 
-def _none_elected(_request: Any, code: ErrorCode) -> ElectLeadersResponse:
-    return ElectLeadersResponse(error_code=code)
+def _none_elected(request: Any, code: ErrorCode) -> ElectLeadersResponse:
+    results = [
+        ReplicaElectionResult(
+            topic=topic.topic,
+            partition_result=[
+                PartitionResult(partition_id=index, error_code=code, error_message=MESSAGE) for index in topic.partitions
+            ],
+        )
+        for topic in request.topic_partitions or ()
+    ]
+    return ElectLeadersResponse(error_code=code, replica_election_results=results)
 
 
 def _none_reassigned(request: Any, code: ErrorCode) -> AlterPartitionReassignmentsResponse:
+    responses = [
+        ReassignableTopicResponse(
+            name=topic.name,
+            partitions=[
+                ReassignablePartitionResponse(partition_index=p.partition_index, error_code=code, error_message=MESSAGE)
+                for p in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change, error_code=code, error_message=MESSAGE
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=code,
+        error_message=MESSAGE,
+        responses=responses,
     )
 
 

@@ -46,7 +46,8 @@ def guard_metadata(asked: Asked, request: MetadataRequest, go_on: GoOn) -> Answe
             response.topics = [t for t in response.topics if access.allows_topic(Operation.DESCRIBE, t.name or "")]
         if request.include_topic_authorized_operations:
             for topic in response.topics:
-                topic.topic_authorized_operations = access.operations(ResourceType.TOPIC, topic.name or "")
+                if topic.name is not None:
+                    topic.topic_authorized_operations = access.operations(ResourceType.TOPIC, topic.name)
         if request.include_cluster_authorized_operations:
             response.cluster_authorized_operations = cluster_operations(asked)
         response.topics = [*response.topics, *denied]

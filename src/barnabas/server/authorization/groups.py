@@ -62,9 +62,7 @@ def guard_find_coordinator(asked: Asked, request: FindCoordinatorRequest, go_on:
             return go_on(request)
         return FindCoordinatorResponse(error_code=code, error_message=message, node_id=node_id, host=host, port=port)
     denied = [key for key in request.coordinator_keys if not _may_find(asked, request.key_type, key)]
-    refusals = [
-        Coordinator(key=key, error_code=code, error_message=message, node_id=node_id, host=host, port=port) for key in denied
-    ]
+    refusals = [Coordinator(key=key, error_code=code, error_message="", node_id=node_id, host=host, port=port) for key in denied]
     request.coordinator_keys = [key for key in request.coordinator_keys if key not in denied]
 
     def add(response: FindCoordinatorResponse) -> None:
