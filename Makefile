@@ -2,6 +2,7 @@
 PYTHON := .venv/bin/python
 SHELL := /bin/bash
 SECONDS_OF_FUZZING ?= 60
+REQUESTS ?= 2000000
 SEEDS ?= 2000
 ROUNDS ?= 30
 SEED ?= 1
@@ -53,7 +54,7 @@ differential: ## ask Apache Kafka and record its answers, then compare ours
 	@$(PYTHON) -m pytest tests/differential
 
 fuzz: setup ## random and mutated bytes at the decoders and at a live broker
-	@$(PYTHON) -m tests.fuzz --seconds $(SECONDS_OF_FUZZING)
+	@$(PYTHON) -m tests.fuzz --seconds $(SECONDS_OF_FUZZING) --requests $(REQUESTS)
 
 sim: setup ## SEEDS=n runs of the simulator: kills, power cuts and disk faults in virtual time
 	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS)

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from bench.wire import AnswerShape, BadAnswer, produce_frame
+from bench.wire import AnswerReader, AnswerShape, BadAnswer, produce_frame
 
 CONNECTIONS = 8
 _PR_SET_TIMERSLACK = 29
@@ -43,9 +43,8 @@ class _Line:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.setblocking(False)
         self._frame = produce_frame(topic, partition, batch, acks=acks)
-        self._shape = AnswerShape(topic, 1)
+        self._answers = AnswerReader(self.socket, AnswerShape(topic, 1))
         self._meant: deque[float] = deque()
-        self._rest = b""
 
     def send(self, meant: float) -> None:
         self._meant.append(meant)
@@ -53,14 +52,7 @@ class _Line:
             raise BadAnswer("the server does not read: its socket is full")
 
     def receive(self, latencies: array[float]) -> None:
-        data = self._rest + self.socket.recv(65_536)
-        now = time.perf_counter()
-        if len(data) == len(self._rest):
-            raise BadAnswer("the server closed the connection")
-        answers = len(data) // self._shape.size
-        whole = answers * self._shape.size
-        self._shape.check(memoryview(data)[:whole], answers, 0)
-        self._rest = data[whole:]
+        answers, now = self._answers.receive()
         for _ in range(answers):
             latencies.append((now - self._meant.popleft()) * 1000)
 

@@ -142,6 +142,26 @@ class AnswerShape:
         raise BadAnswer("answers differ from the expected layout")
 
 
+class AnswerReader:
+    """Counts the good answers that a socket brings, all of the shape that `shape` describes, with a cycle of 1."""
+
+    def __init__(self, line: socket.socket, shape: AnswerShape) -> None:
+        self._line, self._shape = line, shape
+        self._rest = b""
+
+    def receive(self) -> tuple[int, float]:
+        """How many whole answers came with what the socket has now, and when; raise BadAnswer for a bad one, or at the end."""
+        data = self._rest + self._line.recv(65_536)
+        now = time.perf_counter()
+        if len(data) == len(self._rest):
+            raise BadAnswer("the server closed the connection")
+        answers, left = divmod(len(data), self._shape.size)
+        whole = len(data) - left
+        self._shape.check(memoryview(data)[:whole], answers, 0)
+        self._rest = data[whole:]
+        return answers, now
+
+
 def call(address: tuple[str, int], api_key: int, version: int, request: Message, answer: type[Answer]) -> Answer:
     """One request on a connection of its own."""
     with socket.create_connection(address, timeout=REQUEST_TIMEOUT_MS / 1000) as line:

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from bench.consume import walk_partitions
 from bench.latency import STALLED_S, percentile, wake_in_time
-from bench.wire import BATCH_HEAD, AnswerShape, BadAnswer, fetch_frame, produce_frame, record_batch
+from bench.wire import BATCH_HEAD, AnswerReader, AnswerShape, BadAnswer, fetch_frame, produce_frame, record_batch
 
 IN_FLIGHT = 5  # max.in.flight.requests.per.connection of Kafka's producer
 MAX_MESSAGES = 100  # in a batch: with 100 bytes each they are about its batch.size
@@ -65,12 +65,11 @@ class _Producer:
         self.socket = socket.create_connection(address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._target = topic, partition, acks
-        self._shape = AnswerShape(topic, 1)
+        self._answers = AnswerReader(self.socket, AnswerShape(topic, 1))
         self._meant = meant
         self._acknowledged = acknowledged
         self._ends: deque[int] = deque()  # of the requests in flight: how many messages were sent then
         self._sent = self._answered = 0
-        self._rest = b""
 
     def due(self, meant: float) -> None:
         """A message is to leave."""
@@ -86,14 +85,7 @@ class _Producer:
             self._ends.append(self._sent)
 
     def ready(self) -> None:
-        data = self._rest + self.socket.recv(65_536)
-        now = time.perf_counter()
-        if len(data) == len(self._rest):
-            raise BadAnswer("the server closed the connection")
-        answers = len(data) // self._shape.size
-        whole = answers * self._shape.size
-        self._shape.check(memoryview(data)[:whole], answers, 0)
-        self._rest = data[whole:]
+        answers, now = self._answers.receive()
         for _ in range(answers):
             end = self._ends.popleft()
             self._acknowledged.extend((now - meant) * 1000 for meant in self._meant[self._answered : end])

@@ -33,3 +33,6 @@ MAX_DECISIONS_PER_SESSION = 2_000  # of the authorizer, remembered for one princ
 MAX_DECIDED_SESSIONS = 10_000  # principals on hosts for which decisions are remembered
 MAX_ACLS = 100_000  # access control lists of a cluster, those of roles included
 MAX_ACLS_PER_REQUEST = 10_000  # made by one request; Kafka's own bound
+MAX_PENALIZED_HOSTS = 10_000  # addresses whose failed log-ins are counted
+MAX_LOGIN_FRAMES = 20  # frames of one log-in; the longest exchange of a mechanism takes five
+LOGIN_TIMEOUT_S = 30.0  # from a connection to the end of its log-in

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -47,27 +48,35 @@ def test_a_cluster_starts_and_ends(tmp_path: Path, number: signal.Signals) -> No
         process.send_signal(number)
         assert process.wait(WITHIN_S) == (0 if number is signal.SIGINT else -signal.SIGKILL)
     deadline = time.monotonic() + WITHIN_S
-    while any(is_alive(child) for child in children) or still_used(tmp_path):
-        assert time.monotonic() < deadline, "processes are left"
-        time.sleep(0.05)
+    for process_id in [*children, *users_of(tmp_path)]:
+        assert has_ended(process_id, deadline - time.monotonic()), "processes are left"
+    assert not users_of(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broker-1", "broker-2", "zookeeper"]
 
 
-def is_alive(process_id: int) -> bool:
+def has_ended(process_id: int, within_s: float) -> bool:
+    """Whether a process, that need not be ours, is gone; waits for it."""
     try:
-        os.kill(process_id, 0)
+        end = os.pidfd_open(process_id)
     except ProcessLookupError:
-        return False
-    return "Z" not in Path(f"/proc/{process_id}/stat").read_text().split()[2]
+        return True
+    try:
+        return bool(select.select([end], [], [], max(within_s, 0))[0])
+    finally:
+        os.close(end)
 
 
-def still_used(folder: Path) -> bool:
-    """Whether a process names the folder on its command line."""
-    mine = str(os.getpid())
+def users_of(folder: Path) -> list[int]:
+    """The processes that name the folder on their command lines."""
+    found = []
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and entry.name != mine and str(folder).encode() in (entry / "cmdline").read_bytes():
-                return True
+            if (
+                entry.name.isdigit()
+                and entry.name != str(os.getpid())
+                and str(folder).encode() in (entry / "cmdline").read_bytes()
+            ):
+                found.append(int(entry.name))
         except OSError:
             continue
-    return False
+    return found

@@ -16,6 +16,7 @@ from barnabas.cluster.member import Member
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
 from barnabas.cluster.metadata import BrokerRegistration, Kept, MetadataImage, PartitionState
 from barnabas.cluster.store import Operation, StoreUnavailable
+from barnabas.cluster.topics import NewTopic
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 
@@ -221,3 +222,18 @@ def _expected_roles(node: Node) -> dict[tuple[UUID, int], PartitionState]:
         for number, state in enumerate(topic.partitions)
         if node.broker_id in state.replicas
     }
+
+
+async def created(cluster: Members, name: str = "t", partitions: int = 3) -> None:
+    outcomes = await cluster.controller.member.create_topics([NewTopic(name, partitions, 3)])
+    assert [outcome.error for outcome in outcomes] == [None]
+    await cluster.until(cluster.is_settled)
+
+
+def stop_silently(node: Node) -> None:
+    """Its process is gone, and its session lives on."""
+    node.store._watchers.clear()
+    node.store._session_watchers.clear()
+    node.is_dead = True
+    if node.member._looking is not None:
+        node.member._looking.cancel()

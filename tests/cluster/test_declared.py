@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -20,12 +20,6 @@ from tests.cluster.harness import FakeBroker
 from tests.cluster.members import Members
 
 ALICE, BOB = (Kind.USER, "alice"), (Kind.USER, "bob/ä%")
-
-
-@pytest.fixture
-async def cluster() -> AsyncIterator[Members]:
-    async with Members() as members:
-        yield members
 
 
 def declaring(changes: Changes) -> Any:

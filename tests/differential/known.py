@@ -16,7 +16,7 @@ NO_SUCH_API = (
 )
 NO_FEATURES = (
     "Finalized features tell clients which protocols of groups to speak, and a KRaft cluster its metadata format. "
-    "None of that is served yet."
+    "Here `transaction.version` is the one feature there is: the others are of KRaft, and of groups that are not served."
 )
 TOPIC_AT_ONCE = (
     "A topic that Metadata creates is in the answer to that request. Kafka creates it on the controller meanwhile, says that it is "

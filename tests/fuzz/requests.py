@@ -6,8 +6,8 @@ import random
 from functools import cache
 from uuid import UUID
 
-from barnabas.protocol.codec import encode
-from barnabas.protocol.headers import write_request_header
+from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.headers import read_request_header, write_request_header
 from barnabas.protocol.message import FieldSpec, Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.records.batch import Record, build_batch
@@ -74,6 +74,34 @@ def odd(choices: random.Random) -> bytes:
         except (ValueError, AttributeError, TypeError):  # a null where this version has none
             continue
         return write_request_header(api_key, version, choices.randrange(2**31), choices.choice(("fuzz", None, ""))) + bytes(body)
+
+
+def altered(frame: bytes, choices: random.Random) -> bytes:
+    """A request, given by its frame, with some of its values changed: as well-formed as it was."""
+    header = read_request_header(memoryview(frame))
+    message = decode(request_class(header.api_key), header.api_version, frame, header.body, exact=False)
+    while True:
+        for _ in range(choices.randrange(4)):
+            _alter(message, choices)
+        try:
+            return frame[: header.body] + bytes(encode(message, header.api_version))
+        except (ValueError, AttributeError, TypeError):  # as above
+            message = decode(request_class(header.api_key), header.api_version, frame, header.body, exact=False)
+
+
+def _alter(message: Message, choices: random.Random) -> None:
+    """Change one value somewhere in the message."""
+    if not message.FIELDS:
+        return
+    field = choices.choice(message.FIELDS)
+    value = getattr(message, field[0])
+    if field[1] == "struct" and value and choices.randrange(4):
+        _alter(choices.choice(value) if field[2] else value, choices)
+    elif field[2]:
+        count = choices.choice((0, 1, 2))
+        setattr(message, field[0], [*(value or ())][:1] + [_odd_value(field, choices) for _ in range(count)])
+    else:
+        setattr(message, field[0], _odd_value(field, choices))
 
 
 def _odd(cls: type[Message], choices: random.Random) -> Message:

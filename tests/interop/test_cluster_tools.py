@@ -10,7 +10,6 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ import pytest
 from tools.kafka import run_tool
 from tools.kafka_cluster import KafkaCluster
 
-from barnabas.testing import Broker
-from barnabas.testing.zookeeper import ZooKeeper
+from tests.server.cluster.processes import three_brokers
 
 pytestmark = [
     pytest.mark.interop,
@@ -35,14 +33,8 @@ def bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
         with KafkaCluster(3, heap="512m") as cluster:
             yield cluster.bootstrap
         return
-    with ZooKeeper() as zookeeper:
-        brokers = [Broker({"node.id": number, "zookeeper.connect": f"{zookeeper.hosts}/tools"}) for number in (1, 2, 3)]
-        with ThreadPoolExecutor(3) as threads:
-            try:
-                list(threads.map(Broker.start, brokers))
-                yield ",".join(broker.bootstrap_servers for broker in brokers)
-            finally:
-                list(threads.map(Broker.close, brokers))
+    with three_brokers({}) as brokers:
+        yield ",".join(broker.bootstrap_servers for broker in brokers)
 
 
 @pytest.fixture

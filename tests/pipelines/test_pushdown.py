@@ -5,17 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from pyspark.sql.datasource import (
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-)
+from pyspark.sql import datasource as spark
 
 from barnabas.pipelines.pushdown import bounds_of
 from barnabas.pipelines.ranges import EVERYTHING, NO_END
@@ -27,27 +17,32 @@ AT_MS = int(AT.timestamp() * 1000)
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        ([GreaterThan(("offset",), 5)], (6, NO_END)),
-        ([GreaterThanOrEqual(("offset",), 5), LessThan(("offset",), 9)], (5, 9)),
-        ([LessThanOrEqual(("offset",), 9), LessThan(("offset",), 20)], (0, 10)),
-        ([EqualTo(("offset",), 7)], (7, 8)),
+        ([spark.GreaterThan(("offset",), 5)], (6, NO_END)),
+        ([spark.GreaterThanOrEqual(("offset",), 5), spark.LessThan(("offset",), 9)], (5, 9)),
+        ([spark.LessThanOrEqual(("offset",), 9), spark.LessThan(("offset",), 20)], (0, 10)),
+        ([spark.EqualTo(("offset",), 7)], (7, 8)),
     ],
 )
-def test_offsets_are_taken_over_whole(filters: list[Filter], expected: tuple[int, int]) -> None:
+def test_offsets_are_taken_over_whole(filters: list[spark.Filter], expected: tuple[int, int]) -> None:
     bounds, left = bounds_of(filters)
     assert (bounds.first_offset, bounds.end_offset) == expected
     assert left == []
 
 
 def test_a_list_of_offsets_leaves_its_gaps_to_spark() -> None:
-    item = In(("offset",), (3, 9))
+    item = spark.In(("offset",), (3, 9))
     bounds, left = bounds_of([item])
     assert (bounds.first_offset, bounds.end_offset, left) == (3, 10, [item])
 
 
 def test_topics_and_partitions() -> None:
     bounds, left = bounds_of(
-        [In(("topic",), ("a", "b")), EqualTo(("topic",), "a"), In(("partition",), (1, 2, 3)), GreaterThan(("partition",), 1)]
+        [
+            spark.In(("topic",), ("a", "b")),
+            spark.EqualTo(("topic",), "a"),
+            spark.In(("partition",), (1, 2, 3)),
+            spark.GreaterThan(("partition",), 1),
+        ]
     )
     assert left == []
     assert [(t, p) for t in "ab" for p in range(5) if bounds.has(t, p)] == [("a", 2), ("a", 3)]
@@ -55,22 +50,22 @@ def test_topics_and_partitions() -> None:
 
 
 def test_a_time_moves_the_beginning_and_is_checked_again() -> None:
-    filters: list[Filter] = [
-        GreaterThanOrEqual(("timestamp",), AT + timedelta(microseconds=999)),
-        LessThan(("timestamp",), AT + timedelta(days=1)),
-        IsNotNull(("timestamp",)),
+    filters: list[spark.Filter] = [
+        spark.GreaterThanOrEqual(("timestamp",), AT + timedelta(microseconds=999)),
+        spark.LessThan(("timestamp",), AT + timedelta(days=1)),
+        spark.IsNotNull(("timestamp",)),
     ]
     bounds, left = bounds_of(filters)
     assert (bounds.first_time_ms, left) == (AT_MS, filters[:2])
-    assert bounds_of([EqualTo(("timestamp",), AT.replace(tzinfo=None).astimezone().replace(tzinfo=None))])[0].first_time_ms
+    assert bounds_of([spark.EqualTo(("timestamp",), AT.replace(tzinfo=None).astimezone().replace(tzinfo=None))])[0].first_time_ms
 
 
 def test_what_is_left_to_spark() -> None:
-    filters: list[Filter] = [
-        Not(EqualTo(("offset",), 5)),
-        EqualTo(("offset",), None),
-        EqualTo(("value",), b"x"),
-        IsNotNull(("key",)),
-        EqualTo(("headers", "key"), "x"),
+    filters: list[spark.Filter] = [
+        spark.Not(spark.EqualTo(("offset",), 5)),
+        spark.EqualTo(("offset",), None),
+        spark.EqualTo(("value",), b"x"),
+        spark.IsNotNull(("key",)),
+        spark.EqualTo(("headers", "key"), "x"),
     ]
     assert bounds_of(filters) == (EVERYTHING, filters)

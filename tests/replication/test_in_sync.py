@@ -90,6 +90,13 @@ def test_who_joins_has_the_committed_part_and_the_epochs_before(offset: int, epo
     assert (change is not None) == joins
 
 
+def test_who_joins_begins_no_earlier_than_the_leader() -> None:
+    replicas = make(isr=(1, 2))
+    fetch(replicas, 3, 10, end=10)
+    assert replicas.propose_expansion(3, 5, lambda replica, epoch: True, log_start=1) is None
+    assert replicas.propose_expansion(3, 5, lambda replica, epoch: True, log_start=0) is not None
+
+
 def test_a_broker_that_is_fenced_does_not_join() -> None:
     replicas = make(isr=(1, 2))
     fetch(replicas, 3, 10, end=10)

@@ -87,6 +87,26 @@ def test_acks_of_all_wait_for_the_followers_and_acks_of_one_do_not(leader: Parti
     assert leader.high_watermark == 1
 
 
+def test_records_are_deleted_when_enough_replicas_begin_behind_them(tmp_path: Path, cluster: FakeCluster) -> None:
+    leader = open_partition(tmp_path)
+    leader.update_config(TopicConfig(min_insync_replicas=2))
+    leader.lead(State(isr=(1,)), cluster, 0)
+    for _ in range(3):
+        leader.append_as_leader(batch(b"a"), NOW_MS)
+    told: list[KafkaError | None] = []
+    leader.log.delete_records_before(2)
+    assert not leader.is_deleted(2), "who has left the set may lead next"
+    leader.wait_deleted(2, told.append)
+    leader.fetched_by(2, 3, start_offset=0, broker_epoch=2, now_ms=0)
+    assert cluster.asked_for == [], "it would lead with what is deleted"
+    leader.fetched_by(2, 3, start_offset=2, broker_epoch=2, now_ms=0)
+    assert cluster.asked_for == [(1, 2)]
+    assert told == []
+    leader.settle_isr((1, 2), leader_epoch=EPOCH, partition_epoch=1)
+    assert told == [None]
+    assert leader.is_deleted(2)
+
+
 def run_of(*values: bytes) -> tuple[Run, memoryview]:
     """Batches of one record each as they lie among requests that arrived together."""
     buffer, batches = bytearray(), []

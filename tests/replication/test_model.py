@@ -63,8 +63,9 @@ class Node(FakeCluster):
             role.close()
 
     def restart(self) -> None:
-        """The process was killed: the log is as it was, the high watermark is an older one."""
+        """The process was killed: the log is as it was, but begins where was written down; the high watermark is an older one."""
         mark = self.role.high_watermark // 2
+        self.log.log_start_offset = self.log.kept_start_offset
         self.role.close()
         self.flight = None
         self.proposed.clear()
@@ -92,6 +93,7 @@ class Replication(RuleBasedStateMachine):
         self.count = 0
         self.acknowledged: dict[int, bytes] = {}
         self.seen: dict[int, bytes] = {}  # by consumers, of whatever leader
+        self.deletable = self.deleted = 0  # below it records were asked to go; were said to be gone
         for each in self.nodes.values():
             each.assume(self.state, 0)
 
@@ -118,7 +120,32 @@ class Replication(RuleBasedStateMachine):
         else:
             role.wait_acknowledged(offset, done, acks_all=True)
 
+    @rule(at=node, share=st.floats(0, 1))
+    def delete(self, at: int, share: float) -> None:
+        """DeleteRecords: the leader writes its own start down at once."""
+        role = self.nodes[at].role
+        if not role.is_leader:
+            return
+        offset = round(share * role.high_watermark)
+        self.deletable = max(self.deletable, offset)
+        role.log.delete_records_before(offset)
+        role.log.start_written(role.log.start_mark)
+
+        def done(error: KafkaError | None) -> None:
+            if error is None:
+                self.deleted = max(self.deleted, offset)
+
+        if role.is_deleted(offset):
+            done(None)
+        else:
+            role.wait_deleted(offset, done)
+
     # Followers
+
+    @rule(at=node)
+    def write_start(self, at: int) -> None:
+        log = self.nodes[at].log
+        log.start_written(log.start_mark)
 
     @rule(at=node)
     def fetch(self, at: int) -> None:
@@ -133,7 +160,7 @@ class Replication(RuleBasedStateMachine):
             diverging = leader.diverging_epoch(asked.last_fetched_epoch, asked.offset)
             if diverging is not None:
                 return LeadersAnswer(ErrorCode.NONE, -1, -1, b"", DivergingEpoch(*diverging))
-            leader.fetched_by(at, asked.offset, start_offset=0, broker_epoch=at, now_ms=self.now_ms)
+            leader.fetched_by(at, asked.offset, start_offset=asked.log_start_offset, broker_epoch=at, now_ms=self.now_ms)
             region = leader.read_as_follower(asked.offset, 150, minimum_one=True)
         except KafkaError as error:
             return failed(error.code)
@@ -163,6 +190,7 @@ class Replication(RuleBasedStateMachine):
         for _ in range(count):
             self.produce(self.state.leader)
         for at in NODES * 2:
+            self.write_start(at)
             self.follow(at)
 
     @rule(at=node)
@@ -234,7 +262,13 @@ class Replication(RuleBasedStateMachine):
     def who_may_lead_has_all_that_was_acknowledged(self) -> None:
         for node_id in self.state.isr:
             records = self.nodes[node_id].records()
-            assert {offset: records.get(offset) for offset in self.acknowledged} == self.acknowledged, node_id
+            wanted = {offset: value for offset, value in self.acknowledged.items() if offset >= self.deletable}
+            assert {offset: records.get(offset) for offset in wanted} == wanted, node_id
+
+    @invariant()
+    def who_may_lead_begins_where_records_were_said_to_be_gone(self) -> None:
+        for node_id in self.state.isr:
+            assert self.nodes[node_id].log.kept_start_offset >= self.deleted, node_id
 
     @invariant()
     def what_a_consumer_saw_never_changes(self) -> None:
@@ -256,6 +290,7 @@ class Replication(RuleBasedStateMachine):
         for _ in range(40 + 2 * self.count):
             for at in NODES:
                 self.tell(at)
+                self.write_start(at)
                 self.fetch(at)
                 self.deliver(at)
                 self.decide(at, True, True)
@@ -263,7 +298,9 @@ class Replication(RuleBasedStateMachine):
         ends = {each.log.log_end_offset for each in self.nodes.values()}
         marks = {each.role.high_watermark for each in self.nodes.values()}
         assert ends == marks, f"ends {ends} marks {marks}"
-        assert len({tuple(each.records().items()) for each in self.nodes.values()}) == 1
+        start = max(each.log.log_start_offset for each in self.nodes.values())
+        records = [{offset: value for offset, value in each.records().items() if offset >= start} for each in self.nodes.values()]
+        assert records.count(records[0]) == len(records)
         assert set(self.state.isr) == set(NODES)
         self.who_may_lead_has_all_that_was_acknowledged()
         for each in self.nodes.values():

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.security.scram import HASHES, AuthenticationFailed, Credential, ScramExchange, credential_of, unknown
+from barnabas.security.exchange import AuthenticationFailed, Identity
+from barnabas.security.scram import HASHES, Credential, ScramExchange, credential_of, unknown
 
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 MECHANISMS = sorted(HASHES)
@@ -43,18 +44,17 @@ class Client:
 
 
 def exchange(mechanism: str, credential: Credential) -> ScramExchange:
-    return ScramExchange(mechanism, lambda _: credential, "server")
+    return ScramExchange(mechanism, lambda user, _: (credential, Identity(user)), "server")
 
 
 def test_the_example_of_the_rfc() -> None:
     credential = credential_of("SCRAM-SHA-256", "pencil", SALT, 4096)
-    server = ScramExchange("SCRAM-SHA-256", lambda _: credential, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
+    server = ScramExchange("SCRAM-SHA-256", lambda user, _: (credential, Identity(user)), "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
     first = server.evaluate(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     assert first == b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     final = b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
     assert server.evaluate(final) == b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
-    assert server.is_complete
-    assert server.user == "user"
+    assert server.identity == Identity("user")
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -63,7 +63,7 @@ def test_who_knows_the_password_gets_in_and_the_server_proves_itself(mechanism: 
     server = exchange(mechanism, credential_of(mechanism, "geheim", SALT, 4096))
     client = Client(mechanism, user, "geheim")
     assert client.trusts(server.evaluate(client.final(server.evaluate(client.first()))))
-    assert server.user == user
+    assert server.identity == Identity(user)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -75,7 +75,7 @@ def test_a_wrong_password_and_an_unknown_user_fail_alike(mechanism: str) -> None
         with pytest.raises(AuthenticationFailed) as caught:
             server.evaluate(final)
         reasons.append(caught.value.reason)
-        assert not server.is_complete
+        assert server.identity is None
     assert reasons[0] == reasons[1]
 
 
@@ -110,7 +110,7 @@ def test_a_final_message_that_does_not_fit(message: bytes) -> None:
     server.evaluate(b"n,,n=user,r=x")
     with pytest.raises(AuthenticationFailed):
         server.evaluate(message)
-    assert not server.is_complete
+    assert server.identity is None
 
 
 @given(st.lists(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), min_size=1, max_size=3))
@@ -121,7 +121,7 @@ def test_garbage_never_gets_in(messages: list[bytes]) -> None:
             server.evaluate(message)
         except AuthenticationFailed:
             break
-    assert not server.is_complete
+    assert server.identity is None
 
 
 def test_nothing_comes_after_the_end() -> None:
@@ -132,3 +132,21 @@ def test_nothing_comes_after_the_end() -> None:
     server.evaluate(client.final(server.evaluate(client.first())))
     with pytest.raises(AuthenticationFailed, match="too many"):
         server.evaluate(client.first())
+
+
+def test_a_token_is_looked_for_where_the_client_says_that_it_has_one() -> None:
+    asked = []
+
+    def find(name: str, by_token: bool) -> tuple[Credential, Identity]:
+        asked.append((name, by_token))
+        return unknown(MECHANISMS[0], name, b"s"), Identity("owner", by_token=True)
+
+    for extension in ("", ",tokenauth=true", ",tokenauth=false"):
+        ScramExchange(MECHANISMS[0], find, "server").evaluate(f"n,,n=id,r=x{extension}".encode())
+    assert asked == [("id", False), ("id", True), ("id", False)]
+
+
+def test_an_unknown_user_looks_like_one_who_exists() -> None:
+    like = credential_of(MECHANISMS[0], "geheim", b"x" * 31, 8192)
+    made = unknown(MECHANISMS[0], "alice", b"s", like)
+    assert (len(made.salt), made.iterations) == (31, 8192)

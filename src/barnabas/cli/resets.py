@@ -161,15 +161,13 @@ def delete_offsets(connection: Connection, name: str, partitions: Iterable[Parti
         OffsetDeleteRequestPartition,
         OffsetDeleteRequestTopic,
     )
+    from barnabas.protocol.partitions import by_topic
 
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
     request = OffsetDeleteRequest(
         group_id=name,
         topics=[
             OffsetDeleteRequestTopic(name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=n) for n in numbers])
-            for topic, numbers in topics.items()
+            for topic, numbers in by_topic(partitions).items()
         ],
     )
     host, port = _find_coordinator(connection, name)

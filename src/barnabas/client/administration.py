@@ -33,6 +33,7 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from barnabas.protocol.partitions import by_topic
 
 TOPIC_RESOURCE = 2  # of DescribeConfigs
 LAST_COMMIT_WITH_NAMES = 9  # OffsetCommit and OffsetFetch 10 name topics by id
@@ -182,9 +183,7 @@ def committed_offsets(
     config: ClientConfig, cluster: Cluster, group: str, partitions: Iterable[TopicPartition]
 ) -> Plan[dict[TopicPartition, CommittedOffset]]:
     """What `group` committed for each of `partitions`; offset -1 where it did not."""
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
+    topics = by_topic(partitions)
     entries = [OffsetFetchRequestTopics(name=name, partition_indexes=items) for name, items in topics.items()]
     older = [OffsetFetchRequestTopic(name=name, partition_indexes=items) for name, items in topics.items()]
     request = OffsetFetchRequest(

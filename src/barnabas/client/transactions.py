@@ -29,6 +29,7 @@ from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.protocol.partitions import by_topic
 
 TRANSACTION_COORDINATOR = 1  # FindCoordinator's word
 FIRST_RETRY_MS = 5  # an end that is under way takes a few milliseconds
@@ -129,9 +130,7 @@ def add_partitions(
     config: ClientConfig, cluster: Cluster, transactional_id: str, owner: Owner, partitions: Iterable[TopicPartition]
 ) -> Plan[None]:
     """Say which partitions a transaction of version 1 will write to."""
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
+    topics = by_topic(partitions)
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id,
         v3_and_below_producer_id=owner.producer_id,

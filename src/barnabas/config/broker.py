@@ -22,12 +22,13 @@ from barnabas.config.broker_attributes import BrokerAttributes
 from barnabas.config.cordoning import check_cordoned
 from barnabas.config.definition import ConfigKey, Effect, Value
 from barnabas.config.listeners import Endpoint, parse_listeners, parse_protocol_map
+from barnabas.config.sasl import is_sasl, mechanisms_of
 from barnabas.config.topic import TopicConfig, check_together
 from barnabas.errors import ConfigError
 
-SERVED_PROTOCOLS = ("PLAINTEXT",)
+SERVED_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 LEAST_DEDUPE_BYTES = 1024 * 1024  # for each thread; Kafka's own bound
-LISTENER_KEY = r"listener\.name\.[^.]*\.(.+)"
+LISTENER_KEY = r"listener\.name\.[^.]*\.(?:(?:gssapi|plain|scram-sha-256|scram-sha-512|oauthbearer)\.)?(.+)"
 DEFAULTS: dict[str, Value] = {key.attribute: key.default for key in definitions.BROKER.values()}
 
 
@@ -36,14 +37,19 @@ class BrokerConfig(BrokerAttributes):
 
     Args:
         given: the text of each key that was set, unknown ones too.
+        dynamic: the text of each key that was set while brokers run.
     """
 
     given: Mapping[str, str]
+    texts: Mapping[str, str]  # `given` with `dynamic` over it; here the keys of single listeners are looked up
 
-    def __init__(self, values: Mapping[str, Value], given: Mapping[str, str]) -> None:
+    def __init__(
+        self, values: Mapping[str, Value], given: Mapping[str, str], dynamic: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.__dict__.update(DEFAULTS)
         self.__dict__.update(values)
         self.__dict__["given"] = MappingProxyType(dict(given))
+        self.__dict__["texts"] = MappingProxyType({**given, **dynamic})
         self.__dict__.update(_resolved(self))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -87,7 +93,7 @@ class BrokerConfig(BrokerAttributes):
             key = definitions.BROKER.get(name)
             if key is not None:
                 values[key.attribute] = key.read(text)
-        return BrokerConfig(values, self.given)
+        return BrokerConfig(values, self.given, texts)
 
     def validate(self) -> None:
         """Raises ConfigError where keys do not go together."""
@@ -114,6 +120,8 @@ class BrokerConfig(BrokerAttributes):
             size = str(self.log_cleaner_dedupe_buffer_size)
             raise ConfigError("log.cleaner.dedupe.buffer.size", size, "more than 1 MB for each of log.cleaner.threads")
         check_cordoned(self.cordoned_log_dirs, self.log_dirs)
+        for endpoint in filter(is_sasl, self.listener_endpoints):
+            mechanisms_of(self, endpoint.listener)
         check_together(self.topic_defaults)
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from barnabas.config import jaas
 from barnabas.config.definition import Value
 from barnabas.errors import ConfigError
 
@@ -37,3 +38,18 @@ class OffsetReset:
 
     def __str__(self) -> str:
         return "latest, earliest, by_duration:PnDTnHnMn.nS"
+
+
+class LoginContexts:
+    """JAAS syntax; what is wrong is said without the text, which holds passwords."""
+
+    def __call__(self, key: str, value: Value) -> None:
+        if value is None:
+            return
+        try:
+            jaas.parse(str(value))
+        except jaas.JaasError as error:
+            raise ConfigError(key, "[hidden]", str(error)) from None
+
+    def __str__(self) -> str:
+        return "login contexts in JAAS syntax"

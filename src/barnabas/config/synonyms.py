@@ -42,6 +42,13 @@ BROKER_KEY_OF_TOPIC = {
     "segment.ms": "log.roll.ms",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
+OF_MECHANISMS = (  # keys that have a mechanism between them and the listener's name
+    "connections.max.reauth.ms",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+)
 
 
 def broker_key_of_group(name: str) -> str:
@@ -53,5 +60,6 @@ def broker_key_of_group(name: str) -> str:
 def broker_synonyms(name: str) -> tuple[str, ...]:
     """The keys that say what `name` says, the strongest first."""
     if name.startswith("listener.name."):
-        return (name, name.split(".", 3)[3])
+        base = name.split(".", 3)[3]
+        return (name, next((key for key in OF_MECHANISMS if base.endswith(f".{key}")), base))
     return SAME_SETTING.get(name, (name,))

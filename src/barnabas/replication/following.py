@@ -9,7 +9,7 @@ Rules
   2. A cut may have to be made in several steps: where the leader's epoch is not known here, the log is cut to the end of the epoch before,
      and the next answer tells the rest.
   3. `position` promises the leader that everything below its offset is here, and on the disk where the topic asks for that: what is not yet
-     flushed is not claimed.
+     flushed is not claimed. And it promises that nothing below its start comes back: a start that is not written down is not claimed.
   4. The high watermark follows the leader's and never passes the log's end.
   5. What the leader no longer has is given up; what it has begun later than this log ends is begun anew from there.
   6. Nothing is cut while the cleaner puts segments in the place of others; the fetcher asks again.
@@ -90,7 +90,7 @@ class Following:
     @property
     def position(self) -> Position:
         log = self.log
-        return Position(log.log_end_offset, log.latest_epoch, log.log_start_offset, self.leader_epoch)
+        return Position(log.log_end_offset, log.latest_epoch, log.kept_start_offset, self.leader_epoch)
 
     def receive(self, asked: Position, answer: LeadersAnswer, now_ms: int) -> Next:
         """Take in the leader's answer to a fetch at `asked`.

@@ -11,7 +11,8 @@ Rules
   3. Only one change is under way at a time.
   4. The high watermark moves only while at least `min.insync.replicas` are in sync by the controller's word: what the last replica standing
      alone would commit is not committed (KIP-966).
-  5. A follower joins once it has everything below the high watermark and everything up to where the leader's epoch began.
+  5. A follower joins once it has everything below the high watermark and everything up to where the leader's epoch began, and its log
+     begins no earlier than the leader's: it may lead next, and what DeleteRecords was answered for would be back.
   6. A follower that has everything need not be heard of for each partition: that it asks for anything at all counts (`heard`), for its
      fetch session passes over partitions without news.
 
@@ -221,16 +222,21 @@ class InSyncReplicas:
         starts = (follower.start_offset for replica_id, follower in self._followers.items() if replica_id in in_sync)
         return min(starts, default=2**63 - 1)
 
-    def propose_expansion(self, replica_id: int, high_watermark: int, may_join: Callable[[int, int], bool]) -> IsrChange | None:
+    def propose_expansion(
+        self, replica_id: int, high_watermark: int, may_join: Callable[[int, int], bool], *, log_start: int = 0
+    ) -> IsrChange | None:
         """The ISR with `replica_id`, if it has what it takes.
 
         Args:
             may_join: of replica id and broker epoch: registered, not fenced, not shutting down.
+            log_start: of the leader.
         """
         follower = self._followers.get(replica_id)
         if follower is None or self.proposed is not None or replica_id in self.isr:
             return None
-        if follower.end_offset < max(high_watermark, self.epoch_start) or not may_join(replica_id, follower.broker_epoch):
+        if follower.end_offset < max(high_watermark, self.epoch_start) or follower.start_offset < log_start:
+            return None
+        if not may_join(replica_id, follower.broker_epoch):
             return None
         return self._propose(self.isr | {replica_id})
 

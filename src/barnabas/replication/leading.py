@@ -146,9 +146,8 @@ class Leading:
 
     def maybe_expand(self, partition: Partition, replica_id: int) -> None:
         if replica_id not in self.replicas.isr:
-            self._propose(
-                partition, self.replicas.propose_expansion(replica_id, partition.high_watermark, self._cluster.may_join)
-            )
+            mark, start = partition.high_watermark, partition.log.log_start_offset
+            self._propose(partition, self.replicas.propose_expansion(replica_id, mark, self._cluster.may_join, log_start=start))
 
     def maybe_expand_all(self, partition: Partition) -> None:
         """Whoever is caught up may join that could not when it was last heard of: it was fenced, or another change was under way."""

@@ -138,8 +138,12 @@ class Partition(Replica):
         start = self.log.log_start_offset
         return start if self.followers is None else min(start, self.followers.replicas.lowest_start_offset())
 
+    def is_deleted(self, offset: int) -> bool:
+        """Whether all below `offset` is gone for good, whoever leads next: while too few replicas are in sync, that may be another."""
+        return not self.is_under_min_isr and offset <= self.low_watermark
+
     def wait_deleted(self, offset: int, done: Done) -> None:
-        """Call `done(None)` once the low watermark is at `offset`, or with the error that prevents it."""
+        """Call `done(None)` once `is_deleted(offset)`, or with the error that prevents it."""
         self._deletion_waiters.append((offset, done))
 
     def close(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
@@ -275,6 +279,8 @@ class Partition(Replica):
             self._tell_deleted()
 
     def _tell_deleted(self) -> None:
+        if self.is_under_min_isr:
+            return
         mark = self.low_watermark
         ready = [done for offset, done in self._deletion_waiters if offset <= mark]
         self._deletion_waiters = [waiter for waiter in self._deletion_waiters if waiter[0] > mark]

@@ -19,17 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from barnabas.security.exchange import AuthenticationFailed, Identity
+
 MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384  # what Kafka allows
 MAX_MESSAGE_BYTES = 4096
+SALT_BYTES = 24  # of those that are made here
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-
-
-class AuthenticationFailed(Exception):
-    """The log-in is over. `reason` is for the log; the peer is told nothing that tells users apart."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class Credential(NamedTuple):
@@ -55,16 +50,17 @@ def credential_from_salted(mechanism: str, salted_password: bytes, salt: bytes, 
     return Credential(salt, hashlib.new(name, client_key).digest(), hmac.digest(salted_password, b"Server Key", name), iterations)
 
 
-def unknown(mechanism: str, user: str, secret: bytes) -> Credential:
+def unknown(mechanism: str, user: str, secret: bytes, like: Credential | None = None) -> Credential:
     """For a user who does not exist: looks as one would, and no password fits it.
 
     Args:
-        secret: of this broker; without it nobody can tell the salt of an unknown user from a known one's.
+        secret: of all brokers; without it nobody can tell the salt of an unknown user from a known one's.
+        like: of a user who exists; iterations and the length of the salt are as there.
     """
     name = HASHES[mechanism]
-    salt = hmac.digest(secret, user.encode(), "sha256")[:16]
+    salt = hmac.digest(secret, user.encode(), "sha512")[: SALT_BYTES if like is None else len(like.salt)]
     size = hashlib.new(name).digest_size
-    return Credential(salt, bytes(size), hmac.digest(secret, salt, name), MIN_ITERATIONS)
+    return Credential(salt, bytes(size), hmac.digest(secret, salt, name), MIN_ITERATIONS if like is None else like.iterations)
 
 
 @dataclass(slots=True)
@@ -73,16 +69,17 @@ class ScramExchange:
 
     Args:
         mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
-        find: the credential of a user by name; for one who does not exist what `unknown` gives.
+        find: the credential under a name, and whose it is; for one that does not exist what `unknown` gives. The name is that of a user, or
+            of a delegation token where the client says so (tokenauth=true, KIP-48).
         nonce: of this exchange alone, of printable characters without comma.
     """
 
     mechanism: str
-    find: Callable[[str], Credential]
+    find: Callable[[str, bool], tuple[Credential, Identity]]
     nonce: str
-    user: str = field(default="", init=False)
-    is_complete: bool = field(default=False, init=False)
+    identity: Identity | None = field(default=None, init=False)
     _credential: Credential | None = field(default=None, init=False)
+    _claimed: Identity | None = field(default=None, init=False)
     _auth_message: bytes = field(default=b"", init=False)
     _channel: str = field(default="", init=False)
     _expected_nonce: str = field(default="", init=False)
@@ -93,8 +90,8 @@ class ScramExchange:
         Raises:
             AuthenticationFailed: the message cannot be read, comes when the exchange is over, or proves nothing.
         """
-        if self.is_complete or len(message) > MAX_MESSAGE_BYTES:
-            raise AuthenticationFailed("a message too many" if self.is_complete else "a message too long")
+        if self.identity is not None or len(message) > MAX_MESSAGE_BYTES:
+            raise AuthenticationFailed("a message too long" if self.identity is None else "a message too many")
         try:
             text = message.decode()
         except UnicodeDecodeError:
@@ -110,10 +107,11 @@ class ScramExchange:
         fields = bare.split(",")
         if len(fields) < 2 or not fields[0].startswith("n=") or not fields[1].startswith("r=") or len(fields[1]) < 3:
             raise AuthenticationFailed("a first message without user and nonce")
-        self.user = _unescape(fields[0][2:])
-        if authorization and _unescape(authorization.removeprefix("a=")) != self.user:
-            raise AuthenticationFailed("another authorization id than the user's")
-        self._credential = self.find(self.user)
+        name = _unescape(fields[0][2:])
+        if authorization and _unescape(authorization.removeprefix("a=")) != name:
+            told = "Authentication failed: Client requested an authorization id that is different from username"
+            raise AuthenticationFailed("another authorization id than the user's", told)
+        self._credential, self._claimed = self.find(name, "tokenauth=true" in fields[2:])
         self._channel = b64encode(f"{flag},{authorization},".encode()).decode()
         self._expected_nonce = fields[1][2:] + self.nonce
         first = f"r={self._expected_nonce},s={b64encode(self._credential.salt).decode()},i={self._credential.iterations}"
@@ -139,7 +137,7 @@ class ScramExchange:
         client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         if not hmac.compare_digest(hashlib.new(name, client_key).digest(), stored):
             raise AuthenticationFailed("a wrong password, or an unknown user")
-        self.is_complete = True
+        self.identity = self._claimed
         return b"v=" + b64encode(hmac.digest(self._credential.server_key, auth, name))
 
 

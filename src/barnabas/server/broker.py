@@ -25,6 +25,7 @@ from barnabas.config.listeners import Endpoint
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, joining, maintenance
+from barnabas.server.authentication.doors import Doors
 from barnabas.server.authorization.control import AccessControl
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
@@ -34,10 +35,10 @@ from barnabas.server.faults import StorageFaults, report_later
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.flushing import FLUSH_THREADS, Flushing
 from barnabas.server.forwarding import Forwarder
-from barnabas.server.grouped import GroupedJob
 from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
+from barnabas.server.log_starts import LogStarts
 from barnabas.server.lookout import Lookout
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
@@ -104,6 +105,7 @@ class Broker:
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
         self.ready = False
+        self.doors = Doors(self)
         self._stopping = False
         self._registered = False
         self._dispatcher = dispatch.RequestDispatcher(self)
@@ -194,7 +196,7 @@ class Broker:
             open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe),
             boot_id=None if self.member is None else self.surroundings.boot_id(),
         )
-        self.log_starts = GroupedJob(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
+        self.log_starts = LogStarts(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
         if self.member is None:
             store = self.surroundings.open_store(directories[0])
             thread = self.surroundings.make_executor(1, "barnabas-metadata")
@@ -288,6 +290,8 @@ class Broker:
         if self._stopping:  # accepted when the listeners were about to close
             refused = "the broker stops"
         self.metrics.connections_refused += refused is not None
+        if refused is None:
+            self.doors.open(connection)
         return refused
 
     def connection_closed(self, connection: Connection) -> None:
@@ -310,6 +314,7 @@ class Broker:
         """Dynamic settings changed."""
         self._take_config(config)
         self.cleaner.update_config()
+        self.doors.update_config(config)
         self.throttles.update_config()
 
     def _take_config(self, config: BrokerConfig) -> None:

@@ -19,7 +19,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
@@ -27,6 +27,9 @@ from barnabas.server.apis.repeated_produce import RepeatedProduce
 from barnabas.server.outbox import Outbox, Part
 from barnabas.server.receiver import Receiver
 from barnabas.storage.files import Files
+
+if TYPE_CHECKING:
+    from barnabas.server.authentication.login import Login
 
 log = logging.getLogger(__name__)
 _SIZE = Struct(">i")
@@ -72,6 +75,9 @@ class Connection(asyncio.BufferedProtocol):
         self.local_port = 0
         self.principal = "User:ANONYMOUS"
         self.groups: tuple[str, ...] = ()  # of the principal: "Group:finance"
+        self.authentication: Login | None = None  # asked about each frame, until it is known who is there
+        self.login: Login | None = None  # where the listener wants one
+        self.max_frame_bytes = receiver.max_frame_bytes
         self.client_software = ("unknown", "unknown")
         self.last_active = loop.time()
         self.on_close: list[Callable[[], None]] = []
@@ -232,8 +238,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             while end - position >= 4:
                 (size,) = _SIZE.unpack_from(data, position)
-                if size < 0 or size > self._receiver.max_frame_bytes:
-                    raise FrameTooLarge(size, self._receiver.max_frame_bytes)
+                if size < 0 or size > self.max_frame_bytes:
+                    raise FrameTooLarge(size, self.max_frame_bytes)
                 stop = position + 4 + size
                 if stop > end:
                     break
@@ -289,8 +295,8 @@ class Connection(asyncio.BufferedProtocol):
         partial = self._partial
         assert partial is not None
         (size,) = _SIZE.unpack_from(partial)
-        if size < 0 or size > self._receiver.max_frame_bytes:
-            self._fail(FrameTooLarge(size, self._receiver.max_frame_bytes))
+        if size < 0 or size > self.max_frame_bytes:
+            self._fail(FrameTooLarge(size, self.max_frame_bytes))
         elif len(partial) == 4 + size:
             self._partial = None
             lent, self._lent = self._lent, None

@@ -11,15 +11,15 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from importlib import import_module
-from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import BarnabasError, ProtocolError
-from barnabas.protocol.codec import decode, writer_of
-from barnabas.protocol.headers import has_flexible_response_header, read_request_header
+from barnabas.protocol.codec import decode
+from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.envelope import EnvelopeRequest
+from barnabas.server.answers import encode_answer, response_class
 from barnabas.server.apis import (
     acls,
     alter_log_dirs,
@@ -32,9 +32,11 @@ from barnabas.server.apis import (
     log_dirs,
     metadata,
     offsets,
+    sasl,
     topics,
     transactions,
     transactions_admin,
+    users,
 )
 from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PRODUCE, FETCH, API_VERSIONS, ENVELOPE = 0, 1, 18, 58
+PRODUCE, FETCH, SASL_HANDSHAKE, API_VERSIONS, ENVELOPE = 0, 1, 17, 18, 58
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 
@@ -67,9 +69,11 @@ for _family in (
     log_dirs,
     metadata,
     offsets,
+    sasl,
     topics,
     transactions,
     transactions_admin,
+    users,
 ):
     HANDLERS.update(_family.HANDLERS)
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
@@ -77,17 +81,10 @@ BETWEEN_BROKERS = frozenset({ENVELOPE, *controller.BETWEEN_BROKERS})  # served i
 HANDLERS.update(controller.BETWEEN_BROKERS)
 _TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED | BETWEEN_BROKERS}  # first, last version
 
-_FRAME_HEAD = Struct(">ii")
-
 
 def request_class(api_key: int) -> type[Message]:
     module, prefix, *_ = APIS[api_key]
     return getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Request")  # type: ignore[no-any-return]
-
-
-def response_class(api_key: int) -> type[Message]:
-    module, prefix, *_ = APIS[api_key]
-    return getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Response")  # type: ignore[no-any-return]
 
 
 async def _awaited(answer: Message | Awaitable[Message]) -> Message:
@@ -110,6 +107,8 @@ class RequestDispatcher:
         """
         started = time.perf_counter_ns()
         try:
+            if connection.authentication is not None and not connection.authentication.admits(frame):
+                return
             if connection.repeated.take(self._broker, connection, frame):
                 self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
             else:
@@ -148,6 +147,8 @@ class RequestDispatcher:
         if hot is not None:
             hot(self._broker, connection, frame, header.body, version, header.correlation_id)
             self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
+            return
+        if api_key == SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
             return
         request = decode(self._request_class(api_key), version, frame, header.body, exact=False)
         context = self._context(connection, header)
@@ -261,16 +262,6 @@ class RequestDispatcher:
             connection.client_software,
             connection.groups,
         )
-
-
-def encode_answer(response: Message, header: RequestHeader) -> bytearray:
-    """The frame of an answer, its size in front."""
-    out = bytearray(_FRAME_HEAD.pack(0, header.correlation_id))
-    if has_flexible_response_header(header.api_key, header.api_version):
-        out.append(0)
-    writer_of(type(response), header.api_version)(response, out)
-    _FRAME_HEAD.pack_into(out, 0, len(out) - 4, header.correlation_id)
-    return out
 
 
 class _Cancel:

@@ -96,7 +96,12 @@ async def apply_retention(broker: Broker) -> None:
 
 
 async def _prepare_removal(broker: Broker, shortened: Sequence[Partition]) -> bool:
-    return await broker.faults.guard(lambda: broker.logs.prepare_removal([partition.log for partition in shortened]))
+    marks = {partition.log: partition.log.start_mark for partition in shortened}
+    if not await broker.faults.guard(lambda: broker.logs.prepare_removal(marks)):
+        return False
+    for log, mark in marks.items():
+        log.start_written(mark)
+    return True
 
 
 async def _make_room(broker: Broker, shortened: Sequence[Partition]) -> bool:

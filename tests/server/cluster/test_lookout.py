@@ -1,4 +1,4 @@
-"""Who is found dead, and who is not: the lookout on real sockets. What follows of it is in `tests/cluster/test_member.py`."""
+"""Who is found dead, and who is not: the lookout on real sockets. What follows of it is in `tests/cluster/test_member_deaths.py`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker
-from barnabas.testing.zookeeper import ZooKeeper
+from tests.server.cluster.processes import three_brokers
 
 WITHIN_S = 60
 SESSION_TIMEOUT_MS = 3_000
@@ -25,20 +24,14 @@ CLIENT: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": 3_000}
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[list[Broker]]:
-    with ZooKeeper() as zookeeper, ThreadPoolExecutor(3) as threads:
-        settings: dict[str, str | int | bool] = {
-            "zookeeper.connect": f"{zookeeper.hosts}/test",
-            "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
-            "zookeeper.connection.timeout.ms": WITHIN_S * 1000,
-            "offsets.topic.replication.factor": 3,
-            "min.insync.replicas": 2,
-        }
-        processes = [Broker({**settings, "node.id": number}) for number in (1, 2, 3)]
-        try:
-            list(threads.map(Broker.start, processes))
-            yield processes
-        finally:
-            list(threads.map(Broker.close, processes))
+    settings = {
+        "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
+        "zookeeper.connection.timeout.ms": WITHIN_S * 1000,
+        "offsets.topic.replication.factor": 3,
+        "min.insync.replicas": 2,
+    }
+    with three_brokers(settings) as processes:
+        yield processes
 
 
 ENDS_OF_CONNECTIONS = {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}

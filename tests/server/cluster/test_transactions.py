@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker
-from barnabas.testing.zookeeper import ZooKeeper
+from tests.server.cluster.processes import three_brokers
 
 TOPIC, PARTITIONS, TRANSACTIONS = "t", 3, 30
 WITHIN_S = 60
@@ -19,19 +18,9 @@ WITHIN_S = 60
 
 @pytest.fixture
 def brokers() -> Iterator[list[Broker]]:
-    with ZooKeeper() as zookeeper, ThreadPoolExecutor(3) as threads:
-        settings: dict[str, str | int | bool] = {
-            "zookeeper.connect": f"{zookeeper.hosts}/test",
-            "zookeeper.session.timeout.ms": 1_500,
-            "transaction.state.log.num.partitions": 6,
-            "min.insync.replicas": 2,
-        }
-        processes = [Broker({**settings, "node.id": number}) for number in (1, 2, 3)]
-        try:
-            list(threads.map(Broker.start, processes))
-            yield processes
-        finally:
-            list(threads.map(Broker.close, processes))
+    settings = {"zookeeper.session.timeout.ms": 1_500, "transaction.state.log.num.partitions": 6, "min.insync.replicas": 2}
+    with three_brokers(settings) as processes:
+        yield processes
 
 
 def write(producer: Producer, number: int) -> bool:

@@ -146,6 +146,19 @@ async def test_an_empty_replica_gets_everything(tmp_path: Path) -> None:
         assert cluster.replica(3).log.log_start_offset == 7
 
 
+async def test_an_empty_replica_writes_down_where_it_begins_in_the_middle_of_a_batch(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1,))
+        await produce(cluster, b"a", b"b", b"c")
+        async with AsyncClient.to(cluster.addresses) as client:
+            await client.delete_records({(TOPIC, 0): 2})
+        await cluster.change(TOPIC, 0, _with_replicas(cluster.state(), (1, 2)))
+        await until(lambda: set(cluster.state().isr) == {1, 2})
+        log = cluster.replica(2).log
+        assert (log.first_offset, log.log_start_offset, log.kept_start_offset) == (0, 2, 2)
+        assert f"{TOPIC} 0 2" in (tmp_path / "2" / "log-start-offset-checkpoint").read_text()
+
+
 async def test_who_asks_the_wrong_broker_is_told_the_right_one(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create((1,))

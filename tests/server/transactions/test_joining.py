@@ -36,7 +36,7 @@ def init(line: Line, name: str) -> Owner:
             return answer.producer_id, answer.producer_epoch
 
 
-def produced(line: Line, name: str, batches: list[tuple[str, Owner]]) -> list[int]:
+def produced(line: Line, name: str, batches: list[tuple[str, Owner]], api: tuple[int, int] = PRODUCE) -> list[int]:
     """The error code of each batch of one request, by topic and owner."""
     data = []
     for topic, (producer_id, epoch) in batches:
@@ -49,7 +49,7 @@ def produced(line: Line, name: str, batches: list[tuple[str, Owner]]) -> list[in
         )
         data.append(TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)]))
     asked = ProduceRequest(transactional_id=name, acks=-1, timeout_ms=10_000, topic_data=data)
-    answer = line.ask(PRODUCE, asked, ProduceResponse)
+    answer = line.ask(api, asked, ProduceResponse)
     return [each.partition_responses[0].error_code for each in answer.responses]
 
 
@@ -62,3 +62,16 @@ def test_the_owner_of_an_id_lets_nobody_else_in(kafka: Broker, topics: tuple[str
         both = list(zip(topics, (owner, stranger), strict=True))
         assert produced(line, name, both) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
         assert produced(line, name, [(topics[0], owner)]) == [ErrorCode.NONE]
+
+
+@pytest.mark.parametrize(("verifies", "code"), [("true", ErrorCode.INVALID_TXN_STATE), ("false", ErrorCode.NONE)])
+def test_a_partition_that_was_not_added_is_found_where_that_is_verified(verifies: str, code: ErrorCode) -> None:
+    """By a client of transactions version 1, which adds its partitions itself."""
+    config: dict[str, str | int | bool] = {
+        "transaction.state.log.num.partitions": 1,
+        "transaction.partition.verification.enable": verifies,
+    }
+    with Broker(config=config) as broker, Line(broker) as line:
+        create_topic(broker, "a")
+        owner = init(line, "x")
+        assert produced(line, "x", [("a", owner)], (0, 10)) == [code]

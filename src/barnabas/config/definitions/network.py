@@ -24,7 +24,7 @@ KEYS = (
               "Addresses that clients are told; those of listeners when unset."),
     ConfigKey("background.threads", INT, 10, at_least(1), HIGH, CLUSTER_WIDE, NO_EFFECT,
               "Threads for odd jobs."),
-    ConfigKey("connection.failed.authentication.delay.ms", INT, 100, at_least(0), LOW, READ_ONLY, NO_EFFECT,
+    ConfigKey("connection.failed.authentication.delay.ms", INT, 100, at_least(0), LOW, READ_ONLY, HONOURED,
               "How long the answer to a failed authentication is held back."),
     ConfigKey("connections.max.idle.ms", LONG, 600_000, None, MEDIUM, READ_ONLY, HONOURED,
               "How long a silent connection stays open."),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from barnabas.config.checks import LoginContexts
 from barnabas.config.definition import ConfigKey, at_least, one_of
 from barnabas.config.definitions.words import (
     CLASS,
     DOUBLE,
     HIGH,
+    HONOURED,
     INT,
     LIST,
     LONG,
@@ -22,7 +24,7 @@ from barnabas.config.definitions.words import (
 
 # fmt: off
 KEYS = (
-    ConfigKey("connections.max.reauth.ms", LONG, 0, None, MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("connections.max.reauth.ms", LONG, 0, None, MEDIUM, READ_ONLY, HONOURED,
               "Longest SASL session before a client must authenticate again."),
     ConfigKey("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, at_least(1), LOW, READ_ONLY, NO_EFFECT,
               "How often expired tokens are removed."),
@@ -37,9 +39,9 @@ KEYS = (
               "Class that names who is behind a connection."),
     ConfigKey("sasl.client.callback.handler.class", CLASS, None, None, MEDIUM, READ_ONLY, NO_EFFECT,
               "Class that gives credentials towards other brokers."),
-    ConfigKey("sasl.enabled.mechanisms", LIST, ("GSSAPI",), None, MEDIUM, PER_BROKER, NO_EFFECT,
+    ConfigKey("sasl.enabled.mechanisms", LIST, ("GSSAPI",), None, MEDIUM, PER_BROKER, HONOURED,
               "SASL mechanisms that clients may use."),
-    ConfigKey("sasl.jaas.config", PASSWORD, None, None, MEDIUM, PER_BROKER, NO_EFFECT,
+    ConfigKey("sasl.jaas.config", PASSWORD, None, LoginContexts(), MEDIUM, PER_BROKER, HONOURED,
               "Login contexts in JAAS syntax."),
     ConfigKey("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", None, MEDIUM, PER_BROKER, NO_EFFECT,
               "Path of kinit."),
@@ -79,7 +81,7 @@ KEYS = (
               "SASL mechanism between brokers."),
     ConfigKey("sasl.server.callback.handler.class", CLASS, None, None, MEDIUM, READ_ONLY, NO_EFFECT,
               "Class that checks credentials."),
-    ConfigKey("sasl.server.max.receive.size", INT, 524_288, None, MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("sasl.server.max.receive.size", INT, 524_288, None, MEDIUM, READ_ONLY, HONOURED,
               "Largest message during SASL authentication."),
     ConfigKey("security.inter.broker.protocol", STRING, "PLAINTEXT", one_of("PLAINTEXT", "SSL",
               "SASL_PLAINTEXT", "SASL_SSL"), MEDIUM, READ_ONLY, NO_EFFECT,

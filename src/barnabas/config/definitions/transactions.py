@@ -30,7 +30,7 @@ KEYS = (
               "How often transactions past their time are aborted."),
     ConfigKey("transaction.max.timeout.ms", INT, 900_000, at_least(1), HIGH, READ_ONLY, HONOURED,
               "Longest transaction a producer may ask for."),
-    ConfigKey("transaction.partition.verification.enable", BOOLEAN, True, None, LOW, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("transaction.partition.verification.enable", BOOLEAN, True, None, LOW, CLUSTER_WIDE, HONOURED,
               "Check that a partition belongs to the transaction that writes to it."),
     ConfigKey("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000,
               at_least(1), LOW, READ_ONLY, HONOURED,

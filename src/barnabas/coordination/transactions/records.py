@@ -15,6 +15,7 @@ from barnabas.coordination.transactions.transaction import NO_EPOCH, NO_PRODUCER
 from barnabas.errors import MalformedMessage
 from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.message import Buffer, FieldSpec, Message
+from barnabas.protocol.partitions import by_topic
 
 KEY_VERSION, VALUE_VERSION = 0, 1
 _NEVER = 32767
@@ -151,9 +152,7 @@ def _key_of(transactional_id: str) -> bytes:
 
 
 def _value_of(transaction: Transaction) -> TransactionLogValue:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(transaction.partitions):
-        topics.setdefault(topic, []).append(partition)
+    topics = by_topic(sorted(transaction.partitions))
     named = [TransactionPartitions(topic=topic, partition_ids=partitions) for topic, partitions in topics.items()]
     return TransactionLogValue(
         producer_id=transaction.producer_id,

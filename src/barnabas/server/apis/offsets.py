@@ -43,6 +43,7 @@ from barnabas.server.damage import refuse_read
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
+    from barnabas.storage.log import Log
 
 log = logging.getLogger(__name__)
 
@@ -130,10 +131,11 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
     """DeleteRecords (api 21): answered when the new starts are on the disk, so that a crash does not bring records back.
 
     Kafka writes the starts down once a minute, and what was deleted since the last time is there again after a crash. Where there are
-    followers in sync, theirs have moved too, so that no election brings records back.
+    followers in sync, theirs have moved too, so that no election brings records back. While fewer than min.insync.replicas are in sync the
+    answer waits: one of those who have left may lead next.
     """
     topics: list[DeleteRecordsTopicResult] = []
-    moved: list[DeleteRecordsPartitionResult] = []
+    moved: list[tuple[DeleteRecordsPartitionResult, Log]] = []
     waits: list[Awaitable[None]] = []
     for topic in request.topics:
         answers = []
@@ -142,8 +144,8 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
             try:
                 partition = broker.partitions.require_leader(topic.name, wanted.partition_index)
                 answer.low_watermark = _delete_records(broker, partition, wanted.offset)
-                moved.append(answer)
-                if partition.low_watermark < answer.low_watermark:
+                moved.append((answer, partition.log))
+                if not partition.is_deleted(answer.low_watermark):
                     waits.append(_wait_for_followers(partition, answer, request.timeout_ms))
             except KafkaError as error:
                 answer.error_code = error.code
@@ -154,10 +156,10 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
     if moved:
         try:
-            await broker.log_starts.done()
+            await broker.log_starts.keep(log for _, log in moved)
         except StorageError as error:
             broker.faults.report(error)
-            for answer in moved:
+            for answer, _ in moved:
                 answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_OFFSET
     await asyncio.gather(*waits)
     return DeleteRecordsResponse(topics=topics)

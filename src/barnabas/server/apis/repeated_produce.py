@@ -126,6 +126,12 @@ class RepeatedProduce:
         self._rights_version, self._principal = 0, ""
         self._groups: tuple[str, ...] = ()
 
+    def forget(self) -> None:
+        """Know nothing: requests go to the dispatcher one by one until they are learnt again."""
+        self.may_run = False
+        self._ends.clear()
+        self._known.clear()
+
     def learn(self, frame: memoryview, end: int, known: _Known) -> None:
         key = bytes(frame[_HEAD_BYTES:end])
         is_new = key not in self._known  # one that is known goes to another partition now: its topic was made again

@@ -44,9 +44,12 @@ def hold(
         go_on(frame, head, {(each.topic, each.index): ErrorCode.INVALID_PRODUCER_ID_MAPPING for each in joining})
         return True
     (owner,) = owners
+    adds, knows_abortable = version >= FIRST_ADDING_VERSION, version >= FIRST_ABORTABLE_VERSION
+    if not adds and not broker.config.transaction_partition_verification_enable:
+        go_on(frame, head, {(each.topic, each.index): ErrorCode.NONE for each in joining})
+        return True
     connection.pause(PAUSE)
     held = memoryview(bytearray(frame))
-    adds, knows_abortable = version >= FIRST_ADDING_VERSION, version >= FIRST_ABORTABLE_VERSION
     name = head.transactional_id
 
     async def join() -> None:

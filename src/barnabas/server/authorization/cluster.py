@@ -29,7 +29,10 @@ from barnabas.protocol.messages.create_delegation_token import CreateDelegationT
 from barnabas.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsResponse
 from barnabas.protocol.messages.describe_acls import DescribeAclsResponse
 from barnabas.protocol.messages.describe_client_quotas import DescribeClientQuotasResponse
-from barnabas.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResponse
+from barnabas.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
 from barnabas.protocol.messages.elect_leaders import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from barnabas.protocol.messages.envelope import EnvelopeResponse
 from barnabas.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
@@ -125,8 +128,10 @@ def _no_quota_altered(request: Any, code: ErrorCode) -> AlterClientQuotasRespons
     return AlterClientQuotasResponse(entries=entries)
 
 
-def _no_users(_request: Any, code: ErrorCode) -> DescribeUserScramCredentialsResponse:
-    return DescribeUserScramCredentialsResponse(error_code=code, error_message=MESSAGE)
+def _no_users(request: Any, code: ErrorCode) -> DescribeUserScramCredentialsResponse:
+    """As Kafka's, which names nobody; where all users are asked for it does not answer at all."""
+    results = [DescribeUserScramCredentialsResult(error_code=code, error_message=None) for _ in request.users or ()]
+    return DescribeUserScramCredentialsResponse(error_code=code, error_message=None, results=results)
 
 
 def _no_user_altered(request: Any, code: ErrorCode) -> AlterUserScramCredentialsResponse:

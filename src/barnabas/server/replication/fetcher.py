@@ -56,6 +56,7 @@ class Fetcher:
         self._partitions: dict[FollowedPartition, None] = {}
         self._pauses: dict[FollowedPartition, int] = {}  # how long the last one was, in milliseconds
         self._held_back: set[FollowedPartition] = set()  # by a throttle, each with a timer
+        self._keeping: set[FollowedPartition] = set()  # whose start is being written down
         self._jobs: set[asyncio.Task[None]] = set()
         self._in_flight: deque[tuple[int, asyncio.Task[FetchResponse]]] = deque()
         self._is_in_hurry = False  # partitions came while a request waits
@@ -173,7 +174,7 @@ class Fetcher:
             records,
             None if diverging.epoch < 0 and diverging.end_offset < 0 else DivergingEpoch(diverging.epoch, diverging.end_offset),
         )
-        start, end = partition.log.log_start_offset, partition.log.log_end_offset
+        end = partition.log.log_end_offset
         try:
             step = partition.receive(asked, told, self._broker.clock.now_ms())
         except KafkaError as error:
@@ -191,32 +192,43 @@ class Fetcher:
             )  # fmt: skip
         self._broker.metrics.replicated_bytes_in += len(records)
         self._broker.throttles.received(partition, len(records))
-        if step is Next.FETCH and partition.log.log_start_offset > start:
-            self._session.leave(partition)
-            self._spawn(self._keep_start(partition))
-        else:
-            self._go_on(partition, step, told.error)
+        self._go_on(partition, step, told.error)
 
     async def _keep_start(self, partition: FollowedPartition) -> None:
         """Write down where the log begins before the leader is told: what DeleteRecords was answered for stays gone after a crash."""
         try:
-            await self._broker.log_starts.done()
+            await self._broker.log_starts.keep([partition.log])
         except StorageError as error:
             self._broker.faults.report(error)
+            self._keeping.discard(partition)
             self._pause(partition)
             return
+        self._keeping.discard(partition)
         self._resume(partition)
+
+    def _may_ask(self, partition: FollowedPartition) -> bool:
+        """Whether the next fetch may go out; where it may not, the partition is resumed when its flush is done, its start is written
+        down, or its throttle has it go on."""
+        return partition.is_ready and self._is_start_kept(partition) and not self._is_held_back(partition)
+
+    def _is_start_kept(self, partition: FollowedPartition) -> bool:
+        """Whether where the log begins is written down; else that is under way."""
+        log = partition.log
+        if log.kept_start_offset >= log.log_start_offset:
+            return True
+        if partition not in self._keeping:
+            self._keeping.add(partition)
+            self._spawn(self._keep_start(partition))
+        return False
 
     def _go_on(self, partition: FollowedPartition, step: Next, error: ErrorCode) -> None:
         match step:
             case Next.FETCH:
                 self._pauses.pop(partition, None)
-                if not partition.is_ready:
-                    self._session.leave(partition)  # until its flush is done
-                elif self._is_held_back(partition):
-                    self._session.leave(partition)
-                else:
+                if self._may_ask(partition):
                     self._session.ask(partition)
+                else:
+                    self._session.leave(partition)
             case Next.WAIT:
                 log.debug(
                     "fetch refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name
@@ -245,8 +257,7 @@ class Fetcher:
             self._resume(partition)
 
     def _resume(self, partition: FollowedPartition) -> None:
-        is_wanted = partition in self._partitions and not partition.closed and partition.is_ready
-        if is_wanted and not self._is_held_back(partition):
+        if partition in self._partitions and not partition.closed and self._may_ask(partition):
             self._session.ask(partition)
             self._is_in_hurry = True
             self._awake.set()

@@ -1,8 +1,8 @@
 """How a partition joins a transaction: before the first batch of a transaction is appended, its coordinator is asked (KIP-890).
 
 A client of transactions version 2 has named the partition by writing to it, so the coordinator adds it; one of version 1 has had it
-added before, and the coordinator is asked whether that is so. Without this a batch that arrives after its transaction has ended would
-open another one that nobody ends.
+added before, and the coordinator is asked whether that is so, unless `transaction.partition.verification.enable` is off. Without this a
+batch that arrives after its transaction has ended would open another one that nobody ends.
 
 Rules
   1. While the coordinator is asked, the connection is not read from: the requests that follow belong behind this one.
@@ -22,6 +22,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from barnabas.protocol.partitions import by_topic
 from barnabas.server.faults import report_later
 from barnabas.server.peers import ClientError, Peers, peers_of
 
@@ -114,15 +115,12 @@ class Joining:
     ) -> Mapping[TopicPartition, ErrorCode]:
         if self._peers is None:
             self._peers = peers_of(lambda: self._broker.metadata, self._broker.config, "transactions")
-        topics: dict[str, list[int]] = {}
-        for topic, index in partitions:
-            topics.setdefault(topic, []).append(index)
         asked = AddPartitionsToTxnTransaction(
             transactional_id=transactional_id,
             producer_id=owner.producer_id,
             producer_epoch=owner.epoch,
             verify_only=not adds,
-            topics=[AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in topics.items()],
+            topics=[AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in by_topic(partitions).items()],
         )
         response = await self._peers.send(leader, AddPartitionsToTxnRequest(transactions=[asked]))
         if response.error_code:

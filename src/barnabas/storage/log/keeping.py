@@ -92,7 +92,7 @@ class Log(ShrinkingLog):
     def _take_over(self, loaded: LoadedLog, *, clean_shutdown: bool, recovery_point: int) -> None:
         self._epochs = EpochFile(self._files, self.directory, loaded.epochs, is_written=clean_shutdown)
         self._producers = loaded.producers
-        self.log_start_offset = loaded.log_start_offset
+        self.log_start_offset = self.kept_start_offset = loaded.log_start_offset
         self._segments = Segments(loaded.segments, self._open_files)
         end = self.log_end_offset = self._segments.active.next_offset
         self._flusher = Flusher(

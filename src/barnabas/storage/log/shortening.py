@@ -45,6 +45,17 @@ class ShrinkingLog(GrowingLog):
         self.log_start_offset = offset
         self._epochs.epochs.truncate_from_start(offset)
 
+    @property
+    def start_mark(self) -> tuple[int, int]:
+        """Where the log begins, for `start_written`."""
+        return self.log_start_offset, self.truncations
+
+    def start_written(self, mark: tuple[int, int]) -> None:
+        """A checkpoint with the start as it was at `mark`, or since, is on the disk. Where something was cut since, it may say another."""
+        start, truncations = mark
+        if truncations == self.truncations:
+            self.kept_start_offset = max(self.kept_start_offset, start)
+
     def apply_retention(self, now_ms: int, *, committed_end: int = MAX_OFFSET) -> int:
         """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
 
@@ -152,6 +163,7 @@ class ShrinkingLog(GrowingLog):
         for segment in self._segments:
             remove_segment_files(self._files, segment)
         self.log_start_offset = offset
+        self.kept_start_offset = min(self.kept_start_offset, offset)
         first = Segment.create(self._files, self.directory, offset, created_ms, self.config.preallocated_bytes)
         self._segments.start_over(first)
         for stale in snapshot_offsets(self._files, self.directory):
@@ -167,6 +179,7 @@ class ShrinkingLog(GrowingLog):
         self._plan_roll()
         self._flusher.truncated(end)
         self.log_start_offset = min(self.log_start_offset, end)
+        self.kept_start_offset = min(self.kept_start_offset, self.log_start_offset)
         self._epochs.epochs.truncate_from_end(end)
         for segment in self._segments:
             aborted_of(segment).truncate(end)

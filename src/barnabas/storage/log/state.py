@@ -41,6 +41,7 @@ class LogState:
         self.topic_id = topic_id
         self.config = config
         self.log_start_offset = 0
+        self.kept_start_offset = 0  # at most `log_start_offset`: where the log begins after a crash, as far as is known
         self.log_end_offset = 0
         self.producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
         self._files = files

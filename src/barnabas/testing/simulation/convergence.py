@@ -70,17 +70,21 @@ def _common_image(nodes: Sequence[Node]) -> tuple[MetadataImage | None, str]:
 def stray_folders(nodes: Sequence[Node]) -> list[str]:
     """Logs on disks of brokers that are no replicas.
 
-    One that was set aside, for a power cut took its topic's id, is an operator's to judge.
+    One of which a power cut took the topic's id is an operator's to judge, whether it was set aside, since its name was used again, or not:
+    it may be of another topic that had the name.
     """
     found = []
     for node in nodes:
         assert node.process is not None, "at rest"
-        image = node.process.broker.metadata
+        image, logs = node.process.broker.metadata, node.process.broker.logs
         for folder in sorted({path.parent.name for path, _ in node.disk.files() if path.suffix == LOG_SUFFIX}):
             if STRAY_FOLDER.fullmatch(folder):
                 continue
             match = FOLDER.fullmatch(folder)
             state = None if match is None else image.partition(match["topic"], int(match["index"]))
+            log = None if match is None else logs.get(match["topic"], int(match["index"]))
+            if log is not None and log.topic_id is None:
+                continue
             if state is None or node.number not in state.replicas:
                 found.append(f"{node.host}:{folder}")
     return found

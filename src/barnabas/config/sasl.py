@@ -1,0 +1,98 @@
+"""What a listener asks of those who log in: its SASL mechanisms and the settings of each.
+
+Rules
+  1. A setting of a listener and mechanism (`listener.name.x.plain.sasl.jaas.config`) goes before the listener's
+     (`listener.name.x.sasl.jaas.config`), and that before the broker's (`sasl.jaas.config`).
+  2. A login context counts for the mechanism that its class belongs to. So one text may hold those of several mechanisms, which
+     Kafka refuses, and what it takes means here what it means there.
+  3. No error holds a value of a login context.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.config import definitions, jaas
+from barnabas.config.definition import Value
+from barnabas.config.listeners import Endpoint
+from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.config.broker import BrokerConfig
+
+GSSAPI, PLAIN, OAUTHBEARER = "GSSAPI", "PLAIN", "OAUTHBEARER"
+SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
+LOGIN_MODULES = {
+    PLAIN: "PlainLoginModule",
+    SCRAM[0]: "ScramLoginModule",
+    SCRAM[1]: "ScramLoginModule",
+    OAUTHBEARER: "OAuthBearerLoginModule",
+}
+USER_OPTION = "user_"
+
+
+class Mechanism(NamedTuple):
+    """One mechanism on one listener.
+
+    Args:
+        options: of its login context; empty where there is none.
+    """
+
+    name: str
+    options: dict[str, str]
+    max_reauth_ms: int
+
+    @property
+    def users(self) -> dict[str, str]:
+        """Passwords by user, of `user_alice="..."`."""
+        return {key.removeprefix(USER_OPTION): value for key, value in self.options.items() if key.startswith(USER_OPTION)}
+
+
+def is_sasl(endpoint: Endpoint) -> bool:
+    return endpoint.protocol.startswith("SASL_")
+
+
+def mechanisms_of(config: BrokerConfig, listener: str) -> dict[str, Mechanism]:
+    """The mechanisms of a listener by name, in the order they are named; raises ConfigError."""
+    names = setting(config, "sasl.enabled.mechanisms", listener)
+    assert isinstance(names, tuple)
+    found = {}
+    for name in names:
+        if name not in MECHANISMS:
+            raise ConfigError("sasl.enabled.mechanisms", name, f"mechanisms out of {', '.join(MECHANISMS)}")
+        options = login_options(config, name, listener)
+        reauth_ms = setting(config, "connections.max.reauth.ms", listener, name)
+        assert isinstance(reauth_ms, int)
+        mechanism = found[name] = Mechanism(name, options or {}, reauth_ms)
+        if name == PLAIN and not mechanism.users:
+            wanted = 'the users of PLAIN, as ...PlainLoginModule required user_alice="password";'
+            raise ConfigError(f"listener.name.{listener.lower()}.plain.sasl.jaas.config", "[hidden]", wanted)
+    if not found:
+        raise ConfigError("sasl.enabled.mechanisms", "", f"at least one of {', '.join(MECHANISMS)}")
+    return found
+
+
+def login_options(config: BrokerConfig, mechanism: str, listener: str) -> dict[str, str] | None:
+    """The options of the login context for a mechanism; None where there is none. Raises ConfigError."""
+    text = setting(config, "sasl.jaas.config", listener, mechanism)
+    if text is None:
+        return None
+    return options_for(mechanism, str(text))
+
+
+def options_for(mechanism: str, text: str) -> dict[str, str] | None:
+    """The options of the login context that is a mechanism's, out of a text that was checked."""
+    return next((dict(c.options) for c in jaas.parse(text) if c.name == LOGIN_MODULES.get(mechanism)), None)
+
+
+def setting(config: BrokerConfig, name: str, listener: str, mechanism: str | None = None) -> Value:
+    """The value of a key for a listener, and for a mechanism there; raises ConfigError."""
+    key = definitions.BROKER[name]
+    prefix = f"listener.name.{listener.lower()}."
+    prefixes = [prefix] if mechanism is None else [f"{prefix}{mechanism.lower()}.", prefix]
+    for text in (config.texts.get(f"{each}{name}") for each in prefixes):
+        if text is not None:
+            return key.read(text)
+    value: Value = getattr(config, key.attribute)
+    return value

@@ -1,0 +1,51 @@
+"""PLAIN (RFC 4616) as a server speaks it: one message with name and password.
+
+Rules
+  1. An unknown user fails as a wrong password does, and takes as long: something is compared in any case.
+  2. Sentences to the peer are Kafka's.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+
+from barnabas.security.exchange import AuthenticationFailed, Identity
+
+NO_PASSWORD = "\0"  # cannot come in a message: this character parts its fields
+
+
+class PlainExchange:
+    """One log-in.
+
+    Args:
+        passwords: by user.
+    """
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self._passwords = passwords
+        self.identity: Identity | None = None
+
+    def evaluate(self, message: bytes) -> bytes:
+        """Nothing, if the password is right; raises AuthenticationFailed."""
+        if self.identity is not None:
+            raise AuthenticationFailed("a message too many")
+        try:
+            fields = message.decode().split("\0")
+        except UnicodeDecodeError:
+            raise AuthenticationFailed("a message that is no UTF-8") from None
+        if len(fields) != 3:
+            raise AuthenticationFailed(f"a message of {len(fields)} fields")
+        authorization, user, password = fields
+        if not user or not password:
+            raise AuthenticationFailed("no user name" if not user else "no password")
+        expected = self._passwords.get(user, NO_PASSWORD)
+        if not hmac.compare_digest(expected.encode(), password.encode()):
+            raise AuthenticationFailed(
+                "a wrong password, or an unknown user", "Authentication failed: Invalid username or password"
+            )
+        if authorization and authorization != user:
+            told = "Authentication failed: Client requested an authorization id that is different from username"
+            raise AuthenticationFailed("another authorization id than the user's", told)
+        self.identity = Identity(user)
+        return b""

@@ -1,0 +1,144 @@
+"""Users with SCRAM credentials: how they are kept, altered and described (KIP-554).
+
+Owns the fields of a user's declaration: by mechanism the salt, both keys and the iterations in base 64, never a password.
+
+Rules
+  1. Codes and sentences are Kafka's. One request alters a user's credential for one mechanism once; a user with an error stays as it was.
+  2. With the first user a secret is made (`SECRET`), by which unknown users look like known ones, the same ones on every broker.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
+from barnabas.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, Credential, credential_from_salted, unknown
+
+MECHANISM_NUMBERS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}  # as in AlterUserScramCredentials
+NUMBERS = {name: number for number, name in MECHANISM_NUMBERS.items()}
+SECRET = "\0secret"  # no user's name: they may not begin so
+Declared = Mapping[str, Any]  # of all users, by name
+
+
+class Upsertion(NamedTuple):
+    """A credential to make or replace."""
+
+    user: str
+    mechanism: int
+    iterations: int
+    salt: bytes
+    salted_password: bytes
+
+
+class Deletion(NamedTuple):
+    """A credential to take away."""
+
+    user: str
+    mechanism: int
+
+
+class Described(NamedTuple):
+    """A user's mechanisms (by number) with their iterations, or why there are none."""
+
+    user: str
+    infos: tuple[tuple[int, int], ...] = ()
+    error: KafkaError | None = None
+
+
+def find_credential(declared: Declared, user: str, mechanism: str) -> Credential:
+    """What is kept of a user for a mechanism, or for one who does not exist what looks like it."""
+    fields = None if user.startswith("\0") else declared.get(user, {}).get(mechanism)
+    if fields is not None:
+        return _decode(fields)
+    others = (fields[mechanism] for name, fields in declared.items() if name != SECRET and mechanism in fields)
+    like = next(others, None)
+    secret = b64decode(declared.get(SECRET, {}).get("secret", ""))
+    return unknown(mechanism, user, secret, None if like is None else _decode(like))
+
+
+def alter(
+    declared: Declared, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion], *, secret: bytes
+) -> tuple[dict[str, KafkaError | None], dict[str, Any]]:
+    """What each user is answered, and what is to be declared of users: None for one who has nothing left.
+
+    Args:
+        secret: random bytes, for when there is none yet.
+    """
+    errors: dict[str, KafkaError | None] = {}
+    seen: set[tuple[str, int]] = set()
+    changes: list[Deletion | Upsertion] = [*deletions, *upsertions]
+    for change in changes:
+        error = _refusal(declared, change)
+        if error is None and (change.user, change.mechanism) in seen:
+            told = "A user credential cannot be altered twice in the same request"
+            error = KafkaError(ErrorCode.DUPLICATE_RESOURCE, told)
+        seen.add((change.user, change.mechanism))
+        errors[change.user] = errors.get(change.user) or error
+    changed: dict[str, Any] = {}
+    for deletion in deletions:
+        if errors[deletion.user] is None:
+            fields = changed.setdefault(deletion.user, dict(declared.get(deletion.user, {})))
+            del fields[MECHANISM_NUMBERS[deletion.mechanism]]
+    for upsertion in upsertions:
+        if errors[upsertion.user] is None:
+            fields = changed.setdefault(upsertion.user, dict(declared.get(upsertion.user, {})))
+            mechanism = MECHANISM_NUMBERS[upsertion.mechanism]
+            fields[mechanism] = encode(
+                credential_from_salted(mechanism, upsertion.salted_password, upsertion.salt, upsertion.iterations)
+            )
+    if changed and SECRET not in declared:
+        changed[SECRET] = {"secret": b64encode(secret).decode()}
+    return errors, {user: fields or None for user, fields in changed.items()}
+
+
+def describe(declared: Declared, users: Sequence[str] | None) -> list[Described]:
+    """The users that are named, or all."""
+    if not users:
+        users = [user for user in declared if user != SECRET]
+    return [_describe(declared, user, twice=users.count(user) > 1) for user in dict.fromkeys(users)]
+
+
+def encode(credential: Credential) -> dict[str, Any]:
+    """A credential as it is declared."""
+    return {
+        "salt": b64encode(credential.salt).decode(),
+        "stored_key": b64encode(credential.stored_key).decode(),
+        "server_key": b64encode(credential.server_key).decode(),
+        "iterations": credential.iterations,
+    }
+
+
+def _decode(fields: Mapping[str, Any]) -> Credential:
+    salt, stored, server = (b64decode(fields[name]) for name in ("salt", "stored_key", "server_key"))
+    return Credential(salt, stored, server, fields["iterations"])
+
+
+def _describe(declared: Declared, user: str, *, twice: bool) -> Described:
+    if twice:
+        told = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+        return Described(user, error=KafkaError(ErrorCode.DUPLICATE_RESOURCE, told))
+    fields = None if user.startswith("\0") else declared.get(user)
+    if fields is None:
+        told = f"Attempt to describe a user credential that does not exist: {user}"
+        return Described(user, error=KafkaError(ErrorCode.RESOURCE_NOT_FOUND, told))
+    return Described(user, tuple(sorted((NUMBERS[name], kept["iterations"]) for name, kept in fields.items())))
+
+
+def _refusal(declared: Declared, change: Deletion | Upsertion) -> KafkaError | None:
+    if not change.user or change.user.startswith("\0"):
+        return KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    mechanism = MECHANISM_NUMBERS.get(change.mechanism)
+    if mechanism is None:
+        return KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    if isinstance(change, Deletion):
+        if mechanism in declared.get(change.user, {}):
+            return None
+        return KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
+    if change.iterations < MIN_ITERATIONS:
+        return KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if change.iterations > MAX_ITERATIONS:
+        return KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    return None

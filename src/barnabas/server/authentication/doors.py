@@ -1,0 +1,113 @@
+"""The doors of a broker: what each listener with SASL asks of those who come in, and what is counted at all of them.
+
+Owns the settings of the listeners as they are now, the counts, and the penalties for addresses that fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.declared import Kind
+from barnabas.config.sasl import SCRAM, Mechanism, is_sasl, mechanisms_of
+from barnabas.security.exchange import Exchange, Identity
+from barnabas.security.penalties import Penalties
+from barnabas.security.plain import PlainExchange
+from barnabas.security.scram import Credential, ScramExchange
+from barnabas.security.users import find_credential
+from barnabas.server.authentication.login import Login
+
+if TYPE_CHECKING:
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+
+
+@dataclass
+class Counts:
+    """Of all listeners since the start."""
+
+    successes: int = 0
+    failures: int = 0
+    renewals: int = 0  # log-ins of connections that were logged in (KIP-368)
+    expired_closed: int = 0  # connections that went on after the end of their session
+
+
+class Door:
+    """One listener with SASL.
+
+    Args:
+        mechanisms: by name, in the order in which clients are told them.
+    """
+
+    def __init__(self, doors: Doors, mechanisms: dict[str, Mechanism], config: BrokerConfig) -> None:
+        self._doors = doors
+        self.mechanisms = mechanisms
+        self.counts = doors.counts
+        self.max_request_bytes = config.socket_request_max_bytes
+        self.max_login_bytes = config.sasl_server_max_receive_size
+
+    def begin(self, mechanism: str) -> Exchange:
+        """A log-in begins."""
+        if mechanism in SCRAM:
+            return ScramExchange(mechanism, self._finder(mechanism), self._doors.new_nonce())
+        return PlainExchange(self.mechanisms[mechanism].users)
+
+    def _finder(self, mechanism: str) -> Callable[[str, bool], tuple[Credential, Identity]]:
+        def find(name: str, by_token: bool) -> tuple[Credential, Identity]:
+            return self._doors.find_credential(mechanism, name), Identity(name)
+
+        return find
+
+    def lifetime_ms(self, mechanism: str, identity: Identity) -> int | None:
+        """How long a session lives that begins now; None for as long as it likes."""
+        most_ms = self.mechanisms[mechanism].max_reauth_ms
+        if most_ms <= 0:
+            return None
+        if identity.expires_ms is None:
+            return most_ms
+        return max(0, min(most_ms, identity.expires_ms - self._doors.now_ms()))
+
+    def refuse(self, host: str) -> int:
+        """Count a failure; how long its answer is held back."""
+        return self._doors.refuse(host)
+
+
+class Doors:
+    """All listeners of a broker; raises ConfigError where their settings do not do."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._loop = broker.loop
+        self.counts = Counts()
+        self._penalties = Penalties(broker.config.connection_failed_authentication_delay_ms)
+        self._by_listener: dict[str, Door] = {}
+        self.update_config(broker.config)
+
+    def now_ms(self) -> int:
+        return self._broker.clock.now_ms()
+
+    def new_nonce(self) -> str:
+        return self._broker.new_id().hex
+
+    def find_credential(self, mechanism: str, user: str) -> Credential:
+        return find_credential(self._broker.metadata.declarations(Kind.USER), user, mechanism)
+
+    def open(self, connection: Connection) -> None:
+        """Ask a new connection to log in, if its listener wants that."""
+        door = self._by_listener.get(connection.listener)
+        if door is not None:
+            connection.login = Login(connection, door, self._loop)
+
+    def refuse(self, host: str) -> int:
+        self.counts.failures += 1
+        return self._penalties.delay_ms(host, self._broker.clock.monotonic_ms())
+
+    def update_config(self, config: BrokerConfig) -> None:
+        """Listeners ask for what the settings say now; connections that are logged in stay so."""
+        self._by_listener = {
+            endpoint.listener: Door(self, mechanisms_of(config, endpoint.listener), config)
+            for endpoint in config.listener_endpoints
+            if is_sasl(endpoint)
+        }
