@@ -8,7 +8,9 @@ Rules
   3. What allows READ, WRITE, DELETE or ALTER allows DESCRIBE; what allows ALTER_CONFIGS allows DESCRIBE_CONFIGS. Denials imply nothing.
   4. Where no binding is about a resource, nobody may use it, unless `allow.everyone.if.no.acl.found`.
   5. A binding is somebody's by its principal, by that of a group they are in ("Group:finance"), or by "User:*", which is everybody.
-  6. `version` grows with each change, so that who remembers decisions knows when to forget them.
+  6. A role is the principal of a set of bindings ("Role:auditor"). Who has it is said by bindings too: on the resource USER of the role's
+     name, ALL is allowed to the member (`membership`), and its host says from where. So every tool that knows bindings knows roles.
+  7. `version` grows with each change, so that who remembers decisions knows when to forget them.
 
 How it works: bindings lie by resource type in one dictionary of literal names and one of prefixes; a resource has as many prefixes as its
 name has characters, so a decision takes as long as the name is, however many bindings there are.
@@ -34,6 +36,7 @@ from barnabas.security.acls import (
 )
 
 ANY_USER = "User:*"
+ROLE = "Role:"
 _IMPLIED_BY = {
     Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
@@ -47,6 +50,19 @@ class Session(NamedTuple):
     principal: str
     host: str
     groups: tuple[str, ...] = ()
+
+
+def membership(role: str, member: str, host: str = WILDCARD) -> Acl:
+    """The binding that gives a role ("Role:auditor") to a principal ("User:alice", "Group:finance")."""
+    return Acl(ResourceType.USER, role, PatternType.LITERAL, member, host, Operation.ALL, Permission.ALLOW)
+
+
+def is_membership(acl: Acl) -> bool:
+    return (
+        acl.resource_type is ResourceType.USER
+        and acl.name.startswith(ROLE)
+        and acl == membership(acl.name, acl.principal, acl.host)
+    )
 
 
 class Authorizer:
@@ -63,6 +79,7 @@ class Authorizer:
         self.version = 0
         self._literal: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
         self._prefixed: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
+        self._memberships: dict[str, dict[Acl, None]] = {}  # by member
         for acl in acls:
             self.add(acl)
 
@@ -70,6 +87,8 @@ class Authorizer:
         """Take a binding in; one that is there already stays."""
         self.version += 1
         self._index(acl).setdefault((acl.resource_type, acl.name), {})[acl] = None
+        if is_membership(acl):
+            self._memberships.setdefault(acl.principal, {})[acl] = None
 
     def remove(self, acl: Acl) -> None:
         """Forget a binding; nothing happens if it is not there."""
@@ -79,6 +98,11 @@ class Authorizer:
         bindings.pop(acl, None)
         if not bindings:
             index.pop(key, None)
+        members = self._memberships.get(acl.principal, {})
+        if acl in members:
+            del members[acl]
+            if not members:
+                del self._memberships[acl.principal]
 
     def replace(self, acls: Iterable[Acl]) -> None:
         """Know these bindings and no others."""
@@ -91,12 +115,32 @@ class Authorizer:
             if acl not in known:
                 self.add(acl)
 
-    def is_super_user(self, session: Session) -> bool:
-        return session.principal in self._super_users
+    def with_roles(self, session: Session) -> Session:
+        """The session with the roles that it has as groups: who decides for it needs to know of roles no more."""
+        roles = {
+            acl.name
+            for principal in (session.principal, ANY_USER, *session.groups)
+            for acl in self._memberships.get(principal, ())
+            if covers_host(acl.host, session.host)
+        }
+        return session._replace(groups=(*session.groups, *sorted(roles))) if roles else session
 
     def matching(self, wanted: AclFilter) -> list[Acl]:
-        """The bindings that a filter means, in the order of their fields."""
-        return sorted(acl for acl in self._all() if wanted.matches(acl))
+        """The bindings that a filter means, in the order of their fields; for one principal those too that follow from its roles."""
+        found = {acl for acl in self._all() if wanted.matches(acl)}
+        if wanted.principal is not None:
+            found.update(acl for acl in self._by_roles(wanted.principal) if wanted.matches(acl))
+        return sorted(found)
+
+    def _by_roles(self, principal: str) -> Iterator[Acl]:
+        """What follows for a principal from its roles: their bindings, as if they were its own."""
+        hosts: dict[str, list[str]] = {}
+        for acl in self._memberships.get(principal, ()):
+            hosts.setdefault(acl.name, []).append(acl.host)
+        for acl in self._all():
+            for host in hosts.get(acl.principal, ()) if hosts else ():
+                if WILDCARD in (host, acl.host) or host == acl.host:
+                    yield acl._replace(principal=principal, host=acl.host if host == WILDCARD else host)
 
     def is_allowed(self, session: Session, operation: Operation, resource: Resource) -> bool:
         """Whether the session may do the operation."""

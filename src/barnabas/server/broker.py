@@ -205,7 +205,6 @@ class Broker:
     def _follow_acls(self) -> None:
         if self.authorizer is not None:
             self.declarations.follow(Kind.ACL, self.authorizer.take_acls)
-            self.declarations.follow(Kind.ROLE, self.authorizer.take_roles)
 
     def _register_alone(self, controller: Administration, *, bump_leader_epochs: bool) -> None:
         config = self.config

@@ -1,7 +1,8 @@
 """Access control lists made, shown and removed: CreateAcls, DescribeAcls, DeleteAcls.
 
 They are kept whether or not this broker has an authorizer, but without one nobody would decide by them, so that these requests are refused,
-as in Kafka. What members have by a role is shown like any other binding; it goes when the role is taken from them.
+as in Kafka. Where the bindings of one principal are asked for, what it has by its roles is shown as if it were its own; that goes when the
+role is taken from it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from barnabas import limits
 from barnabas.errors import ConfigError
 from barnabas.security.acls import CLUSTER, Acl, AclFilter, Operation, Resource, ResourceType, acl_from_json
 from barnabas.security.authorizer import Authorizer, Session
-from barnabas.security.roles import acls_of_roles, role_from_json
 
 if TYPE_CHECKING:
     from barnabas.cluster.declared import Declarations
@@ -34,7 +33,7 @@ class Access:
     __slots__ = ("_authorizer", "_decided", "session", "version")
 
     def __init__(self, session: Session, authorizer: Authorizer) -> None:
-        self.session = session
+        self.session = authorizer.with_roles(session)
         self.version = authorizer.version
         self._authorizer = authorizer
         self._decided: dict[tuple[Operation, ResourceType, str], bool] = {}
@@ -82,7 +81,6 @@ class AccessControl:
         self._authorizer = Authorizer(super_users=super_users, allow_if_no_acl=allow_if_no_acl)
         self._sessions: dict[Session, Access] = {}
         self._acls: dict[str, Acl] = {}
-        self._of_roles: dict[Acl, None] = {}
 
     @classmethod
     def of(cls, config: BrokerConfig) -> AccessControl | None:
@@ -102,12 +100,7 @@ class AccessControl:
     def take_acls(self, declared: Declarations) -> None:
         """These bindings are declared now."""
         self._acls = self.parsed(declared)
-        self._authorizer.replace((*self._acls.values(), *self._of_roles))
-
-    def take_roles(self, declared: Declarations) -> None:
-        """These roles are declared now."""
-        self._of_roles = acls_of_roles(role_from_json(kept) for kept in declared.values())
-        self._authorizer.replace((*self._acls.values(), *self._of_roles))
+        self._authorizer.replace(self._acls.values())
 
     def parsed(self, declared: Declarations) -> dict[str, Acl]:
         """The bindings of declarations, by their keys; those known already are not read again, for there may be 100,000."""
