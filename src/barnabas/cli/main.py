@@ -32,6 +32,8 @@ COMMANDS = {
     "pipeline": Entry("pipeline", "pipeline", "Make, run, list and stop pipelines on Spark."),
     "transaction": Entry("transaction", "transaction", "List, describe, find and end transactions."),
     "config": Entry("config", "config", "Show and change settings of topics, brokers and groups."),
+    "acl": Entry("acl", "acl", "Say who may do what, and ask whether somebody may."),
+    "role": Entry("role", "role", "Name sets of rights and give them to users and groups."),
     "cluster": Entry("cluster", "cluster", "Run several brokers here, show those of a cluster and what they speak."),
     "log": Entry("log", "log", "Look into the files of a data folder."),
     "bench": Entry("bench", "bench", "Measure how fast a cluster takes and gives records."),

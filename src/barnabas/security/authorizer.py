@@ -169,6 +169,13 @@ class Authorizer:
                 allowed = True
         return allowed or (not found and self._allow_if_no_acl)
 
+    def bindings_about(self, session: Session, resource: Resource) -> list[Acl]:
+        """The bindings by which is decided what the session may do with a resource."""
+        return sorted(acl for acl in self._about(resource) if _is_about(acl, session))
+
+    def is_super_user(self, session: Session) -> bool:
+        return session.principal in self._super_users
+
     def is_allowed_anywhere(self, session: Session, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether there can be a resource of the type with which the session may do the operation (KIP-679).
 
