@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.asynchronous import AsyncClient
+from barnabas.client.asynchronous import AsyncClient, AsyncConnection
 from barnabas.client.blocking import BlockingClient, PartitionReader
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionFailed, TimedOut
+from barnabas.client.plans import Call
 from barnabas.client.wire import Api, api_of
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.codec import decode, encode
@@ -197,6 +198,21 @@ async def test_requests_of_many_tasks_share_a_connection(server: Server) -> None
         answers = await asyncio.gather(*(client.fetch("t", 0, offset) for offset in range(0, 100, 10)))
         assert [struct.unpack(">q", answer.records[:8])[0] for answer in answers] == list(range(0, 100, 10))
     assert server.connections == 1
+
+
+async def test_a_request_that_was_given_up_still_tells_that_nobody_answers(server: Server) -> None:
+    connection = await AsyncConnection.open(("127.0.0.1", server.port), config(server, request_timeout_ms=50))
+    server.behave = lambda _: HANG
+    asked = asyncio.ensure_future(connection.request(Call(MetadataRequest())))
+    await asyncio.sleep(0)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert connection.lost is None
+    async with asyncio.timeout(20):
+        while connection.lost is None:  # noqa: ASYNC110 - it has nobody to tell
+            await asyncio.sleep(0.005)
+    assert isinstance(connection.lost, TimedOut)
 
 
 async def test_a_closed_connection_fails_what_is_in_flight(server: Server) -> None:

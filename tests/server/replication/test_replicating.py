@@ -11,10 +11,12 @@ import pytest
 
 from barnabas.client.asynchronous import AsyncClient, AsyncConnection
 from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ConnectionFailed
 from barnabas.client.plans import Call
 from barnabas.client.results import Produced
 from barnabas.cluster.metadata import PartitionState
 from barnabas.error_codes import ErrorCode
+from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
@@ -157,6 +159,21 @@ async def test_an_empty_replica_writes_down_where_it_begins_in_the_middle_of_a_b
         log = cluster.replica(2).log
         assert (log.first_offset, log.log_start_offset, log.kept_start_offset) == (0, 2, 2)
         assert f"{TOPIC} 0 2" in (tmp_path / "2" / "log-start-offset-checkpoint").read_text()
+
+
+async def test_a_deletion_whose_client_has_left_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1, 2))
+        await produce(cluster, b"a", b"b")
+        client = await AsyncConnection.open(("127.0.0.1", cluster.brokers[1].endpoints[0].port), ClientConfig(()))
+        places = [DeleteRecordsPartition(partition_index=0, offset=1)]
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=TOPIC, partitions=places)], timeout_ms=1_000)
+        asked = asyncio.ensure_future(client.request(Call(request)))
+        await until(lambda: cluster.replica(1).log.log_start_offset == 1)
+        client.close()
+        with pytest.raises(ConnectionFailed):
+            await asked
+        await until(lambda: cluster.replica(2).log.kept_start_offset == 1)
 
 
 async def test_who_asks_the_wrong_broker_is_told_the_right_one(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.topics import check_name
@@ -136,7 +135,7 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
     """
     topics: list[DeleteRecordsTopicResult] = []
     moved: list[tuple[DeleteRecordsPartitionResult, Log]] = []
-    waits: list[Awaitable[None]] = []
+    waiting: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
     for topic in request.topics:
         answers = []
         for wanted in topic.partitions:
@@ -146,7 +145,7 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
                 answer.low_watermark = _delete_records(broker, partition, wanted.offset)
                 moved.append((answer, partition.log))
                 if not partition.is_deleted(answer.low_watermark):
-                    waits.append(_wait_for_followers(partition, answer, request.timeout_ms))
+                    waiting.append((partition, answer))
             except KafkaError as error:
                 answer.error_code = error.code
             except StorageError as error:
@@ -161,7 +160,7 @@ async def handle_delete_records(broker: Broker, _context: RequestContext, reques
             broker.faults.report(error)
             for answer, _ in moved:
                 answer.error_code, answer.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_OFFSET
-    await asyncio.gather(*waits)
+    await asyncio.gather(*(_wait_for_followers(partition, answer, request.timeout_ms) for partition, answer in waiting))
     return DeleteRecordsResponse(topics=topics)
 
 

@@ -6,7 +6,7 @@ on what is, and puts its refusals into the handler's answer.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.error_codes import ErrorCode
@@ -42,13 +42,26 @@ def then(answer: Answer, change: Callable[[Any], None]) -> Answer:
     if isinstance(answer, Message):
         change(answer)
         return answer
-    return _later(answer, change)
+    return Later(answer, change)
 
 
-async def _later(answer: Awaitable[Message], change: Callable[[Any], None]) -> Message:
-    found = await answer
-    change(found)
-    return found
+class Later:
+    """An answer that comes later, and is changed then. Closed instead of awaited it closes what it waits for, as a coroutine would."""
+
+    __slots__ = ("_answer", "_change")
+
+    def __init__(self, answer: Awaitable[Message], change: Callable[[Any], None]) -> None:
+        self._answer = answer
+        self._change = change
+
+    def __await__(self) -> Generator[Any, None, Message]:
+        found = yield from self._answer.__await__()
+        self._change(found)
+        return found
+
+    def close(self) -> None:
+        if isinstance(self._answer, Coroutine | Later):
+            self._answer.close()
 
 
 def on_cluster(operations: Operation | Sequence[Operation], refuse: Refuse) -> Guard:

@@ -113,7 +113,7 @@ def _none_listed(_request: Any, code: ErrorCode) -> ListPartitionReassignmentsRe
 
 
 def _no_quotas(_request: Any, code: ErrorCode) -> DescribeClientQuotasResponse:
-    return DescribeClientQuotasResponse(error_code=code, error_message=MESSAGE, entries=None)
+    return DescribeClientQuotasResponse(error_code=code, error_message=None, entries=None)
 
 
 def _no_quota_altered(request: Any, code: ErrorCode) -> AlterClientQuotasResponse:

@@ -6,8 +6,8 @@ Rules
   1. Bytes of one direction of a connection arrive in order, in pieces of any size, each after a delay of its own.
   2. A side that does not read lets the other fill a window of `WINDOW_BYTES`, and no more: its writes are refused until there is room.
   3. `cut` breaks a connection for both sides; what was under way is lost.
-  4. A process that is killed has its connections reset; one whose machine lost power says nothing, and the other side learns it from its
-     next write, or from a timeout of its own.
+  4. A process that is killed has its connections reset; one whose machine lost power says nothing, not even when the machine is back, and
+     the other side learns it from a timeout of its own.
   5. `linger` breaks a connection for the side that asked for it; what that side had sent arrives at the other a good while later, so that
      a request and its repetition on the next connection overtake each other.
   6. What is sent from one machine to another while that way is blocked arrives when it is open again, as TCP would send it once more; it
