@@ -34,6 +34,8 @@ COMMANDS = {
     "user": Entry("user", "user", "Add, list and delete users who log in by SCRAM, and change their passwords."),
     "quota": Entry("quota", "quota", "Set, list, describe and remove quotas of clients, addresses and groups."),
     "config": Entry("config", "config", "Show and change settings of topics, brokers and groups."),
+    "acl": Entry("acl", "acl", "Say who may do what, and ask whether somebody may."),
+    "role": Entry("role", "role", "Name sets of rights and give them to users and groups."),
     "cluster": Entry("cluster", "cluster", "Run several brokers here, show those of a cluster and what they speak."),
     "log": Entry("log", "log", "Look into the files of a data folder."),
     "bench": Entry("bench", "bench", "Measure how fast a cluster takes and gives records."),

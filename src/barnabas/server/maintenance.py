@@ -23,6 +23,7 @@ IDLE_CHECK_MS = 1_000
 GARBAGE_CHECK_MS = 5_000
 IN_SYNC_CHECK_MS = 1_000
 QUOTAS_CHECK_MS = 60_000
+CERTIFICATES_CHECK_MS = 5_000  # a handful of stats
 PARTITIONS_PER_TURN = 500  # of which a number or two is looked at, for up to 2 us each
 LOGS_PER_TURN = 50  # looked at for retention before others get their turn
 
@@ -48,6 +49,8 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
     timers.every(GROUP_MEMBERS_MS, broker.quotas.members.refresh, "group-quotas")
     timers.every(QUOTAS_CHECK_MS, broker.quotas.expire, "quotas")
+    if broker.tls.is_used:
+        timers.every(CERTIFICATES_CHECK_MS, broker.tls.refresh, "certificates")
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
 
 
