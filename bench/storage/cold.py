@@ -1,15 +1,22 @@
-"""Producing while somebody reads what is not in the page cache any more: what that does to the slowest percent of requests."""
+"""Producing while somebody reads what is not in the page cache any more: what that does to the slowest percent of requests.
+
+What the machine itself does to them is measured beside it: a loop of bare system calls takes the requests, while a process of its own,
+that has nothing to do with the loop, reads as many bytes a second from the disk.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+from bench.bare import RECEIVE, TOPIC, Bare
 from bench.consume import consume
 from bench.latency import measure as measure_latency
 from bench.load import Pattern, produce
@@ -21,6 +28,7 @@ from bench.wire import record_batch
 PARTITIONS = 4
 RECORDS = 500
 RATE = 2_000
+STEP_BYTES = 1 << 20
 TARGET = 2.0
 LIVE_PARTITIONS = 8
 READ_BYTES_PER_S = 100e6  # a consumer that catches up over a good network
@@ -52,7 +60,48 @@ def measure(repeat: int, *, quick: bool) -> list[Result]:
         if server.name == OURS:
             result.target, result.met = f"<= {TARGET:g}x", result.ratio <= TARGET
         results.append(result)
-    return results
+    return [*results, _bare(repeat, seconds, cold_bytes)]
+
+
+def _bare(repeat: int, seconds: float, cold_bytes: int) -> Result:
+    figures: dict[str, list[float]] = {ALONE: [], COLD: []}
+    with Bare(RECEIVE) as loop, tempfile.TemporaryDirectory(prefix="barnabas-bench-cold-") as folder:
+        path = Path(folder) / "cold.log"
+        _write(path, cold_bytes)
+        _bare_p99(loop, 2.0)
+        for _ in range(repeat):
+            figures[ALONE].append(_bare_p99(loop, seconds))
+            with _beside(_read_file, path):
+                figures[COLD].append(_bare_p99(loop, seconds))
+    result = Result("cold", f"p99 of requests at {RATE:,}/s, {loop.name}", "ms", figures)
+    result.ratio = ratio(result, COLD, ALONE)
+    result.remark = "the process that reads shares nothing with the loop but the machine"
+    return result
+
+
+def _bare_p99(loop: Bare, seconds: float) -> float:
+    found = measure_latency(loop.address, TOPIC, partitions=1, batch=record_batch(1, 100), acks=1, rate=RATE, seconds=seconds)
+    return found.by_percentile["p99"]
+
+
+def _write(path: Path, size: int) -> None:
+    data = os.urandom(STEP_BYTES)
+    with path.open("wb") as file:
+        for _ in range(size // STEP_BYTES):
+            file.write(data)
+
+
+def _read_file(path: Path, begun: Event, stop: Event) -> None:
+    """Read a file again and again, each time from the disk, as fast as the consumer does."""
+    with path.open("rb", buffering=0) as file:
+        while not stop.is_set():
+            _drop_from_cache(path.parent)
+            begun.set()
+            file.seek(0)
+            started, taken = time.perf_counter(), 0
+            while not stop.is_set() and (data := file.read(STEP_BYTES)):
+                taken += len(data)
+                time.sleep(max(0.0, started + taken / READ_BYTES_PER_S - time.perf_counter()))
 
 
 def _fill(server: AnyServer, batch: bytes, wanted_bytes: int) -> int:
@@ -78,16 +127,23 @@ def _p99(server: AnyServer, seconds: float) -> float:
 def _reading(server: AnyServer, records: int, batch_bytes: int, *, cold: bool) -> Iterator[None]:
     """Another process reads the topic from beginning to end again and again; if `cold`, the files leave the cache before each time."""
     folders = [str(partition_folder(server, "cold", index)) for index in range(PARTITIONS)] if cold else []
+    with _beside(_read_cold, server.address, records, batch_bytes, folders):
+        yield
+
+
+@contextmanager
+def _beside(work: Callable[..., None], *arguments: object) -> Iterator[None]:
+    """Another process does `work`, which is told when to stop and says when it has begun."""
     context = multiprocessing.get_context("spawn")
     stop, begun = context.Event(), context.Event()
-    reader = context.Process(target=_read_cold, args=(server.address, records, batch_bytes, folders, begun, stop))
-    reader.start()
+    process = context.Process(target=work, args=(*arguments, begun, stop))
+    process.start()
     try:
         begun.wait()
         yield
     finally:
         stop.set()
-        reader.join()
+        process.join()
 
 
 def _read_cold(address: tuple[str, int], records: int, batch_bytes: int, folders: list[str], begun: Event, stop: Event) -> None:

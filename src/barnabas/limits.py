@@ -23,6 +23,12 @@ MAX_HTTP_CONNECTIONS = 64  # to the metrics listener at once
 HTTP_TIMEOUT_S = 10.0  # for one request to the metrics listener
 MAX_PARTITIONS_PER_REQUEST = 10_000  # new partitions in one request; Kafka's own bound
 FETCH_SESSION_EVICTION_MS = 120_000  # for which a fetch session in a full cache is safe; Kafka has the same
+MAX_QUOTA_METERS = 10_000  # clients whose use of a quota is measured; newcomers beyond share one
+MAX_QUOTA_BUDGETS = 10_000  # clients whose quotas need not be looked up again
+MAX_QUOTA_SERIES = 500  # clients shown on the metrics page, those with the highest rates first
+QUOTA_METER_IDLE_MS = 3_600_000  # after which a client's use of a quota is forgotten; Kafka has the same
+MAX_RATED_ADDRESSES = 10_000  # whose rate of new connections is measured
+MAX_WAITING_CONNECTIONS = 1_000  # of a listener, that wait for its rate of new ones; more are closed
 MAX_DECOMPRESSED_BATCH_BYTES = (
     128 * 1024 * 1024
 )  # what one compressed batch may unfold to; a larger one is refused before it does
@@ -32,3 +38,6 @@ MAX_MOVES_OF_LOGS = 100_000  # between log directories, waiting or under way
 MAX_PENALIZED_HOSTS = 10_000  # addresses whose failed log-ins are counted
 MAX_LOGIN_FRAMES = 20  # frames of one log-in; the longest exchange of a mechanism takes five
 LOGIN_TIMEOUT_S = 30.0  # from a connection to the end of its log-in
+MAX_BEARER_BYTES = 64 * 1024  # of a message with a bearer token
+MAX_JWKS_BYTES = 1024 * 1024  # of an identity provider's keys
+MAX_JWKS_KEYS = 100  # of them

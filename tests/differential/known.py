@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.differential.compare import Known
 
 NO_SUCH_API = (
-    "ApiVersions announces what works here and nothing else: security, quotas, the new group protocols, share groups and "
+    "ApiVersions announces what works here and nothing else: security, the new group protocols, share groups and "
     "what only brokers or KRaft use are not served yet."
 )
 NO_FEATURES = (
@@ -36,6 +36,12 @@ NO_APPEND_TIME = (
 )
 
 KNOWN: list[Known] = [
+    Known(
+        "alter-client-quotas",
+        "AlterClientQuotas * not a number",
+        "entries[*",
+        "A quota that is not a number is refused: nobody can be held to it. Kafka takes it.",
+    ),
     *(Known(name, "ApiVersions *", "api_keys[??]", NO_SUCH_API) for name in ("api-versions-valid", "api-versions-names")),
     *(Known(name, "ApiVersions *", "*_features[*]", NO_FEATURES) for name in ("api-versions-valid", "api-versions-names")),
     *(

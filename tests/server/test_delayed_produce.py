@@ -34,6 +34,7 @@ class WaitingPartition:
 
 class Answered:
     def __init__(self) -> None:
+        self.mute = None
         self.done: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def expect_answer(self) -> object:

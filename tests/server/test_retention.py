@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
@@ -34,9 +34,12 @@ def client(shared: Broker, request: pytest.FixtureRequest) -> Client:
     return Client(shared, request.node.name)
 
 
+_numbers = count()
+
+
 def still_starts_at(client: Client, offset: int) -> bool:
     """After rounds of retention that let another topic's records go, which is how one knows that there was a round."""
-    marker = Client(client._broker, f"{client.topic}-marker").create()
+    marker = Client(client._broker, f"{client.topic}-marker-{next(_numbers)}").create()
     for _ in range(2):
         marker.produce(1, time_ms=1_000)
         wait_until(lambda: marker.bounds()[0] == marker.bounds()[1])

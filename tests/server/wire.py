@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.headers import has_flexible_response_header, write_request_header
@@ -35,7 +35,7 @@ class Line:
             self.socket.close()
             raise
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

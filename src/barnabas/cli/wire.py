@@ -2,7 +2,7 @@
 
 These are API versions, settings of every resource type, and deleted offsets of groups.
 
-One blocking connection, one request at a time. Speaks to plain and TLS listeners, and to SASL ones with the mechanism PLAIN.
+One blocking connection, one request at a time. Speaks to plain and TLS listeners, with and without SASL.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import socket
 import ssl
 import struct
 from importlib import import_module
+from secrets import token_hex
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -113,21 +114,22 @@ class Wire:
         return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
     def _authenticate(self) -> None:
-        if "sasl" not in self._protocol():
-            return
-        from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-        from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+        from barnabas.client.config import credentials_from
+        from barnabas.client.errors import LoginFailed
+        from barnabas.client.sasl import log_in
 
-        properties = self._connection.properties
-        mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms", ""))
-        if mechanism != "PLAIN":
-            raise BadInput(f"this command knows the SASL mechanism PLAIN, not {mechanism or 'an unnamed one'}")
-        if self.request(SaslHandshakeRequest(mechanism=mechanism)).error_code:
-            raise Failure(f"{self.name} does not take the SASL mechanism {mechanism}")
-        token = f"\0{properties.get('sasl.username', '')}\0{properties.get('sasl.password', '')}".encode()
-        answer = self.request(SaslAuthenticateRequest(auth_bytes=token))
-        if answer.error_code:
-            raise Failure(f"{self.name} refused the login: {answer.error_message or code_name(answer.error_code)}")
+        credentials = credentials_from(self._connection.properties)
+        if credentials is None:
+            return
+        login = log_in(credentials, self.name, token_hex(16))
+        answer: Any = None
+        try:
+            while True:
+                answer = self.request(login.send(answer))
+        except StopIteration:
+            return
+        except LoginFailed as error:
+            raise Failure(str(error)) from error
 
     def _exchange(self, request: Message, api_key: int, version: int) -> Any:
         self._correlation_id += 1

@@ -12,9 +12,11 @@ Rules
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -32,10 +34,12 @@ from barnabas.client.results import (
     Produced,
     TopicPartition,
 )
+from barnabas.client.sasl import Credentials, log_in
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.errors import BarnabasError
 from barnabas.protocol.message import Buffer
 
+RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 R = TypeVar("R")
 Address = tuple[str, int]
 
@@ -46,6 +50,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
     def __init__(self, address: Address, config: ClientConfig) -> None:
         self.name = f"{address[0]}:{address[1]}"
         self.wire = Wire(config.client_id)
+        self._credentials = config.credentials
+        self._renewing: asyncio.Lock | None = None  # where the session has an end
+        self._renew_at_s = math.inf
         self._timeout_ms = config.request_timeout_ms
         self._transport: asyncio.Transport | None = None
         self._header = memoryview(bytearray(4))
@@ -58,7 +65,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     @classmethod
     async def open(cls, address: Address, config: ClientConfig) -> AsyncConnection:
-        """Connect and agree on versions; raises ConnectionFailed or TimedOut."""
+        """Connect, agree on versions and log in; raises ConnectionFailed, LoginFailed or TimedOut."""
         connection = cls(address, config)
         try:
             async with asyncio.timeout(config.socket_connection_setup_timeout_ms / 1000):
@@ -69,6 +76,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
             frame: bytes | None = connection.wire.send_hello()
             while frame is not None:
                 frame = connection.wire.receive_hello(await connection._exchange(frame))
+            if config.credentials is not None:
+                await connection._log_in(config.credentials)
         except BaseException:
             connection.close()
             raise
@@ -77,9 +86,30 @@ class AsyncConnection(asyncio.BufferedProtocol):
     async def request(self, call: Call) -> Any:
         """Send and wait for the response; raises ClientError."""
         await self._writable.wait()
+        if self._renewing is not None:
+            await self._renew()
         if self.lost is not None:
             raise self.lost
         return await self._exchange(self.wire.send(call.request, call.at_most, call.at_least))
+
+    async def _log_in(self, credentials: Credentials) -> None:
+        login = log_in(credentials, self.name, token_hex(16))
+        answer: Any = None
+        try:
+            while True:
+                answer = await self._exchange(self.wire.send(login.send(answer)))
+        except StopIteration as end:
+            lifetime_ms = end.value
+        if lifetime_ms:
+            self._renewing = self._renewing or asyncio.Lock()
+            self._renew_at_s = asyncio.get_running_loop().time() + lifetime_ms * RENEWED_AFTER / 1000
+
+    async def _renew(self) -> None:
+        """Log in again before the session ends (KIP-368); what else is to be sent waits."""
+        assert self._renewing is not None
+        async with self._renewing:
+            if asyncio.get_running_loop().time() >= self._renew_at_s and self._credentials is not None:
+                await self._log_in(self._credentials)
 
     async def _exchange(self, frame: bytes) -> Any:
         if self._transport is None or self.lost is not None:

@@ -13,11 +13,13 @@ nothing and an 8 MB answer takes some hundred calls.
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -36,10 +38,12 @@ from barnabas.client.results import (
     Produced,
     TopicPartition,
 )
+from barnabas.client.sasl import log_in
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.errors import ProtocolError
 from barnabas.protocol.message import Buffer
 
+RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 R = TypeVar("R")
 Address = tuple[str, int]
 
@@ -63,8 +67,11 @@ class Connection:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         if config.receive_buffer_bytes > 0:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.receive_buffer_bytes)
+        self._credentials = config.credentials
+        self._renew_at_s = math.inf
         try:
             self._agree()
+            self._log_in()
         except BaseException:
             self.close()
             raise
@@ -75,7 +82,22 @@ class Connection:
             self._write(frame)
             frame = self.wire.receive_hello(self._read_frame(reuse=False))
 
+    def _log_in(self) -> None:
+        if self._credentials is None:
+            return
+        login = log_in(self._credentials, self._name, token_hex(16))
+        answer: Any = None
+        try:
+            while True:
+                self._write(self.wire.send(login.send(answer)))
+                answer = self.receive()
+        except StopIteration as end:
+            if end.value:
+                self._renew_at_s = time.monotonic() + end.value * RENEWED_AFTER / 1000
+
     def send(self, call: Call) -> None:
+        if time.monotonic() >= self._renew_at_s and not self.wire.in_flight:
+            self._log_in()
         self._write(self.wire.send(call.request, call.at_most, call.at_least))
 
     def receive(self, *, reuse: bool = False) -> Any:

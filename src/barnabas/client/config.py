@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+from barnabas.client.sasl import MECHANISMS, OAUTHBEARER, Credentials
+from barnabas.config import jaas
 from barnabas.errors import ConfigError
 
 MAX_RESPONSE_BYTES = 256 << 20  # a frame from a broker larger than this is refused before memory is taken for it
@@ -25,7 +29,8 @@ class ClientConfig:
         default_api_timeout_ms: a whole operation with its retries.
         retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; doubles up to the maximum.
         fetch_bytes: at most so many bytes of one partition in an answer (a larger first batch still comes).
-        security_protocol: PLAINTEXT; anything else is refused until TLS and SASL are there.
+        security_protocol: PLAINTEXT or SASL_PLAINTEXT; TLS is refused until it is there.
+        credentials: what is shown where the protocol is one with SASL.
     """
 
     bootstrap_servers: tuple[tuple[str, int], ...]
@@ -42,6 +47,7 @@ class ClientConfig:
     receive_buffer_bytes: int = -1
     read_committed: bool = False
     security_protocol: str = "PLAINTEXT"
+    credentials: Credentials | None = None
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> ClientConfig:
@@ -65,6 +71,7 @@ class ClientConfig:
             receive_buffer_bytes=_integer(options, "receive.buffer.bytes", -1, at_least=-1),
             read_committed=_isolation(options.get("isolation.level", "read_uncommitted")),
             security_protocol=_security(options.get("security.protocol", "PLAINTEXT")),
+            credentials=credentials_from(options),
         )
 
 
@@ -102,6 +109,43 @@ def _isolation(value: str) -> bool:
 
 
 def _security(value: str) -> str:
-    if value.upper() != "PLAINTEXT":
-        raise ConfigError("security.protocol", value, "PLAINTEXT is what this client speaks so far")
+    if value.upper() not in {"PLAINTEXT", "SASL_PLAINTEXT"}:
+        raise ConfigError("security.protocol", value, "PLAINTEXT and SASL_PLAINTEXT are what this client speaks so far")
     return value.upper()
+
+
+def credentials_from(options: Mapping[str, str]) -> Credentials | None:
+    """What a client shows, by the names of Kafka's clients and of librdkafka; None where the protocol has no SASL.
+
+    Raises:
+        ConfigError: a mechanism that is not spoken, or nothing to show.
+    """
+    if not options.get("security.protocol", "").upper().startswith("SASL_"):
+        return None
+    mechanism = options.get("sasl.mechanism", options.get("sasl.mechanisms", ""))
+    if mechanism not in MECHANISMS:
+        raise ConfigError("sasl.mechanism", mechanism, f"one of {', '.join(MECHANISMS)}")
+    text = options.get("sasl.jaas.config")
+    try:
+        said = {} if text is None else jaas.parse(text)[0].options
+    except jaas.JaasError as error:
+        raise ConfigError("sasl.jaas.config", "[hidden]", str(error)) from None
+    username = options.get("sasl.username", said.get("username", ""))
+    password = options.get("sasl.password", said.get("password", ""))
+    if mechanism == OAUTHBEARER:
+        password = _bearer_token(options)
+    elif not username or not password:
+        raise ConfigError("sasl.username", username, "a user with sasl.password, or both in sasl.jaas.config")
+    return Credentials(mechanism, username, password, by_token=said.get("tokenauth", "").lower() == "true")
+
+
+def _bearer_token(options: Mapping[str, str]) -> str:
+    """The token in the file that `sasl.oauthbearer.token.endpoint.url` names (KIP-768)."""
+    key = "sasl.oauthbearer.token.endpoint.url"
+    url = options.get(key, "")
+    if not url.startswith("file:"):
+        raise ConfigError(key, url, "file:///path of a file with a token")
+    try:
+        return Path(unquote(urlsplit(url).path)).read_text().strip()
+    except OSError as error:
+        raise ConfigError(key, url, f"a file that can be read ({error.strerror})") from error

@@ -6,6 +6,7 @@ BarnabasError
 │   └── ResourceError       an error code for anything else that was asked for: a group, a topic to create
 └── ClientError
     ├── ConnectionFailed    no connection, or it went away
+    ├── LoginFailed         a broker that did not let us in, which no other try mends
     ├── TimedOut            nothing came in time; says what was waited for and what failed last
     └── UnsupportedRequest  the broker speaks no version of this request that we do
 """
@@ -60,6 +61,18 @@ class ConnectionFailed(ClientError):
 
     def __str__(self) -> str:
         return f"no connection to {self.address}: {self.reason}"
+
+
+class LoginFailed(ClientError):
+    """The broker at `address` does not take what we showed it, or did not prove itself."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address, reason)
+        self.address = address
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"no log-in at {self.address}: {self.reason}"
 
 
 class TimedOut(ClientError):

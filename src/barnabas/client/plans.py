@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from barnabas.client.config import ClientConfig
-from barnabas.client.errors import ClientError, TimedOut, UnsupportedRequest
+from barnabas.client.errors import ClientError, LoginFailed, TimedOut, UnsupportedRequest
 from barnabas.errors import KafkaError
 from barnabas.protocol.message import Message
 
@@ -68,7 +68,7 @@ def retrying(config: ClientConfig, waiting_for: str, attempt: Callable[[], Plan[
     while True:
         try:
             return (yield from attempt())
-        except UnsupportedRequest:
+        except (LoginFailed, UnsupportedRequest):
             raise
         except KafkaError as error:
             if not is_retriable(error):

@@ -59,6 +59,11 @@ def parse(text: str) -> tuple[LoginContext, ...]:
     return tuple(contexts)
 
 
+def quote(value: str) -> str:
+    """A value as it stands in the text."""
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
+
+
 def _context(module: str, tokens: Iterator[tuple[str, str]]) -> LoginContext:
     kind, flag = next(tokens, ("end", ""))
     if kind == "end":
@@ -85,7 +90,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         position = found.end()
         kind = found.lastgroup
         if kind in {"double", "single"}:
-            yield "word", _ESCAPE.sub(_unescape, found[kind])
+            yield "quoted", _ESCAPE.sub(_unescape, found[kind])
         elif kind is not None:
             yield kind, found[kind]
 

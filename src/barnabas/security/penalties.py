@@ -7,7 +7,8 @@ Rules
      one waits twice as long as the one before, up to `MAX_DELAY_MS`.
   2. An address that had no failure for `FORGET_MS` begins anew. A log-in that went well changes nothing: who guesses may have a password
      of their own.
-  3. At most `max_hosts` are kept; the one that failed longest ago goes first.
+  3. With a `base_ms` of 0 nothing waits.
+  4. At most `max_hosts` are kept; the one that failed longest ago goes first.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from barnabas import limits
 
 FREE_FAILURES = 10
 MAX_DELAY_MS = 10_000
+MOST_DOUBLINGS = 14  # from 1 ms to over MAX_DELAY_MS
 FORGET_MS = 60_000
-LEAST_GROWING_MS = 100  # what is doubled where the base is smaller
 
 
 class Penalties:
@@ -40,7 +41,5 @@ class Penalties:
         self._failures[host] = count, now_ms
         if len(self._failures) > self._max_hosts:
             self._failures.popitem(last=False)
-        if count <= FREE_FAILURES:
-            return self._base_ms
-        grown = max(self._base_ms, LEAST_GROWING_MS) << min(count - FREE_FAILURES, 16)
+        grown = self._base_ms << min(max(0, count - FREE_FAILURES), MOST_DOUBLINGS)
         return max(self._base_ms, min(grown, MAX_DELAY_MS))

@@ -20,6 +20,7 @@ from barnabas.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, Credential, 
 MECHANISM_NUMBERS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}  # as in AlterUserScramCredentials
 NUMBERS = {name: number for number, name in MECHANISM_NUMBERS.items()}
 SECRET = "\0secret"  # no user's name: they may not begin so
+SECRET_BYTES = 32
 Declared = Mapping[str, Any]  # of all users, by name
 
 
@@ -90,7 +91,7 @@ def alter(
                 credential_from_salted(mechanism, upsertion.salted_password, upsertion.salt, upsertion.iterations)
             )
     if changed and SECRET not in declared:
-        changed[SECRET] = {"secret": b64encode(secret).decode()}
+        changed[SECRET] = encode_secret(secret)
     return errors, {user: fields or None for user, fields in changed.items()}
 
 
@@ -109,6 +110,11 @@ def encode(credential: Credential) -> dict[str, Any]:
         "server_key": b64encode(credential.server_key).decode(),
         "iterations": credential.iterations,
     }
+
+
+def encode_secret(secret: bytes) -> dict[str, Any]:
+    """The secret as it is declared."""
+    return {"secret": b64encode(secret).decode()}
 
 
 def _decode(fields: Mapping[str, Any]) -> Credential:

@@ -41,6 +41,8 @@ from barnabas.server.lookout import Lookout
 from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
+from barnabas.server.quotas.client_quotas import ClientQuotas
+from barnabas.server.quotas.connection_rates import ConnectionRates
 from barnabas.server.receiver import Receiver
 from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
@@ -84,6 +86,9 @@ class Broker:
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.declarations = DeclarationFollowers(lambda: self.metadata)
+        self.client_quotas: ClientQuotas | None = None  # while there are any
+        self.quotas = ClientQuotas(self)
+        self.connection_rates = ConnectionRates(self)
         self.internal_topics = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
         self.controller: Administration | Member
@@ -145,6 +150,7 @@ class Broker:
         await self._open_metadata()
         member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
+        self.quotas.start()
         await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
         if metrics_address is not None:
@@ -162,6 +168,7 @@ class Broker:
         self.transactions = self.coordinators.transactions
         if member is None:
             await self.coordinators.load_all()
+        await self.doors.providers.start()
         maintenance.schedule(self, self._timers)
         self.cleaner.start()
         await self._listeners.serve()
@@ -228,6 +235,7 @@ class Broker:
             connection.close()
         await self._listeners.wait_closed()
         await self._dispatcher.close()
+        await self.doors.providers.close()
         await self._timers.close()
         await self.fetchers.close()
         await self.isr.close()
@@ -279,6 +287,8 @@ class Broker:
         refused = self._limits.open(connection.peer_host, len(self.connections))
         if self._stopping:  # accepted when the listeners were about to close
             refused = "the broker stops"
+        if refused is None:
+            refused = self.connection_rates.open(connection)
         self.metrics.connections_refused += refused is not None
         if refused is None:
             self.doors.open(connection)
@@ -287,6 +297,7 @@ class Broker:
     def connection_closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
         self._limits.close(connection.peer_host)
+        self.quotas.close(connection)
 
     # --- what handlers ask
 
@@ -305,6 +316,7 @@ class Broker:
         self._take_config(config)
         self.cleaner.update_config()
         self.doors.update_config(config)
+        self.connection_rates.update_config(config)
         self.throttles.update_config()
 
     def _take_config(self, config: BrokerConfig) -> None:

@@ -30,6 +30,9 @@ from barnabas.storage.files import Files
 
 if TYPE_CHECKING:
     from barnabas.server.authentication.login import Login
+    from barnabas.server.quotas.allowance import Paid
+    from barnabas.server.quotas.budget import Budget
+    from barnabas.server.quotas.muting import Mute
 
 log = logging.getLogger(__name__)
 _SIZE = Struct(">i")
@@ -95,6 +98,10 @@ class Connection(asyncio.BufferedProtocol):
         self._working = False
         self._flushing = False
         self.repeated = RepeatedProduce()
+        self.budget: Budget | None = None  # of the client whose request is at hand, where there are quotas
+        self.started_ns = 0  # when the request at hand was taken up, where it has a budget
+        self.paid: Paid | None = None
+        self.mute: Mute | None = None  # of a client that was over a quota
         self.closed = False
 
     @property
@@ -244,6 +251,8 @@ class Connection(asyncio.BufferedProtocol):
                     break
                 if self._paused_for:
                     self._backlog = bytes(data[position:])
+                    if self._transport is not None:
+                        self._transport.pause_reading()  # uvloop begins to read whatever `connection_made` has asked for
                     return
                 if repeated.may_run and size <= limits.MAX_RUN_BYTES:
                     copy = copy or bytes(data)

@@ -31,6 +31,7 @@ from barnabas.server.apis import (
     log_dirs,
     metadata,
     offsets,
+    quotas,
     sasl,
     topics,
     transactions,
@@ -39,6 +40,7 @@ from barnabas.server.apis import (
 )
 from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
+from barnabas.server.quotas.paying import Stopwatch, pay_answer
 from barnabas.server.requests import RequestContext
 
 if TYPE_CHECKING:
@@ -46,10 +48,11 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Answer, Connection
     from barnabas.server.forwarding import Forwarder
+    from barnabas.server.quotas.budget import Budget
 
 log = logging.getLogger(__name__)
 
-PRODUCE, FETCH, SASL_HANDSHAKE, API_VERSIONS, ENVELOPE = 0, 1, 17, 18, 58
+PRODUCE, FETCH, SASL_HANDSHAKE, API_VERSIONS, WRITE_TXN_MARKERS, SASL_AUTHENTICATE, ENVELOPE = 0, 1, 17, 18, 27, 36, 58
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 
@@ -66,6 +69,7 @@ for _family in (
     log_dirs,
     metadata,
     offsets,
+    quotas,
     sasl,
     topics,
     transactions,
@@ -76,6 +80,8 @@ for _family in (
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
 BETWEEN_BROKERS = frozenset({ENVELOPE, *controller.BETWEEN_BROKERS})  # served in a cluster
 HANDLERS.update(controller.BETWEEN_BROKERS)
+# From quotas: brokers, and who is not known yet
+EXEMPT = BETWEEN_BROKERS | {WRITE_TXN_MARKERS, SASL_HANDSHAKE, SASL_AUTHENTICATE}
 _TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED | BETWEEN_BROKERS}  # first, last version
 
 
@@ -140,6 +146,9 @@ class RequestDispatcher:
         if not first <= version <= last:
             self._refuse_version(connection, header)
             return
+        quotas = self._broker.client_quotas
+        if quotas is not None:
+            connection.budget, connection.started_ns = quotas.budget(connection.principal, header.client_id), started
         hot = HOT.get(api_key)
         if hot is not None:
             hot(self._broker, connection, frame, header.body, version, header.correlation_id)
@@ -156,19 +165,24 @@ class RequestDispatcher:
                 result = self._handle_in_cluster(self._broker.forwarder, context, header, request, frame)
         except BarnabasError as error:
             raise self._give_up(header, error) from error
+        budget = None if api_key in EXEMPT else connection.budget
         if isinstance(result, Message):
+            if budget is not None:
+                pay_answer(self._broker, connection, budget, result, time.perf_counter_ns() - started)
             connection.send([encode_answer(result, header)])
             self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
             return
         place = connection.expect_answer()
-        task = self._broker.loop.create_task(self._finish_later(connection, place, header, result, started))
+        later = result if budget is None else self._pay_later(connection, budget, result, started)
+        task = self._broker.loop.create_task(self._finish_later(connection, place, header, later, started))
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
         give_up = _Cancel(task)
         connection.on_close.append(give_up)
         task.add_done_callback(lambda _: _forget(connection, give_up))
-        if isinstance(result, Coroutine):
-            task.add_done_callback(lambda _: result.close())  # a task that is cancelled at once has not begun with it
+        for begun in (result, later):
+            if isinstance(begun, Coroutine):
+                task.add_done_callback(lambda _, begun=begun: begun.close())  # type: ignore[misc]  # a task cancelled at once has not begun
 
     def _handle_in_cluster(
         self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, request: Message, frame: memoryview
@@ -210,6 +224,13 @@ class RequestDispatcher:
             log.exception("request failed api=%d version=%d peer=%s", header.api_key, header.api_version, connection.peer)
             connection.close()
         self._broker.metrics.observe_request(header.api_key, time.perf_counter_ns() - started)
+
+    async def _pay_later(self, connection: Connection, budget: Budget, result: Awaitable[Message], started: int) -> Message:
+        """The answer of a request that waits, with what it has cost."""
+        watch = Stopwatch(time.perf_counter_ns() - started)
+        response = await watch.time(result)
+        pay_answer(self._broker, connection, budget, response, watch.spent_ns)
+        return response
 
     def _give_up(self, header: RequestHeader, error: BarnabasError) -> ProtocolError:
         """A handler that raises has no answer to give; the client sees its connection close and tries again."""

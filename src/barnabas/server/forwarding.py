@@ -40,8 +40,11 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 19, 37, 20, 44
-# ... AlterConfigs, ElectLeaders, AlterPartitionReassignments and their list, AlterUserScramCredentials, UpdateFeatures, UnregisterBroker
-FORWARDED = frozenset({CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS, 33, 43, 45, 46, 51, 57, 64})
+# ... AlterConfigs, ElectLeaders, AlterPartitionReassignments and their list, AlterClientQuotas, AlterUserScramCredentials,
+# UpdateFeatures, UnregisterBroker
+FORWARDED = frozenset(
+    {CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS, 33, 43, 45, 46, 49, 51, 57, 64}
+)
 PATIENCE_S = 20.0  # less than the 30 s that clients wait by default
 PAUSE_S = 0.05
 CATCH_UP_S = 5.0

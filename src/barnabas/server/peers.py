@@ -22,7 +22,9 @@ from barnabas.client.asynchronous import Address, AsyncConnection
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, ConnectionFailed
 from barnabas.client.plans import Call
-from barnabas.errors import BarnabasError
+from barnabas.client.sasl import Credentials
+from barnabas.config.sasl import PLAIN, SCRAM, is_sasl, login_options
+from barnabas.errors import BarnabasError, ConfigError
 
 if TYPE_CHECKING:
     from barnabas.cluster.metadata import MetadataImage
@@ -144,6 +146,26 @@ def inter_broker_listener(config: BrokerConfig) -> str:
     return (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper()
 
 
+def inter_broker_credentials(config: BrokerConfig, listener: str) -> Credentials | None:
+    """What this broker shows the others: user and password of the listener's login context. None where they ask for nothing.
+
+    Raises:
+        ConfigError: the mechanism is not spoken, or there is no user.
+    """
+    named = [each for each in config.listener_endpoints if each.listener == listener]
+    endpoint = (*named, *config.listener_endpoints)[0]  # as in `address_of`
+    if not is_sasl(endpoint) or not config.zookeeper_connect:  # a broker alone has nobody to log in to
+        return None
+    mechanism = config.sasl_mechanism_inter_broker_protocol
+    if mechanism not in (PLAIN, *SCRAM):
+        raise ConfigError("sasl.mechanism.inter.broker.protocol", mechanism, f"one of {', '.join((PLAIN, *SCRAM))}")
+    options = login_options(config, mechanism, endpoint.listener) or {}
+    if not options.get("username") or not options.get("password"):
+        key = f"listener.name.{endpoint.listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
+        raise ConfigError(key, "[hidden]", "username and password, by which this broker logs in to the others")
+    return Credentials(mechanism, options["username"], options["password"])
+
+
 def address_of(image: MetadataImage, broker_id: int, listener: str) -> Address | None:
     """Where a broker listens for others: on `listener`, or if it has none of that name on its first."""
     registered = image.brokers.get(broker_id)
@@ -168,5 +190,6 @@ def peers_of(
         client_id=f"broker-{config.broker_id}-{purpose}",
         request_timeout_ms=config.request_timeout_ms if request_timeout_ms is None else request_timeout_ms,
         socket_connection_setup_timeout_ms=min(config.socket_connection_setup_timeout_ms, CONNECT_MS),
+        credentials=inter_broker_credentials(config, listener),
     )
     return Peers(lambda broker_id: address_of(image(), broker_id, listener), client)

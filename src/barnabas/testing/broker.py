@@ -31,6 +31,7 @@ from typing import Self
 
 import barnabas
 from barnabas.errors import BarnabasError
+from barnabas.testing.users import settings_for, store_users
 
 READY_TIMEOUT_S = 30.0  # a loaded machine takes its time; a healthy start needs a hundredth of it
 STOP_TIMEOUT_S = 10.0  # a clean stop writes checkpoints; after this long it hangs
@@ -68,6 +69,7 @@ class Broker:
         log_dirs: how many folders the data is spread over, as over disks; those after the first lie beside it.
         log_level: what the broker writes to its log (see `log`): debug, info, warning or error.
         ready_timeout_s: seconds until a start that is not ready counts as failed.
+        users: passwords by user name; then clients have to log in, see `login`.
 
     Raises:
         BrokerFailed: from `start()` and `with`, when the broker does not come up; its text holds the end of the broker's log.
@@ -81,8 +83,11 @@ class Broker:
         log_dirs: int = 1,
         log_level: str = "info",
         ready_timeout_s: float = READY_TIMEOUT_S,
+        users: Mapping[str, str] | None = None,
     ) -> None:
-        self._config = {key: _text(value) for key, value in (config or {}).items()}
+        self._users = dict(users or {})
+        asked = settings_for(self._users) if self._users else {}
+        self._config = {**asked, **{key: _text(value) for key, value in (config or {}).items()}}
         self._given_data_dir = Path(data_dir) if data_dir is not None else None
         self._log_dirs = log_dirs
         self._log_level = log_level
@@ -102,6 +107,20 @@ class Broker:
     def listeners(self) -> dict[str, str]:
         """`host:port` by the name of the listener."""
         return dict(self._listeners)
+
+    def login(self, user: str | None = None, mechanism: str = "PLAIN") -> dict[str, str]:
+        """Settings by which a client of librdkafka logs in as one of the `users`, the first if none is named.
+
+        Args:
+            mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+        """
+        user = next(iter(self._users)) if user is None else user
+        return {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.username": user,
+            "sasl.password": self._users[user],
+        }
 
     @property
     def port(self) -> int:
@@ -138,6 +157,8 @@ class Broker:
         self._forget_process()
         for folder in self.data_dirs:
             folder.mkdir(parents=True, exist_ok=True)
+        if self._users:
+            store_users(self.data_dir, self._users)
         self._process = self._spawn()
         try:
             self._listeners = self._wait_ready(self._process)

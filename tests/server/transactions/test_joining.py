@@ -67,7 +67,10 @@ def test_the_owner_of_an_id_lets_nobody_else_in(kafka: Broker, topics: tuple[str
 @pytest.mark.parametrize(("verifies", "code"), [("true", ErrorCode.INVALID_TXN_STATE), ("false", ErrorCode.NONE)])
 def test_a_partition_that_was_not_added_is_found_where_that_is_verified(verifies: str, code: ErrorCode) -> None:
     """By a client of transactions version 1, which adds its partitions itself."""
-    config: dict[str, str | int | bool] = {"transaction.state.log.num.partitions": 1, "transaction.partition.verification.enable": verifies}
+    config: dict[str, str | int | bool] = {
+        "transaction.state.log.num.partitions": 1,
+        "transaction.partition.verification.enable": verifies,
+    }
     with Broker(config=config) as broker, Line(broker) as line:
         create_topic(broker, "a")
         owner = init(line, "x")

@@ -40,7 +40,8 @@ def refusals(broker: Broker, connection: Connection, version: int, correlation_i
                     partitions[slot] = answer._replace(current_leader=leader)
                     leaders.append(leader)
     endpoints = endpoints_of(broker, leaders, connection.listener) if leaders else ()
-    return write_produce_answer(version, correlation_id, answers, endpoints=endpoints)
+    throttle_ms = 0 if connection.mute is None else connection.mute.left_ms
+    return write_produce_answer(version, correlation_id, answers, throttle_ms, endpoints=endpoints)
 
 
 def _name(broker: Broker, key: bytes, version: int) -> str:

@@ -6,6 +6,8 @@ after the others, as Kafka does.
 
 A follower is answered with all of the log. By asking it tells what it has, which counts once for each request, at the first look. One
 that a throttle holds back is passed over; the fetch waits as if there were nothing, and looks again when the rate allows more.
+
+A consumer that is over a quota is answered at once, with nothing and the time to wait; a session that would begin so does not.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.codec import decode
-from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, write_fetch_answer
+from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, Parts, write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server import page_cache
@@ -27,6 +29,7 @@ from barnabas.server.fetch_session import FetchContext, FetchedPartition, TopicK
 from barnabas.server.fetch_sessions import replica_id_of
 from barnabas.server.leaders import TOLD_WITH, current_leader, endpoints_of
 from barnabas.server.outbox import HeldRegion
+from barnabas.server.quotas.allowance import Allowance
 from barnabas.server.replication.selector import preferred_replica
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified
@@ -77,6 +80,7 @@ class _Fetch:
 
     __slots__ = (
         "_answer_place",
+        "_allowance",
         "_broker",
         "_connection",
         "_context",
@@ -84,6 +88,7 @@ class _Fetch:
         "_is_answer_due",
         "_is_held_back",
         "_is_over",
+        "_max_bytes",
         "_min_bytes",
         "_missing_bytes",
         "_partitions",
@@ -110,6 +115,11 @@ class _Fetch:
         self._version = version
         self._correlation_id = correlation_id
         self._replica_id = replica_id_of(request)
+        budget = connection.budget if self._replica_id < 0 else None
+        self._allowance = None if budget is None else Allowance(broker, connection, budget)
+        self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+        if self._allowance is not None:
+            self._max_bytes = min(self._max_bytes, self._allowance.max_bytes)
         self._is_answer_due = False
         self._is_held_back = False  # a throttle kept something from a follower at the last look
         self._is_over = False
@@ -124,12 +134,14 @@ class _Fetch:
         if self._replica_id >= 0:
             self._broker.isr.heard_of(self._replica_id)
         found, size, must_answer = self._look(first=True)
-        min_bytes = min(request.min_bytes, request.max_bytes, self._broker.config.fetch_max_bytes)  # more can never come
+        min_bytes = min(request.min_bytes, self._max_bytes)  # more can never come
         if must_answer or size >= min_bytes or request.max_wait_ms <= 0 or self._context.covers_nothing:
             self._finish(found)
             return
         self._answer_place = self._connection.expect_answer()
         self._min_bytes = min_bytes
+        if self._allowance is not None:
+            self._allowance.park()
         self._missing_bytes = self._missing(size)
         if self._context.session is not None:
             self._context.session.waiters.add(self)  # whose partitions tell it what happens to them, also those not looked at now
@@ -188,8 +200,8 @@ class _Fetch:
         if size >= self._min_bytes or must_answer:
             if self._end_wait():
                 self._finish(found)
-        else:
-            self._missing_bytes = self._missing(size)
+            return
+        self._missing_bytes = self._missing(size)
 
     def _missing(self, size: int) -> int:
         """How many bytes are to come before it is worth to look again."""
@@ -208,6 +220,8 @@ class _Fetch:
     def _end_wait(self) -> bool:
         """Wait no more; whether there still is somebody to answer to."""
         self._is_over = True
+        if self._allowance is not None:
+            self._allowance.go_on()
         self._stop_waiting()
         if self._stop_waiting in self._connection.on_close:
             self._connection.on_close.remove(self._stop_waiting)
@@ -227,7 +241,7 @@ class _Fetch:
         """What every partition has to give, the bytes of it all, and whether something must be told at once."""
         found: list[Found] = []
         absent: list[Found] = []
-        left = min(self._request.max_bytes, self._broker.config.fetch_max_bytes)
+        left = self._max_bytes
         size = 0
         must_answer = False
         open_files = self._broker.logs.open_files
@@ -372,6 +386,23 @@ class _Fetch:
         return endpoints_of(broker, leaders, self._connection.listener)
 
     def _finish(self, found: list[Found]) -> None:
+        """Answer with what was found, or with nothing where a quota does not allow it now."""
+        if self._allowance is not None:
+            wait_ms = self._allowance.ask(sum(data.records.size for _, data in found if data.records is not None))
+            if wait_ms:
+                self._put_off(wait_ms)
+                return
+        self._load(found)
+
+    def _put_off(self, wait_ms: int) -> None:
+        context = self._context
+        session_id = context.session_id
+        if context.session is not None and not context.is_incremental:
+            self._broker.fetch_sessions.remove(session_id)  # its first answer has to tell of all partitions
+            session_id = 0
+        self._send(write_fetch_answer(self._version, self._correlation_id, [], session_id=session_id, throttle_time_ms=wait_ms))
+
+    def _load(self, found: list[Found]) -> None:
         files = self._broker.files
         doubtful = [
             slot
@@ -408,7 +439,7 @@ class _Fetch:
             else:  # the log was truncated while a thread looked at it
                 found[slot] = self._again(found[slot], region)
         if not self._connection.closed:
-            self._finish(found)
+            self._load(found)
 
     def _verified(self, found: Found, region: FileRegion, verified: Verified | OSError) -> Found:
         """What a partition gives now that its region was looked at: all of it, what lies before damage, or an error."""
@@ -463,7 +494,7 @@ class _Fetch:
 
     def _answer(self, found: list[Found]) -> None:
         session = self._context.session
-        kept = []
+        kept, sent = [], 0
         for wanted, data in found:
             size = 0 if data.records is None else data.records.size
             changed = wanted.tell(
@@ -473,6 +504,7 @@ class _Fetch:
                 has_records=size > 0,
             )
             self._broker.metrics.bytes_out += size
+            sent += size
             if size and self._replica_id >= 0:
                 self._count_sent(wanted, size)
             is_sent_away = data.diverging is not None or data.preferred_read_replica >= 0
@@ -488,9 +520,19 @@ class _Fetch:
             if wrong:
                 endpoints = self._tell_leaders(kept, wrong)
         topics = [(topic, [data for _, data in group]) for topic, group in groupby(kept, key=lambda pair: pair[0])]
-        parts = write_fetch_answer(
-            self._version, self._correlation_id, topics, session_id=self._context.session_id, endpoints=endpoints
+        throttle_ms = 0 if self._allowance is None else self._allowance.settle(sent)
+        self._send(
+            write_fetch_answer(
+                self._version,
+                self._correlation_id,
+                topics,
+                session_id=self._context.session_id,
+                throttle_time_ms=throttle_ms,
+                endpoints=endpoints,
+            )
         )
+
+    def _send(self, parts: Parts) -> None:
         if self._answer_place is None:
             self._connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
         else:

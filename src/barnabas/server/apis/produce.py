@@ -8,6 +8,7 @@ only way to tell (as Kafka does).
 from __future__ import annotations
 
 import logging
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -26,6 +27,7 @@ from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_heade
 from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, must_wait, refusals, refused
 from barnabas.server.apis.repeated_produce import is_transactional, learn
 from barnabas.server.apis.transactional_produce import Joined, hold, why_not_in_transaction
+from barnabas.server.quotas.paying import pay_produced
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -77,6 +79,7 @@ def _append_held(
     head: ProduceHead,
     joined: Joined,
 ) -> None:
+    connection.started_ns = time.perf_counter_ns()  # the wait for the coordinator is not paid
     _append_all(broker, connection, frame, version, correlation_id, head, joined)
 
 
@@ -107,17 +110,19 @@ def _append_all(
             answers.append((key, [_absent(broker, key, p.partition, unknown, by_id=by_id) for p in records]))
         else:
             answers.append((key, [append(broker, partitions, p, now_ms, head, waiting, joined) for p in records]))
+    budget = connection.budget
+    throttle_ms = 0 if budget is None else pay_produced(broker, connection, budget, len(frame))
     if head.acks == ACKS_NONE:
         _check_unanswered(answers)
         return
     failed = any(answer.error_code for _, partitions in answers for answer in partitions)
-    if version >= FIRST_ZSTD_VERSION and not failed:
+    if version >= FIRST_ZSTD_VERSION and not failed and (budget is None or budget.is_free_to_produce):
         learn(broker, connection, frame, version, head)
     if not waiting:
         if failed:
             connection.send([refusals(broker, connection, version, correlation_id, answers)])
         else:
-            connection.send([write_produce_answer(version, correlation_id, answers)])
+            connection.send([write_produce_answer(version, correlation_id, answers, throttle_ms)])
     else:
         acks_all = head.acks == ACKS_ALL
         DelayedProduce(broker, connection, version, correlation_id, answers, waiting, head.timeout_ms, acks_all=acks_all)

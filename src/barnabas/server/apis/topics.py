@@ -22,6 +22,7 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from barnabas.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.server.quotas.mutations import mutation_quota
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -43,12 +44,16 @@ async def handle_create_topics(broker: Broker, context: RequestContext, request:
         )
         for topic in request.topics
     ]
+    quota = mutation_quota(broker, context)
     try:
-        outcomes = await broker.controller.create_topics(wanted, validate_only=request.validate_only)
+        outcomes = await (broker.controller if quota is None else quota).create_topics(
+            wanted, validate_only=request.validate_only
+        )
     except KafkaError as error:
         outcomes = [TopicOutcome(name, error) for name in dict.fromkeys(topic.name for topic in wanted)]
     layers = broker.controller.layers
-    return CreateTopicsResponse(topics=[_created(outcome, layers) for outcome in outcomes])
+    throttle_ms = 0 if quota is None else quota.throttle_ms
+    return CreateTopicsResponse(throttle_time_ms=throttle_ms, topics=[_created(outcome, layers) for outcome in outcomes])
 
 
 def _created(outcome: TopicOutcome, layers: Layers) -> CreatableTopicResult:
@@ -86,11 +91,13 @@ async def handle_delete_topics(broker: Broker, context: RequestContext, request:
         wanted = [(topic.name, topic.topic_id) for topic in request.topics]
     else:
         wanted = [(name, ZERO_UUID) for name in request.topic_names]
+    quota = mutation_quota(broker, context)
     try:
-        outcomes = await broker.controller.delete_topics(wanted)
+        outcomes = await (broker.controller if quota is None else quota).delete_topics(wanted)
     except KafkaError as error:
         outcomes = [DeleteOutcome(name, topic_id, error) for name, topic_id in dict.fromkeys(wanted)]
-    return DeleteTopicsResponse(responses=[_deleted(outcome, version) for outcome in outcomes])
+    throttle_ms = 0 if quota is None else quota.throttle_ms
+    return DeleteTopicsResponse(throttle_time_ms=throttle_ms, responses=[_deleted(outcome, version) for outcome in outcomes])
 
 
 def _deleted(outcome: DeleteOutcome, version: int) -> DeletableTopicResult:
@@ -105,15 +112,18 @@ async def handle_create_partitions(
 ) -> CreatePartitionsResponse:
     """CreatePartitions (api 37)."""
     wanted = [MorePartitions(topic.name, topic.count, _assignments(topic.assignments)) for topic in request.topics]
+    quota = mutation_quota(broker, context)
     try:
-        outcomes = await broker.controller.create_partitions(wanted, validate_only=request.validate_only)
+        outcomes = await (broker.controller if quota is None else quota).create_partitions(
+            wanted, validate_only=request.validate_only
+        )
     except KafkaError as error:
         outcomes = [TopicOutcome(name, error) for name in dict.fromkeys(topic.name for topic in wanted)]
     results = []
     for outcome in outcomes:
         code, message = _told(outcome.error)
         results.append(CreatePartitionsTopicResult(name=outcome.name, error_code=code, error_message=message))
-    return CreatePartitionsResponse(results=results)
+    return CreatePartitionsResponse(throttle_time_ms=0 if quota is None else quota.throttle_ms, results=results)
 
 
 def _assignments(assignments: Sequence[object] | None) -> list[Sequence[int]] | None:

@@ -221,7 +221,8 @@ class Login:
         self._connection.repeated.forget()
 
     def _take_too_long(self) -> None:
-        log.warning("connection closed peer=%s reason=%r", self._connection.peer, "no end of the log-in in time")
+        level = logging.WARNING if self._frames else logging.DEBUG  # who says nothing may be another broker that watches
+        log.log(level, "connection closed peer=%s reason=%r", self._connection.peer, "no end of the log-in in time")
         self._connection.close()
 
     def _fail(self, answer: bytearray | None, reason: str) -> None:

@@ -1,0 +1,288 @@
+"""`barnabas user`: users with SCRAM passwords, in a cluster that runs or in metadata that no broker uses yet.
+
+A password is read from a prompt, a file or standard input, never from an option: options are seen by everybody on the machine. What leaves
+this process is the salted password; what is kept are keys that come of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.lazy import HELP_OPTIONS
+from barnabas.cli.output import Output, output_option, report_failures
+
+if TYPE_CHECKING:
+    from barnabas.cluster.store import MetadataStore
+    from barnabas.security.users import Deletion, Described, Upsertion
+
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+ITERATIONS = 8192
+MAX_PASSWORD_BYTES = 1024
+COLUMNS = {"user": "USER", "mechanisms": "MECHANISMS"}
+
+
+def place_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command --data-dir and --metadata: where no broker is asked."""
+    for option in (
+        click.option("--metadata", metavar="ADDRESS", help="Ask no broker, but this metadata: zookeeper://HOST:PORT,.../ROOT."),
+        click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False),
+                     help="Ask no broker, but the data folder of one that does not run; made when missing."),
+    ):  # fmt: skip
+        function = option(function)
+    return connection_options(function)
+
+
+mechanism_option = click.option(
+    "--mechanism", "mechanisms", type=click.Choice(MECHANISMS, case_sensitive=False), multiple=True,
+    help="Repeatable; both if it is not given.",
+)  # fmt: skip
+password_option = click.option(
+    "--password-file",
+    metavar="FILE",
+    help="The password is the first line of this file; - is standard input. Else it is asked for.",
+)
+iterations_option = click.option(
+    "--iterations", type=click.IntRange(4096, 16384), default=ITERATIONS, show_default=True, help="Rounds of hashing."
+)
+
+
+@click.group(context_settings=HELP_OPTIONS)
+def user() -> None:
+    """Add, list and delete users who log in by SCRAM, and change their passwords."""
+
+
+@user.command("add")
+@click.argument("name", metavar="USER")
+@mechanism_option
+@password_option
+@iterations_option
+@place_options
+@output_option
+def add(output: Output, name: str, mechanisms: Sequence[str], password_file: str | None, iterations: int, **place: Any) -> None:
+    """Make a user.
+
+    With --data-dir the first user can be made before the broker's first start.
+    """
+    with _opened(**place) as users:
+        if name in {each.user for each in users.describe()}:
+            raise BadInput(f"there is a user {name} already; `barnabas user password {name}` changes the password")
+        wanted = mechanisms or MECHANISMS
+        users.alter([], _upsertions(name, wanted, read_password(password_file), iterations))
+    output.done(f"added user {name} for {', '.join(wanted)}", {"user": name, "mechanisms": list(wanted)})
+
+
+@user.command("password")
+@click.argument("name", metavar="USER")
+@mechanism_option
+@password_option
+@iterations_option
+@place_options
+@output_option
+def password(
+    output: Output, name: str, mechanisms: Sequence[str], password_file: str | None, iterations: int, **place: Any
+) -> None:
+    """Give a user another password, for the mechanisms that the user has."""
+    with _opened(**place) as users:
+        has = [MECHANISMS[number - 1] for each in users.describe() if each.user == name for number, _ in each.infos]
+        if not has:
+            raise BadInput(f"there is no user {name}")
+        users.alter([], _upsertions(name, mechanisms or has, read_password(password_file), iterations))
+    output.done(f"changed the password of user {name}", {"user": name, "mechanisms": list(mechanisms or has)})
+
+
+@user.command("list")
+@place_options
+@output_option
+def list_users(output: Output, **place: Any) -> None:
+    """List users and their mechanisms."""
+    with _opened(**place) as users:
+        described = users.describe()
+    rows = [
+        {"user": each.user, "mechanisms": [MECHANISMS[number - 1] for number, _ in each.infos]}
+        for each in sorted(described, key=lambda each: each.user)
+    ]
+    output.table(rows, COLUMNS, empty="no users")
+
+
+@user.command("delete")
+@click.argument("names", nargs=-1, required=True, metavar="USER...")
+@mechanism_option
+@place_options
+@output_option
+def delete(output: Output, names: Sequence[str], mechanisms: Sequence[str], **place: Any) -> int:
+    """Delete users, or take single mechanisms from them. Who is logged in stays so until the connection or its session ends."""
+    from barnabas.security.users import Deletion
+
+    with _opened(**place) as users:
+        has = {each.user: [number for number, _ in each.infos] for each in users.describe()}
+        wanted = [MECHANISMS.index(mechanism) + 1 for mechanism in mechanisms]
+        deletions = [Deletion(name, number) for name in names for number in has.get(name, ()) if not wanted or number in wanted]
+        if deletions:
+            users.alter(deletions, [])
+    deleted = sorted({each.user for each in deletions})
+    if deleted:
+        output.done(f"deleted {', '.join(deleted)}", {"deleted": deleted})
+    return report_failures([f"there is no such user: {name}" for name in names if name not in deleted])
+
+
+def read_password(file: str | None) -> str:
+    """The first line of a file or of standard input, or what the prompt is answered; raises BadInput."""
+    if file is None and sys.stdin.isatty():
+        text = str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
+    elif file in {None, "-"}:
+        text = sys.stdin.readline().rstrip("\r\n")
+    else:
+        assert file is not None
+        try:
+            with open(file, encoding="utf-8") as opened:
+                text = opened.readline().rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(
+                f"--password-file: {file} cannot be read ({getattr(error, 'strerror', None) or 'no UTF-8'})"
+            ) from error
+    if not 0 < len(text.encode()) <= MAX_PASSWORD_BYTES:
+        raise BadInput(f"a password has 1 to {MAX_PASSWORD_BYTES} bytes")
+    return text
+
+
+def _upsertions(name: str, mechanisms: Sequence[str], password: str, iterations: int) -> list[Upsertion]:
+    from barnabas.security.scram import SALT_BYTES, salted
+    from barnabas.security.users import Upsertion
+
+    made = []
+    for mechanism in dict.fromkeys(mechanisms):
+        salt = secrets.token_bytes(SALT_BYTES)
+        number = MECHANISMS.index(mechanism) + 1
+        made.append(Upsertion(name, number, iterations, salt, salted(mechanism, password, salt, iterations)))
+    return made
+
+
+class _Users:
+    """Where users are asked for and altered."""
+
+    def describe(self) -> list[Described]:
+        raise NotImplementedError
+
+    def alter(self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]) -> None:
+        """Raises Failure for the first that is refused."""
+        raise NotImplementedError
+
+
+class _Running(_Users):
+    """In a cluster that runs."""
+
+    def __init__(self, wire: Any) -> None:
+        self._wire = wire
+
+    def describe(self) -> list[Described]:
+        from barnabas.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+        from barnabas.security.users import Described
+
+        answer = self._wire.request(DescribeUserScramCredentialsRequest(users=None))
+        _refuse("cannot list users", answer.error_code, answer.error_message)
+        return [
+            Described(each.user, tuple((info.mechanism, info.iterations) for info in each.credential_infos))
+            for each in answer.results
+            if not each.error_code
+        ]
+
+    def alter(self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]) -> None:
+        from barnabas.protocol.messages.alter_user_scram_credentials import (
+            AlterUserScramCredentialsRequest,
+            ScramCredentialDeletion,
+            ScramCredentialUpsertion,
+        )
+
+        request = AlterUserScramCredentialsRequest(
+            deletions=[ScramCredentialDeletion(name=each.user, mechanism=each.mechanism) for each in deletions],
+            upsertions=[
+                ScramCredentialUpsertion(
+                    name=each.user,
+                    mechanism=each.mechanism,
+                    iterations=each.iterations,
+                    salt=each.salt,
+                    salted_password=each.salted_password,
+                )
+                for each in upsertions
+            ],
+        )
+        for result in self._wire.request(request).results:
+            _refuse(f"user {result.user}", result.error_code, result.error_message)
+
+
+class _Stored(_Users):
+    """In metadata, without a broker."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        from barnabas.cluster import records
+        from barnabas.cluster.declared import Kind
+
+        self._store = store
+        self._entries = {records.declaration_of_path(entry.path): entry for entry in store.list(f"/{Kind.USER.value}/")}
+        self._declared: Mapping[str, Any] = {
+            key[1]: records.decode(entry.value) for key, entry in self._entries.items() if key is not None
+        }
+
+    def describe(self) -> list[Described]:
+        from barnabas.security.users import describe
+
+        return describe(self._declared, None)
+
+    def alter(self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]) -> None:
+        from barnabas.cluster import records
+        from barnabas.cluster.declared import Kind
+        from barnabas.cluster.store import ABSENT, Put, Remove
+        from barnabas.security.users import SECRET_BYTES, alter
+
+        errors, changed = alter(self._declared, deletions, upsertions, secret=secrets.token_bytes(SECRET_BYTES))
+        for name, error in errors.items():
+            if error is not None:
+                raise Failure(f"user {name}: {error.message}")
+        operations: list[Put | Remove] = []
+        for name, fields in changed.items():
+            path, found = records.declaration_path(Kind.USER, name), self._entries.get((Kind.USER, name))
+            version = ABSENT if found is None else found.version
+            operations.append(Remove(path, version) if fields is None else Put(path, records.encode(fields), version))
+        self._store.commit(operations)
+
+
+@contextmanager
+def _opened(*, connection: Connection, data_dir: Path | None, metadata: str | None) -> Iterator[_Users]:
+    if data_dir is not None and metadata is not None:
+        raise click.UsageError("--data-dir or --metadata, not both")
+    if data_dir is not None:
+        from barnabas.cli.doctor_check import locked
+        from barnabas.cluster.embedded_store import EmbeddedStore
+
+        data_dir.mkdir(parents=True, exist_ok=True)
+        with locked(data_dir), EmbeddedStore(data_dir) as store:
+            yield _Stored(store)
+    elif metadata is not None:
+        from barnabas.cluster.zookeeper_address import parse_address
+        from barnabas.cluster.zookeeper_store import ZooKeeperStore
+
+        try:
+            address = parse_address(metadata)
+        except ValueError as error:
+            raise BadInput(f"--metadata: {error}") from error
+        with ZooKeeperStore(address) as store:
+            yield _Stored(store)
+    else:
+        with connection.wire() as wire:
+            yield _Running(wire)
+
+
+def _refuse(what: str, code: int, message: str | None) -> None:
+    if code:
+        from barnabas.cli.wire import code_name
+
+        raise Failure(f"{what}: {message or code_name(code)}")

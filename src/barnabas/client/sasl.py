@@ -1,0 +1,123 @@
+"""Logging in to a broker with SASL, as a client does it: PLAIN, SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628).
+
+Owns what a client shows, and the exchange as a generator: it yields requests, is sent their responses, and ends with the lifetime of the
+session. No I/O; the nonce is an argument.
+
+Rules
+  1. The server proves that it knows a SCRAM password before anything is believed of it.
+  2. No text of an error, and no `repr`, holds what must be kept secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from base64 import b64decode, b64encode
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.client.errors import LoginFailed
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+
+PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+MECHANISMS = (PLAIN, *HASHES, OAUTHBEARER)
+MAX_ITERATIONS = 1_000_000  # a broker that asks for more only wants to keep us busy
+Tokens = Generator[bytes, bytes, None]
+Login = Generator[Message, Any, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a client shows.
+
+    Args:
+        mechanism: out of MECHANISMS.
+        username: a user, or with `by_token` the id of a delegation token.
+        password: the user's, the token's HMAC, or for OAUTHBEARER the token itself.
+    """
+
+    mechanism: str
+    username: str = ""
+    password: str = field(default="", repr=False)
+    by_token: bool = False
+
+
+def log_in(credentials: Credentials, broker: str, nonce: str) -> Login:
+    """The requests of a log-in; ends with the session's lifetime in milliseconds, 0 for one without end.
+
+    Args:
+        broker: for errors.
+        nonce: random and printable, without a comma.
+
+    Raises:
+        LoginFailed: the broker refuses, or does not prove itself.
+    """
+    answer = yield SaslHandshakeRequest(mechanism=credentials.mechanism)
+    if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        raise LoginFailed(broker, f"it does not take the mechanism {credentials.mechanism}, but {', '.join(answer.mechanisms)}")
+    if answer.error_code:
+        raise LoginFailed(broker, f"the handshake was refused ({_name(answer.error_code)})")
+    tokens = _tokens(credentials, broker, nonce)
+    token = next(tokens)
+    while True:
+        answer = yield SaslAuthenticateRequest(auth_bytes=token)
+        if answer.error_code:
+            raise LoginFailed(broker, answer.error_message or _name(answer.error_code))
+        try:
+            token = tokens.send(bytes(answer.auth_bytes))
+        except StopIteration:
+            return int(answer.session_lifetime_ms)
+
+
+def _tokens(credentials: Credentials, broker: str, nonce: str) -> Tokens:
+    if credentials.mechanism in HASHES:
+        return _scram(credentials, broker, nonce)
+    if credentials.mechanism == OAUTHBEARER:
+        return _bearer(credentials)
+    return _plain(credentials)
+
+
+def _plain(credentials: Credentials) -> Tokens:
+    yield f"\0{credentials.username}\0{credentials.password}".encode()
+
+
+def _bearer(credentials: Credentials) -> Tokens:
+    answer = yield f"n,,\x01auth=Bearer {credentials.password}\x01\x01".encode()
+    if answer:  # the reason of a refusal, which this byte asks the server to end with
+        yield b"\x01"
+
+
+def _scram(credentials: Credentials, broker: str, nonce: str) -> Tokens:
+    name = HASHES[credentials.mechanism]
+    user = credentials.username.replace("=", "=3D").replace(",", "=2C")
+    bare = f"n={user},r={nonce}" + (",tokenauth=true" if credentials.by_token else "")
+    first = (yield f"n,,{bare}".encode()).decode(errors="replace")
+    fields = dict(part.partition("=")[::2] for part in first.split(","))
+    try:
+        salt, iterations = b64decode(fields["s"], validate=True), int(fields["i"])
+        if not fields["r"].startswith(nonce) or fields["r"] == nonce or not 0 < iterations <= MAX_ITERATIONS:
+            raise ValueError
+    except (KeyError, ValueError):
+        raise LoginFailed(broker, "its first SCRAM message cannot be right") from None
+    salted = hashlib.pbkdf2_hmac(name, credentials.password.encode(), salt, iterations)
+    client_key = hmac.digest(salted, b"Client Key", name)
+    without_proof = f"c=biws,r={fields['r']}"
+    auth = f"{bare},{first},{without_proof}".encode()
+    signature = hmac.digest(hashlib.new(name, client_key).digest(), auth, name)
+    proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+    final = yield f"{without_proof},p={b64encode(proof).decode()}".encode()
+    expected = b"v=" + b64encode(hmac.digest(hmac.digest(salted, b"Server Key", name), auth, name))
+    if not hmac.compare_digest(final.split(b",")[0], expected):
+        raise LoginFailed(broker, "it does not know the password either")
+
+
+def _name(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error code {code}"

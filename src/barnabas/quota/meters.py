@@ -1,0 +1,112 @@
+"""What clients used of their quotas: one meter for each quota and whoever shares it.
+
+Rules
+  1. A meter outlives a change of its bound: what is owed is owed, in bytes and not in time.
+  2. Meters that nobody used for an hour are forgotten, as Kafka's are; so are the ones in nobody's debt where there would be too many.
+  3. If there are too many all the same, newcomers with the same bound share one: names without number do not get around a quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas import limits
+from barnabas.quota.bucket import TokenBucket
+from barnabas.quota.entities import CONTROLLER_MUTATION_RATE
+from barnabas.quota.windows import WindowedRate
+
+FIRST_PART = 0.25  # of what may be saved up, for a client that was not seen before
+CROWD = "<others>"  # who share a meter because there are too many
+
+
+class Span(NamedTuple):
+    """Windows over which a quota is measured: `*quota.window.num`, `*quota.window.size.seconds`."""
+
+    windows: int
+    window_s: int
+
+
+class MeterKey(NamedTuple):
+    """A kind of quota and who shares it; of a group's the client id is the group."""
+
+    quota: str
+    user: str
+    client_id: str
+
+
+class Meter:
+    """What was used of one quota."""
+
+    __slots__ = ("_bucket", "_rate", "bound", "key", "throttled_ms", "used_ms")
+
+    def __init__(self, key: MeterKey, bound: float, span: Span) -> None:
+        self.key = key
+        self.bound = bound
+        self.used_ms = 0.0  # when it was last
+        self.throttled_ms = 0  # told in all
+        self._rate = WindowedRate(span.windows, span.window_s * 1000)
+        saved_s = span.windows * span.window_s if key.quota == CONTROLLER_MUTATION_RATE else span.window_s
+        first_s = saved_s if key.quota == CONTROLLER_MUTATION_RATE else saved_s * FIRST_PART
+        self._bucket = TokenBucket(saved_s, first_s)
+
+    def take(self, value: float, now_ms: float) -> None:
+        """So much was used; a negative value was not used after all."""
+        self.used_ms = now_ms
+        self._rate.record(value, now_ms)
+        self._bucket.take(value, self.bound, now_ms)
+
+    def throttle_ms(self, now_ms: float) -> int:
+        """How long whoever uses it is to wait; 0 while nothing is owed."""
+        return self._bucket.throttle_ms(self.bound, now_ms)
+
+    def per_second(self, now_ms: float) -> float:
+        return self._rate.per_second(now_ms)
+
+
+class Meters:
+    """All meters of a broker.
+
+    Args:
+        span: of clients' quotas.
+        mutations: of the one for changes of metadata.
+    """
+
+    def __init__(self, span: Span, mutations: Span, most: int = limits.MAX_QUOTA_METERS) -> None:
+        self._span = span
+        self._mutations = mutations
+        self._most = most
+        self._meters: dict[MeterKey, Meter] = {}
+
+    def __len__(self) -> int:
+        return len(self._meters)
+
+    def __iter__(self) -> Iterator[Meter]:
+        return iter(self._meters.values())
+
+    def get(self, key: MeterKey, bound: float, now_ms: float) -> Meter:
+        """The meter of `key`, which has this bound now."""
+        found = self._meters.get(key)
+        if found is None and len(self._meters) >= self._most and not self._make_room(now_ms):
+            key = MeterKey(key.quota, CROWD, f"{CROWD} {bound}")
+            found = self._meters.get(key)
+        if found is None:
+            span = self._mutations if key.quota == CONTROLLER_MUTATION_RATE else self._span
+            found = self._meters[key] = Meter(key, bound, span)
+        found.bound = bound
+        found.used_ms = now_ms
+        return found
+
+    def expire(self, now_ms: float) -> bool:
+        """Forget those that nobody used for long; whether there were any."""
+        return self._forget([m for m in self if now_ms - m.used_ms > limits.QUOTA_METER_IDLE_MS])
+
+    def _make_room(self, now_ms: float) -> bool:
+        """Forget those of which nothing is known any more that matters."""
+        span_ms = self._span.windows * self._span.window_s * 1000
+        return self._forget([m for m in self if now_ms - m.used_ms > span_ms and not m.throttle_ms(now_ms)])
+
+    def _forget(self, meters: list[Meter]) -> bool:
+        for meter in meters:
+            del self._meters[meter.key]
+        return bool(meters)

@@ -1,0 +1,75 @@
+"""Which quota is whose: Kafka's order of precedence, the most exact entity first.
+
+    user and client id, user and any client id, user,
+    any user and client id, any user and any client id, any user,
+    client id, any client id
+
+A quota found for a client id is that client's own (of each user, if it was found with one); one for a user is shared by all of his clients.
+Each kind of quota is looked for by itself: a user may have his byte rate from one entity and his request percentage from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.quota.entities import (
+    CLIENT_ID,
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    GROUP,
+    IP,
+    USER,
+    Entity,
+    Quotas,
+)
+
+
+class Applied(NamedTuple):
+    """A quota, and who shares it: an empty user or client id stands for all of them."""
+
+    bound: float
+    user: str
+    client_id: str
+
+
+class QuotaTable:
+    """What is declared, as it is asked for. Never changes."""
+
+    def __init__(self, declared: Mapping[Entity, Quotas]) -> None:
+        self._by_entity = {entity: quotas for entity, quotas in declared.items() if quotas}
+        of_types = {tuple(kind for kind, _ in entity) for entity in self._by_entity}
+        self.has_clients = any(USER in types or CLIENT_ID in types for types in of_types)
+        self.has_addresses = (IP,) in of_types
+        self.groups = frozenset(entity[0][1] for entity in self._by_entity if entity[0][0] == GROUP)  # None: any group
+
+    def find(self, key: str, user: str, client_id: str) -> Applied | None:
+        """The quota `key` of a client, None where it has none."""
+        for entity, by_user, by_client in (
+            (((CLIENT_ID, client_id), (USER, user)), True, True),
+            (((CLIENT_ID, None), (USER, user)), True, True),
+            (((USER, user),), True, False),
+            (((CLIENT_ID, client_id), (USER, None)), True, True),
+            (((CLIENT_ID, None), (USER, None)), True, True),
+            (((USER, None),), True, False),
+            (((CLIENT_ID, client_id),), False, True),
+            (((CLIENT_ID, None),), False, True),
+        ):
+            bound = self._bound(entity, key)
+            if bound is not None:
+                return Applied(bound, user if by_user else "", client_id if by_client else "")
+        return None
+
+    def connection_rate(self, address: str) -> float | None:
+        """New connections allowed from an address in a second."""
+        of_one = self._bound(((IP, address),), CONNECTION_CREATION_RATE)
+        return self._bound(((IP, None),), CONNECTION_CREATION_RATE) if of_one is None else of_one
+
+    def group_rate(self, group_id: str) -> float | None:
+        """Bytes that all members of a group may consume in a second."""
+        of_one = self._bound(((GROUP, group_id),), CONSUMER_BYTE_RATE)
+        return self._bound(((GROUP, None),), CONSUMER_BYTE_RATE) if of_one is None else of_one
+
+    def _bound(self, entity: Entity, key: str) -> float | None:
+        quotas = self._by_entity.get(entity)
+        return None if quotas is None else quotas.get(key)

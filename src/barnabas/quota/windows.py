@@ -1,0 +1,60 @@
+"""How fast something happens, measured over the last few windows of time as Apache Kafka's `Rate` does: the numbers that operators see.
+
+Nothing is throttled by it: see `bucket.py` for why. No clock: `now_ms` is of one that never goes back.
+
+Rules
+  1. Time is cut into windows of `window_ms`, of which `windows` count. A window begins with the first event after the one before it ended.
+  2. A window is forgotten once its last event is `windows * window_ms` old; one that overlaps that span still counts whole.
+  3. The rate is the sum of what counts, by the time since the oldest window began, but by no less than `windows - 1` whole ones.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+
+class _Window:
+    __slots__ = ("last_ms", "start_ms", "value")
+
+    def __init__(self, now_ms: float) -> None:
+        self.start_ms = self.last_ms = now_ms
+        self.value = 0.0
+
+
+class WindowedRate:
+    """Args:
+    windows: how many count, `quota.window.num`.
+    window_ms: how long one is, `quota.window.size.seconds`.
+    """
+
+    __slots__ = ("_kept", "_sum", "_window_ms", "_windows")
+
+    def __init__(self, windows: int, window_ms: float) -> None:
+        self._windows = windows
+        self._window_ms = window_ms
+        self._kept: deque[_Window] = deque()  # the oldest first
+        self._sum = 0.0
+
+    def record(self, value: float, now_ms: float) -> None:
+        """`value` happened; a negative one takes back what was recorded in vain."""
+        kept = self._kept
+        if not kept or now_ms - kept[-1].start_ms >= self._window_ms:
+            self._forget(now_ms)
+            kept.append(_Window(now_ms))
+        last = kept[-1]
+        last.value += value
+        last.last_ms = now_ms
+        self._sum += value
+
+    def per_second(self, now_ms: float) -> float:
+        self._forget(now_ms)
+        elapsed = now_ms - self._kept[0].start_ms if self._kept else 0.0
+        missing = self._windows - 1 - int(elapsed // self._window_ms)
+        return self._sum * 1000 / max(elapsed + max(missing, 0) * self._window_ms, 1.0)
+
+    def _forget(self, now_ms: float) -> None:
+        kept = self._kept
+        while kept and now_ms - kept[0].last_ms >= self._windows * self._window_ms:
+            self._sum -= kept.popleft().value
+        if not kept:
+            self._sum = 0.0  # what rounding has left

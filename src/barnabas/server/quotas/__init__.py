@@ -1,0 +1,1 @@
+"""Quotas of clients held at this broker."""

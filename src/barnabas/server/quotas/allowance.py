@@ -1,0 +1,96 @@
+"""What one fetch may have by the quotas of its client.
+
+Rules
+  1. Bytes are given while nothing is owed. Else they are paid now and given later: the answer is empty, and the fetch that comes after the
+     wait takes what is paid. So those who share a quota come one after the other, each when its turn is.
+  2. At most what a quota allows in a window is given at once, or one batch: those who share it have their turn soon.
+  3. What was paid and is not taken, for its connection was closed or its partitions moved, is given back.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.quota.meters import Meter
+from barnabas.server.quotas.muting import mute
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+    from barnabas.server.quotas.budget import Budget
+
+
+class Paid(NamedTuple):
+    """Bytes that a connection may take without paying again."""
+
+    meters: tuple[Meter, ...]
+    size: int
+
+    def give_back(self, now_ms: float) -> None:
+        _take(self.meters, -self.size, now_ms)
+
+
+class Allowance:
+    """Of one fetch."""
+
+    __slots__ = ("_began_ns", "_broker", "_budget", "_connection", "_meters", "_size", "_spent_ns", "max_bytes")
+
+    def __init__(self, broker: Broker, connection: Connection, budget: Budget) -> None:
+        self._broker = broker
+        self._connection = connection
+        self._budget = budget
+        self._meters = () if budget.consumer is None else (budget.consumer,)
+        self._size = 0  # that was paid
+        self._began_ns: int | None = connection.started_ns
+        self._spent_ns = 0
+        self.max_bytes = broker.quotas.window_bytes(self._meters)
+
+    def park(self) -> None:
+        """The fetch waits for records: that is not the loop's time."""
+        if self._began_ns is not None:
+            self._spent_ns += time.perf_counter_ns() - self._began_ns
+            self._began_ns = None
+
+    def go_on(self) -> None:
+        if self._began_ns is None:
+            self._began_ns = time.perf_counter_ns()
+
+    def ask(self, size: int) -> int:
+        """`size` bytes are there; 0 if they may be sent, else the time to wait that the empty answer tells."""
+        now_ms = self._broker.quotas.now_ms()
+        connection = self._connection
+        paid, connection.paid = connection.paid, None
+        self._size = size
+        if paid is not None and (size == 0 or paid.meters != self._meters):
+            paid.give_back(now_ms)
+            paid = None
+        wait_ms = 0
+        if paid is None and size:
+            wait_ms = max((meter.throttle_ms(now_ms) for meter in self._meters), default=0)
+        _take(self._meters, size - (0 if paid is None else paid.size), now_ms)
+        if wait_ms:
+            connection.paid = Paid(self._meters, size)
+            for meter in self._meters:
+                meter.throttled_ms += wait_ms
+            wait_ms = max(wait_ms, self._pay_time(now_ms))
+            mute(connection, self._broker.loop, wait_ms)
+        return wait_ms
+
+    def settle(self, size: int) -> int:
+        """`size` bytes are sent, which may be fewer than were asked for; the time to wait that the answer tells."""
+        now_ms = self._broker.quotas.now_ms()
+        if size != self._size:
+            _take(self._meters, size - self._size, now_ms)
+        wait_ms = self._pay_time(now_ms)
+        mute(self._connection, self._broker.loop, wait_ms)
+        return wait_ms
+
+    def _pay_time(self, now_ms: float) -> int:
+        self.park()
+        return self._budget.spent(self._spent_ns, now_ms)
+
+
+def _take(meters: tuple[Meter, ...], size: int, now_ms: float) -> None:
+    for meter in meters:
+        meter.take(size, now_ms)

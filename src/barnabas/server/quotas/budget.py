@@ -1,0 +1,69 @@
+"""What one client may still use of its quotas, asked by the handlers of its requests.
+
+A client is told to wait by `throttle_time_ms`, and its connection is not read meanwhile (KIP-219), so that it has to.
+
+Rules
+  1. Bytes that were produced are paid when they have come; the answer says how long to wait until they are paid back.
+  2. Bytes that are consumed are paid by `allowance.py`.
+  3. Time for requests is paid by what the loop spent on them. Its wait is a window at most, as Kafka's is: a debt of time is not let grow.
+"""
+
+from __future__ import annotations
+
+from barnabas.quota.meters import Meter
+
+
+class Budget:
+    """The quotas of one client id of one user; None where it has none.
+
+    Args:
+        longest_ms: most that a request for time is told to wait.
+    """
+
+    __slots__ = ("_longest_ms", "consumer", "mutations", "producer", "request")
+
+    def __init__(
+        self,
+        *,
+        producer: Meter | None,
+        consumer: Meter | None,
+        request: Meter | None,
+        mutations: Meter | None,
+        longest_ms: int,
+    ) -> None:
+        self.producer = producer
+        self.consumer = consumer
+        self.request = request
+        self.mutations = mutations
+        self._longest_ms = longest_ms
+
+    @property
+    def is_free_to_produce(self) -> bool:
+        return self.producer is None and self.request is None
+
+    def produced(self, size: int, spent_ns: int, now_ms: float) -> int:
+        """A request of so many bytes has come and took so long; how long to wait for the next."""
+        wait_ms = self.spent(spent_ns, now_ms)
+        if self.producer is None:
+            return wait_ms
+        return max(wait_ms, _pay((self.producer,), size, now_ms))
+
+    def spent(self, spent_ns: int, now_ms: float) -> int:
+        """A request took so long of the loop; how long to wait for the next."""
+        meter = self.request
+        if meter is None:
+            return 0
+        meter.take(spent_ns / 1e7, now_ms)  # per cent of a second
+        wait_ms = min(meter.throttle_ms(now_ms), self._longest_ms)
+        meter.throttled_ms += wait_ms
+        return wait_ms
+
+
+def _pay(meters: tuple[Meter, ...], size: int, now_ms: float) -> int:
+    longest_ms = 0
+    for meter in meters:
+        meter.take(size, now_ms)
+        wait_ms = meter.throttle_ms(now_ms)
+        meter.throttled_ms += wait_ms
+        longest_ms = max(longest_ms, wait_ms)
+    return longest_ms

@@ -1,0 +1,111 @@
+"""The quotas that clients of this broker keep to: what is declared, what was used, and who has which.
+
+`Broker.client_quotas` is one of these while any quota of clients is declared, and None otherwise: that is all a broker without quotas asks.
+
+Rules
+  1. A budget is looked up once for a user and a client id, and again after anything was declared.
+  2. After a change everybody who waits goes on and is measured anew: a wait may have been long by the quota of before. What was learnt of
+     produce requests (`apis/repeated_produce.py`) is void, for those that have a budget are not learnt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from barnabas import limits
+from barnabas.cluster.declared import Kind
+from barnabas.quota.entities import (
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    MAX_INT,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    decode_all,
+)
+from barnabas.quota.meters import Meter, MeterKey, Meters, Span
+from barnabas.quota.table import QuotaTable
+from barnabas.server.apis.repeated_produce import RepeatedProduce
+from barnabas.server.quotas.budget import Budget
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+
+NO_TABLE = QuotaTable({})
+
+
+class ClientQuotas:
+    """Of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        config = broker.config
+        self._broker = broker
+        self._window_s = config.quota_window_size_seconds
+        self._budgets: dict[tuple[str, str | None], Budget | None] = {}
+        self.table = NO_TABLE
+        self.meters = Meters(
+            Span(config.quota_window_num, config.quota_window_size_seconds),
+            Span(config.controller_quota_window_num, config.controller_quota_window_size_seconds),
+        )
+
+    def start(self) -> None:
+        """Hold to what is declared from now on."""
+        self._broker.declarations.follow(Kind.QUOTA, self._take)
+
+    def _take(self, declared: Mapping[str, Any]) -> None:
+        broker = self._broker
+        self.table = QuotaTable(decode_all(declared))
+        self._budgets.clear()
+        broker.client_quotas = self if self.table.has_clients else None
+        for connection in list(broker.connections):
+            connection.budget = None
+            connection.repeated = RepeatedProduce()
+            if connection.mute is not None:
+                connection.mute.end()
+
+    def budget(self, principal: str, client_id: str | None) -> Budget | None:
+        """What a client may use; None where it has no quota at all."""
+        key = (principal, client_id)
+        found = self._budgets.get(key, self)
+        if found is self:
+            if len(self._budgets) >= limits.MAX_QUOTA_BUDGETS:
+                self._budgets.clear()
+            found = self._budgets[key] = self._look_up(principal.partition(":")[2], client_id or "")
+        return found  # type: ignore[return-value]  # `self` stands for what was not looked up
+
+    def now_ms(self) -> float:
+        return self._broker.clock.monotonic_ms()
+
+    def window_bytes(self, meters: tuple[Meter, ...]) -> int:
+        """The most that is given at once: what comes in a window, so that those who share a quota have their turn soon."""
+        return min([MAX_INT, *(int(meter.bound * self._window_s) for meter in meters)])
+
+    def expire(self) -> None:
+        """Forget who was not here for long."""
+        if self.meters.expire(self.now_ms()):
+            self._budgets.clear()
+
+    def close(self, connection: Connection) -> None:
+        """It will not take what it has paid."""
+        paid, connection.paid = connection.paid, None
+        if paid is not None:
+            paid.give_back(self.now_ms())
+
+    def _look_up(self, user: str, client_id: str) -> Budget | None:
+        producer, consumer, request, mutations = (
+            self._meter(key, user, client_id)
+            for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
+        )
+        if producer is consumer is request is mutations is None:
+            return None
+        return Budget(
+            producer=producer, consumer=consumer, request=request, mutations=mutations, longest_ms=self._window_s * 1000
+        )
+
+    def _meter(self, key: str, user: str, client_id: str) -> Meter | None:
+        applied = self.table.find(key, user, client_id)
+        if applied is None or applied.bound == inf:
+            return None
+        return self.meters.get(MeterKey(key, applied.user, applied.client_id), applied.bound, self.now_ms())

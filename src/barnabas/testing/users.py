@@ -1,0 +1,46 @@
+"""Users for a broker of tests: settings by which it asks for them, and their passwords in its data folder."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from barnabas.cluster import records
+from barnabas.cluster.declared import Kind
+from barnabas.cluster.embedded_store import EmbeddedStore
+from barnabas.cluster.store import Put
+from barnabas.config.jaas import quote
+from barnabas.security.scram import HASHES, MIN_ITERATIONS, SALT_BYTES, credential_of
+from barnabas.security.users import SECRET, SECRET_BYTES, encode, encode_secret
+
+MECHANISMS = ("PLAIN", *HASHES)
+LISTENERS = "SASL_PLAINTEXT://127.0.0.1:0"
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+def settings_for(users: Mapping[str, str]) -> dict[str, str]:
+    """Broker settings by which `users` (passwords by name) log in with every mechanism that has passwords."""
+    options = " ".join(f"{quote(f'user_{user}')}={quote(password)}" for user, password in users.items())
+    return {
+        "listeners": LISTENERS,
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "sasl.jaas.config": f"{PLAIN_LOGIN} required {options};",
+    }
+
+
+def store_users(data_dir: Path, users: Mapping[str, str]) -> None:
+    """Write them into the metadata of a broker that does not run, where they are not there yet."""
+    with EmbeddedStore(data_dir) as store:
+        wanted = {
+            user: {
+                mechanism: encode(credential_of(mechanism, password, secrets.token_bytes(SALT_BYTES), MIN_ITERATIONS))
+                for mechanism in HASHES
+            }
+            for user, password in users.items()
+            if store.get(records.declaration_path(Kind.USER, user)) is None
+        }
+        if wanted and store.get(records.declaration_path(Kind.USER, SECRET)) is None:
+            wanted[SECRET] = encode_secret(secrets.token_bytes(SECRET_BYTES))
+        if wanted:
+            store.commit([Put(records.declaration_path(Kind.USER, user), records.encode(kept)) for user, kept in wanted.items()])

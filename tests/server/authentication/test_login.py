@@ -1,0 +1,255 @@
+"""The log-in of a connection, frame by frame over a socket."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from barnabas import limits
+from barnabas.errors import ErrorCode
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.testing import Broker
+from tests.server.wire import SIZE, Line, framed
+
+HANDSHAKE, HANDSHAKE_V0, AUTHENTICATE, VERSIONS, METADATA, LIST_GROUPS = (17, 1), (17, 0), (36, 2), (18, 3), (3, 12), (16, 4)
+GOOD, WRONG = b"\0alice\0geheim", b"\0alice\0falsch"
+VERSIONS_REQUEST = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    config = {"connection.failed.authentication.delay.ms": 0, "sasl.server.max.receive.size": 2000}
+    with Broker(config, users={"alice": "geheim", "bob": "b"}) as running:
+        yield running
+
+
+@pytest.fixture
+def line(broker: Broker) -> Iterator[Line]:
+    with Line(broker) as opened:
+        yield opened
+
+
+def shake_hands(line: Line, mechanism: str = "PLAIN", api: tuple[int, int] = HANDSHAKE) -> SaslHandshakeResponse:
+    return line.ask(api, SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse)
+
+
+def show(line: Line, token: bytes, version: int = 2) -> SaslAuthenticateResponse:
+    return line.ask((36, version), SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
+
+
+def asks_topics(line: Line) -> bool:
+    return line.ask(METADATA, MetadataRequest(topics=None), MetadataResponse).controller_id >= 0
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_versions_handshake_and_password_open_the_way(line: Line, version: int) -> None:
+    assert line.ask(VERSIONS, VERSIONS_REQUEST, ApiVersionsResponse).error_code == 0
+    answer = shake_hands(line)
+    assert (answer.error_code, answer.mechanisms) == (0, ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+    done = show(line, GOOD, version)
+    assert (done.error_code, done.error_message, done.auth_bytes, done.session_lifetime_ms) == (0, None, b"", 0)
+    assert asks_topics(line)
+
+
+def test_the_oldest_handshake_has_bare_tokens_after_it(line: Line) -> None:
+    assert shake_hands(line, api=HANDSHAKE_V0).error_code == 0
+    line.socket.sendall(SIZE.pack(len(GOOD)) + GOOD)
+    assert line.receive() == b""
+    assert asks_topics(line)
+
+
+def test_a_bare_token_that_is_wrong_closes_without_an_answer(line: Line) -> None:
+    shake_hands(line, api=HANDSHAKE_V0)
+    line.socket.sendall(SIZE.pack(len(WRONG)) + WRONG)
+    assert line.is_closed()
+
+
+@pytest.mark.parametrize("token", [WRONG, b"\0nobody\0geheim"])
+def test_a_wrong_password_and_an_unknown_user_are_told_the_same(line: Line, token: bytes) -> None:
+    shake_hands(line)
+    answer = show(line, token)
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert answer.error_message == "Authentication failed: Invalid username or password"
+    assert line.is_closed()
+
+
+@pytest.mark.parametrize("token", [b"", b"alice", b"\0\0geheim", b"\0alice\0", b"\xff\0alice\0geheim", b"a\0b\0c\0d"])
+def test_a_token_that_cannot_be_read(line: Line, token: bytes) -> None:
+    shake_hands(line)
+    answer = show(line, token)
+    told = "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN"
+    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, told)
+    assert line.is_closed()
+
+
+def test_another_authorization_id(line: Line) -> None:
+    shake_hands(line)
+    answer = show(line, b"bob\0alice\0geheim")
+    assert answer.error_message == "Authentication failed: Client requested an authorization id that is different from username"
+    assert line.is_closed()
+
+
+def test_a_mechanism_that_is_not_enabled(line: Line) -> None:
+    answer = shake_hands(line, "GSSAPI")
+    assert (answer.error_code, answer.mechanisms) == (
+        ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+        ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"],
+    )
+    assert line.is_closed()
+
+
+@pytest.mark.parametrize("version", [2, 7])
+def test_a_version_of_the_handshake_that_nobody_knows(line: Line, version: int) -> None:
+    line.socket.sendall(SIZE.pack(14) + struct.pack(">hhih", 17, version, 0, -1) + b"\0\2ab")
+    assert line.is_closed()
+
+
+def test_requests_before_the_handshake_close(line: Line) -> None:
+    line.send(METADATA, MetadataRequest(topics=None))
+    assert line.is_closed()
+
+
+def test_an_authentication_before_the_handshake_closes(line: Line) -> None:
+    line.send(AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=GOOD))
+    assert line.is_closed()
+
+
+@pytest.mark.parametrize(
+    ("api", "request_", "response"),
+    [
+        (LIST_GROUPS, ListGroupsRequest(), ListGroupsResponse),
+        (HANDSHAKE, SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse),
+        (VERSIONS, VERSIONS_REQUEST, ApiVersionsResponse),
+    ],
+)
+def test_other_requests_after_the_handshake_are_told_of_the_state(
+    line: Line, api: tuple[int, int], request_: Message, response: type[ListGroupsResponse]
+) -> None:
+    shake_hands(line)
+    assert line.ask(api, request_, response).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert line.is_closed()
+
+
+def test_a_request_whose_answer_has_no_code_just_closes(line: Line) -> None:
+    shake_hands(line)
+    line.send((0, 9), MetadataRequest())
+    assert line.is_closed()
+
+
+def test_a_frame_that_is_too_large_for_a_log_in(line: Line) -> None:
+    shake_hands(line)
+    line.send(AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=b"x" * 2000))
+    assert line.is_closed()
+
+
+def test_frames_may_be_large_after_it(line: Line) -> None:
+    shake_hands(line)
+    show(line, GOOD)
+    line.send(METADATA, MetadataRequest(topics=None), 0)
+    assert line.receive()
+    line.socket.sendall(SIZE.pack(1_000_000))
+    assert asks_nothing_yet(line)
+
+
+def asks_nothing_yet(line: Line) -> bool:
+    """The broker waits for the rest of the frame."""
+    line.socket.settimeout(0.05)
+    try:
+        return line.socket.recv(1) != b""
+    except TimeoutError:
+        return True
+
+
+def test_a_loop_of_versions_has_an_end(line: Line) -> None:
+    with suppress(EOFError, ConnectionError):
+        for _ in range(limits.MAX_LOGIN_FRAMES + 1):
+            line.ask(VERSIONS, VERSIONS_REQUEST, ApiVersionsResponse)
+        pytest.fail("it goes on for ever")
+
+
+def test_pipelined_requests_behind_a_failure_are_not_worked_on(line: Line) -> None:
+    shake_hands(line)
+    tokens = [framed(AUTHENTICATE, SaslAuthenticateRequest(auth_bytes=token)) for token in (WRONG, GOOD)]
+    line.socket.sendall(b"".join([*tokens, framed(METADATA, MetadataRequest(topics=None))]))
+    with suppress(ConnectionError):  # what was not read may cost the answer
+        assert struct.unpack_from(">h", line.receive(), 5)[0] == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert line.is_closed()
+
+
+def test_an_authentication_after_the_log_in_is_refused(line: Line) -> None:
+    shake_hands(line)
+    show(line, GOOD)
+    answer = show(line, GOOD)
+    told = "SaslAuthenticate request received after successful authentication"
+    assert (answer.error_code, answer.error_message) == (ErrorCode.ILLEGAL_SASL_STATE, told)
+    assert asks_topics(line)
+
+
+def test_logging_in_again_keeps_user_and_mechanism(broker: Broker) -> None:
+    changes = {
+        b"\0bob\0b": "Cannot change principals during re-authentication from User.alice: User.bob",
+        WRONG: "Authentication failed: Invalid username or password",
+        b"": "Authentication failed during re-authentication due to invalid credentials with SASL mechanism PLAIN",
+    }
+    for token, told in changes.items():
+        with Line(broker) as line:
+            shake_hands(line)
+            show(line, GOOD)
+            assert asks_topics(line)
+            assert shake_hands(line).error_code == 0
+            assert show(line, GOOD).error_code == 0
+            assert shake_hands(line).error_code == ErrorCode.ILLEGAL_SASL_STATE  # within a second of the last
+            assert asks_topics(line)
+        with Line(broker) as line:
+            shake_hands(line)
+            show(line, GOOD)
+            shake_hands(line)
+            answer = show(line, token)
+            assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, told)
+            assert line.is_closed()
+
+
+def test_no_secret_gets_into_the_log(broker: Broker) -> None:
+    for token in (WRONG, GOOD):
+        with Line(broker) as line:
+            shake_hands(line)
+            show(line, token)
+    assert "log-in failed" in broker.log
+    for secret in ("geheim", "falsch"):
+        assert secret not in broker.log
+
+
+def test_without_sasl_a_handshake_is_an_illegal_state() -> None:
+    with Broker() as plain, Line(plain) as line:
+        assert shake_hands(line).error_code == ErrorCode.ILLEGAL_SASL_STATE
+        assert show(line, GOOD).error_code == ErrorCode.ILLEGAL_SASL_STATE
+        assert asks_topics(line)
+
+
+def test_a_session_ends_unless_it_is_renewed() -> None:
+    with Broker({"connections.max.reauth.ms": 300}, users={"alice": "geheim"}) as broker:
+        with Line(broker) as line:
+            shake_hands(line)
+            assert show(line, GOOD).session_lifetime_ms == 300
+            with suppress(EOFError, ConnectionError):
+                while asks_topics(line):
+                    pass
+        with Line(broker) as line:
+            shake_hands(line)
+            for _ in range(2):  # the second time after its end
+                assert show(line, GOOD).session_lifetime_ms == 300
+                line.socket.settimeout(0.4)
+                with pytest.raises(TimeoutError):
+                    line.socket.recv(1)
+                line.socket.settimeout(20)
+                assert shake_hands(line).error_code == 0
+            show(line, GOOD)
+            assert asks_topics(line)

@@ -1,0 +1,205 @@
+"""Quotas of clients at a real broker: who is over one is told how long to wait, and is not read meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.testing import Broker
+from tests.server.quotas import METADATA, Client, fetched_bytes, set_quota, set_quota_by
+from tests.server.wire import Line, batch_of, create_topic
+
+BATCH = batch_of(10_000)
+TOPIC = "t"
+CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = (19, 7), (20, 6), (37, 3)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        create_topic(broker, TOPIC)
+        yield broker
+
+
+def ask_metadata(line: Line) -> MetadataResponse:
+    return line.ask(METADATA, MetadataRequest(topics=[]), MetadataResponse)
+
+
+def test_a_producer_over_its_rate_is_told_to_wait_and_is_not_read(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "producer"}, producer_byte_rate=20_000.0)
+    with Client(broker, "producer") as line, Client(broker, "other") as other:
+        assert line.produce(TOPIC, BATCH).throttle_time_ms > 0, "a quarter of a window is there at first"
+        began = time.monotonic()
+        answer = line.produce(TOPIC, BATCH)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        assert answer.throttle_time_ms > 400
+        assert other.produce(TOPIC, BATCH).throttle_time_ms == 0
+        ask_metadata(line)  # comes after the wait
+        assert time.monotonic() - began > 0.5
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_producer_is_held_to_its_rate_by_waiting(broker: Broker, acks: int) -> None:
+    set_quota(broker, {"client_id": f"steady{acks}"}, producer_byte_rate=100_000.0)
+    with Client(broker, f"steady{acks}") as line:
+        began = time.monotonic()
+        for _ in range(16):
+            line.produce(TOPIC, BATCH, acks)
+        assert 1.1 < time.monotonic() - began < 2.5, (
+            "160 kB, of which the first 25 kB need no wait and the last is not waited for"
+        )
+
+
+def test_clients_of_one_user_share_his_quota(broker: Broker) -> None:
+    set_quota(broker, {"user": "ANONYMOUS"}, producer_byte_rate=100_000.0)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            began = time.monotonic()
+
+            def run(number: int) -> None:
+                with Client(broker, f"shared{number}") as line:
+                    for _ in range(4):
+                        line.produce(TOPIC, BATCH)
+                    ask_metadata(line)
+
+            list(threads.map(run, range(4)))
+            assert 1.2 < time.monotonic() - began < 2.8
+    finally:
+        set_quota(broker, {"user": "ANONYMOUS"}, producer_byte_rate=None)
+
+
+def test_a_fetch_over_its_rate_is_answered_with_nothing_and_then_with_all(broker: Broker) -> None:
+    with Client(broker, "writer") as line:
+        line.produce(TOPIC, batch_of(60_000))
+    set_quota(broker, {"client_id": "reader"}, consumer_byte_rate=100_000.0)
+    with Client(broker, "reader") as line:
+        first = line.fetch(TOPIC)
+        assert first.throttle_time_ms == 0
+        size = fetched_bytes(first)
+        assert 0 < size <= 100_000, "what a window allows"
+        second = line.fetch(TOPIC)
+        assert fetched_bytes(second) == 0
+        assert second.error_code == 0
+        assert second.throttle_time_ms > 0
+        third = line.fetch(TOPIC)
+        assert fetched_bytes(third) == size
+        assert third.throttle_time_ms == 0
+
+
+def test_a_session_does_not_begin_with_an_answer_that_tells_nothing(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "session"}, consumer_byte_rate=100_000.0)
+    with Client(broker, "session") as line:
+        first = line.fetch(TOPIC, session=(0, 0))
+        assert first.session_id
+        put_off = line.fetch(TOPIC, session=(first.session_id, 1))
+        assert put_off.session_id == first.session_id, "one that goes on does so"
+        assert put_off.throttle_time_ms > 0
+        assert fetched_bytes(line.fetch(TOPIC, session=(first.session_id, 2))) > 0
+        again = line.fetch(TOPIC, session=(0, 0))
+        assert again.throttle_time_ms > 0
+        assert again.session_id == 0
+        assert line.fetch(TOPIC, session=(0, 0)).session_id
+
+
+def test_time_of_the_loop_is_paid_by_every_request(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "busy"}, request_percentage=0.01)
+    with Client(broker, "busy") as line:
+        told = [ask_metadata(line).throttle_time_ms for _ in range(3)]
+        assert any(told), "3 requests take more than 25 us"
+        assert max(told) <= 1_000, "a window at most"
+
+
+def test_whoever_waits_goes_on_when_his_quota_goes(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "freed"}, producer_byte_rate=1.0)
+    with Client(broker, "freed") as line:
+        assert line.produce(TOPIC, BATCH).throttle_time_ms > 1_000_000
+        set_quota(broker, {"client_id": "freed"}, producer_byte_rate=None)
+        assert ask_metadata(line).brokers
+        assert line.produce(TOPIC, BATCH).throttle_time_ms == 0
+
+
+def test_topics_that_cannot_be_paid_are_refused_to_who_understands_it(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "maker"}, controller_mutation_rate=0.5)  # 5.5 are saved up
+    with Client(broker, "maker") as line:
+        topics = [CreatableTopic(name=f"paid{n}", num_partitions=4, replication_factor=1) for n in range(3)]
+        topics.append(CreatableTopic(name="a/b", num_partitions=4, replication_factor=1))
+        answer = line.ask(CREATE_TOPICS, CreateTopicsRequest(topics=topics, timeout_ms=10_000), CreateTopicsResponse)
+        assert [(topic.name, topic.error_code) for topic in answer.topics] == [
+            ("paid0", 0),
+            ("paid1", 0),
+            ("paid2", ErrorCode.THROTTLING_QUOTA_EXCEEDED),
+            ("a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ]
+        assert 2_000 < answer.throttle_time_ms <= 5_000
+        set_quota(broker, {"client_id": "maker"}, controller_mutation_rate=0.6)  # ends the wait, not the debt
+        more = [CreatePartitionsTopic(name="paid0", count=5, assignments=None)]
+        refused = line.ask(CREATE_PARTITIONS, CreatePartitionsRequest(topics=more, timeout_ms=10_000), CreatePartitionsResponse)
+        assert refused.results[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        assert refused.throttle_time_ms > 0
+        set_quota(broker, {"client_id": "maker"}, controller_mutation_rate=0.5)
+        gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="paid1")], timeout_ms=10_000)
+        kept = line.ask(DELETE_TOPICS, gone, DeleteTopicsResponse)
+        assert [(each.name, each.error_code) for each in kept.responses] == [("paid1", ErrorCode.THROTTLING_QUOTA_EXCEEDED)]
+
+
+def test_an_older_client_is_served_and_waits(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "old-maker"}, controller_mutation_rate=1.0)
+    with Client(broker, "old-maker") as line:
+        topics = [CreatableTopic(name=f"served{n}", num_partitions=6, replication_factor=1) for n in range(3)]
+        answer = line.ask((19, 5), CreateTopicsRequest(topics=topics, timeout_ms=10_000), CreateTopicsResponse)
+        assert [topic.error_code for topic in answer.topics] == [0, 0, 0]
+        assert 6_000 < answer.throttle_time_ms <= 7_000
+
+
+def test_quotas_hold_after_a_restart() -> None:
+    with Broker() as broker:
+        create_topic(broker, TOPIC)
+        set_quota(broker, {"client_id": "kept"}, producer_byte_rate=1_000.0)
+        broker.stop()
+        broker.start()
+        with Client(broker, "kept") as line:
+            assert line.produce(TOPIC, BATCH).throttle_time_ms > 5_000
+
+
+def test_an_address_over_its_rate_is_held_and_closed() -> None:
+    with Broker({"quota.window.num": 1}) as broker:
+        set_quota(broker, {"ip": "127.0.0.1"}, connection_creation_rate=2.0)
+        with Line(broker) as first, Line(broker) as second:
+            ask_metadata(first)
+            ask_metadata(second)
+            with Line(broker) as third:
+                began = time.monotonic()
+                third.send(METADATA, MetadataRequest(topics=[]))
+                assert third.is_closed()
+                assert time.monotonic() - began > 0.3
+            set_quota_by(first, {"ip": "127.0.0.1"}, connection_creation_rate=None)
+        with Line(broker) as fourth:
+            ask_metadata(fourth)
+
+
+def test_connections_beyond_the_rate_of_a_listener_wait_their_turn() -> None:
+    config: dict[str, str | int | bool] = {
+        "listeners": "SLOW://127.0.0.1:0,FAST://127.0.0.1:0",
+        "listener.security.protocol.map": "SLOW:PLAINTEXT,FAST:PLAINTEXT",
+        "inter.broker.listener.name": "FAST",
+        "listener.name.slow.max.connection.creation.rate": 5,
+        "quota.window.num": 1,
+    }
+    with Broker(config) as broker:
+        began = time.monotonic()
+        for _ in range(8):
+            with Line(broker) as line:
+                ask_metadata(line)
+        assert 0.4 < time.monotonic() - began < 1.5, "what is left of five may come at once, then five in a second"
