@@ -41,3 +41,4 @@ LOGIN_TIMEOUT_S = 30.0  # from a connection to the end of its log-in
 MAX_BEARER_BYTES = 64 * 1024  # of a message with a bearer token
 MAX_JWKS_BYTES = 1024 * 1024  # of an identity provider's keys
 MAX_JWKS_KEYS = 100  # of them
+MAX_DELEGATION_TOKENS = 10_000  # at once; each is looked through when one is renewed

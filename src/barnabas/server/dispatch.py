@@ -33,6 +33,7 @@ from barnabas.server.apis import (
     offsets,
     quotas,
     sasl,
+    tokens,
     topics,
     transactions,
     transactions_admin,
@@ -71,6 +72,7 @@ for _family in (
     offsets,
     quotas,
     sasl,
+    tokens,
     topics,
     transactions,
     transactions_admin,
@@ -191,7 +193,7 @@ class RequestDispatcher:
         if isinstance(request, EnvelopeRequest):
             return forwarder.handle_envelope(context, request, self._serve)
         handler = HANDLERS[header.api_key]
-        if not forwarder.takes(header, request):
+        if not forwarder.takes(header, request, context):
             return handler(self._broker, context, request)
         answer = response_class(header.api_key)
         return forwarder.answer(bytes(frame), context, header, lambda: _awaited(handler(self._broker, context, request)), answer)
@@ -266,6 +268,7 @@ class RequestDispatcher:
             id(connection),
             connection.local_port,
             connection.client_software,
+            connection.by_token,
         )
 
 

@@ -18,3 +18,4 @@ class RequestContext(NamedTuple):
     connection_id: int
     local_port: int
     client_software: tuple[str, str]
+    by_token: bool = False  # whether a delegation token was shown at the log-in

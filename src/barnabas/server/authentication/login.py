@@ -196,7 +196,7 @@ class Login:
         lifetime_ms = self._door.lifetime_ms(self._mechanism, identity)
         if lifetime_ms is not None:
             self._timer = self._loop.call_later(lifetime_ms / 1000, self._expire)
-        connection.principal = f"User:{identity.user}"
+        connection.principal, connection.by_token = f"User:{identity.user}", identity.by_token
         connection.authentication = None
         connection.max_frame_bytes = self._door.max_request_bytes
         log.debug("logged in peer=%s listener=%s mechanism=%s", connection.peer, connection.listener, self._mechanism)
