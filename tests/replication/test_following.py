@@ -135,34 +135,6 @@ def test_the_leaders_deleted_records_go_here_too(leader: Log, follower: Followin
     assert follower.log.log_start_offset == 3
 
 
-def test_what_is_told_with_records_that_came_already_counts(leader: Log, follower: Following) -> None:
-    """As two requests in flight have it: the leader tells its high watermark and its start once, with whichever it answers last."""
-    for _ in range(4):
-        produce(leader, 1)
-    asked = follower.position
-    first = answer_of(leader, follower, high_watermark=0)
-    leader.delete_records_before(1)
-    second = first._replace(high_watermark=3, log_start_offset=1)
-    assert follower.receive(asked, first, NOW) is Next.FETCH
-    assert follower.receive(asked, second, NOW) is Next.FETCH
-    assert (follower.high_watermark, follower.log.log_start_offset, follower.log.log_end_offset) == (3, 1, 4)
-
-
-@pytest.mark.parametrize("leader_epoch", [9, 10])
-def test_an_answer_of_before_a_cut_or_of_another_leader_says_nothing(leader: Log, follower: Following, leader_epoch: int) -> None:
-    for _ in range(4):
-        produce(leader, 1)
-        produce(follower.log, 1)
-    asked, answer = follower.position, answer_of(leader, follower, high_watermark=4)
-    if leader_epoch == 9:
-        follower.log.truncate_to(2)
-    else:
-        produce(follower.log, 1)
-        follower = Following(follower.log, leader_id=LEADER, leader_epoch=leader_epoch, high_watermark=0)
-    assert follower.receive(asked, answer, NOW) is Next.FETCH
-    assert follower.high_watermark == 0
-
-
 def test_a_follower_behind_the_leaders_start_begins_anew(leader: Log, follower: Following) -> None:
     produce(follower.log, 1)
     for _ in range(5):

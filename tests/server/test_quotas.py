@@ -18,7 +18,7 @@ from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopic
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.testing import Broker
-from tests.server.quotas import METADATA, Client, fetched_bytes, set_quota
+from tests.server.quotas import METADATA, Client, fetched_bytes, set_quota, set_quota_by
 from tests.server.wire import Line, batch_of, create_topic
 
 BATCH = batch_of(10_000)
@@ -171,3 +171,35 @@ def test_quotas_hold_after_a_restart() -> None:
         broker.start()
         with Client(broker, "kept") as line:
             assert line.produce(TOPIC, BATCH).throttle_time_ms > 5_000
+
+
+def test_an_address_over_its_rate_is_held_and_closed() -> None:
+    with Broker({"quota.window.num": 1}) as broker:
+        set_quota(broker, {"ip": "127.0.0.1"}, connection_creation_rate=2.0)
+        with Line(broker) as first, Line(broker) as second:
+            ask_metadata(first)
+            ask_metadata(second)
+            with Line(broker) as third:
+                began = time.monotonic()
+                third.send(METADATA, MetadataRequest(topics=[]))
+                assert third.is_closed()
+                assert time.monotonic() - began > 0.3
+            set_quota_by(first, {"ip": "127.0.0.1"}, connection_creation_rate=None)
+        with Line(broker) as fourth:
+            ask_metadata(fourth)
+
+
+def test_connections_beyond_the_rate_of_a_listener_wait_their_turn() -> None:
+    config: dict[str, str | int | bool] = {
+        "listeners": "SLOW://127.0.0.1:0,FAST://127.0.0.1:0",
+        "listener.security.protocol.map": "SLOW:PLAINTEXT,FAST:PLAINTEXT",
+        "inter.broker.listener.name": "FAST",
+        "listener.name.slow.max.connection.creation.rate": 5,
+        "quota.window.num": 1,
+    }
+    with Broker(config) as broker:
+        began = time.monotonic()
+        for _ in range(8):
+            with Line(broker) as line:
+                ask_metadata(line)
+        assert 0.4 < time.monotonic() - began < 1.5, "what is left of five may come at once, then five in a second"

@@ -99,9 +99,8 @@ class Following:
             KafkaError: CORRUPT_MESSAGE where the records are not what the leader stored.
             LogDirFailed: the disk does not work.
         """
-        has_grown = asked.offset < self.log.log_end_offset
-        if self._was_cut_since(asked) or (has_grown and (answer.error or answer.diverging is not None)):
-            return Next.FETCH
+        if asked != self.position:
+            return Next.FETCH  # of before a cut
         error = answer.error
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             return Next.ASK_RANGE
@@ -114,7 +113,7 @@ class Following:
                 return Next.WAIT
             self._cut(answer.diverging)
             return Next.FETCH
-        if len(answer.records) and not has_grown:
+        if len(answer.records):
             self._begin_where_they_begin(answer.records)
             self.log.append_as_follower(answer.records, now_ms=now_ms)
         self.high_watermark = max(self.high_watermark, min(answer.high_watermark, self.log.log_end_offset))
@@ -123,16 +122,6 @@ class Following:
         if start > self.log.log_start_offset:
             self.log.delete_records_before(start)
         return Next.FETCH
-
-    def _was_cut_since(self, asked: Position) -> bool:
-        """Whether another leader is followed now, or the log was cut, since a fetch at `asked`.
-
-        Of one that is longer now, as two requests in flight make it, the records are here; the rest of the answer is told once only.
-        """
-        now = self.position
-        if asked.offset == now.offset:
-            return (asked.last_fetched_epoch, asked.leader_epoch) != (now.last_fetched_epoch, now.leader_epoch)
-        return asked.offset > now.offset or asked.leader_epoch != now.leader_epoch
 
     def reset(self, leader_start: int, leader_end: int) -> Next:
         """The position was outside the leader's log, which is [leader_start, leader_end).

@@ -42,6 +42,7 @@ from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
 from barnabas.server.quotas.client_quotas import ClientQuotas
+from barnabas.server.quotas.connection_rates import ConnectionRates
 from barnabas.server.receiver import Receiver
 from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
@@ -87,6 +88,7 @@ class Broker:
         self.declarations = DeclarationFollowers(lambda: self.metadata)
         self.client_quotas: ClientQuotas | None = None  # while there are any
         self.quotas = ClientQuotas(self)
+        self.connection_rates = ConnectionRates(self)
         self.internal_topics = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
         self.controller: Administration | Member
@@ -285,6 +287,8 @@ class Broker:
         refused = self._limits.open(connection.peer_host, len(self.connections))
         if self._stopping:  # accepted when the listeners were about to close
             refused = "the broker stops"
+        if refused is None:
+            refused = self.connection_rates.open(connection)
         self.metrics.connections_refused += refused is not None
         if refused is None:
             self.doors.open(connection)
@@ -312,6 +316,7 @@ class Broker:
         self._take_config(config)
         self.cleaner.update_config()
         self.doors.update_config(config)
+        self.connection_rates.update_config(config)
         self.throttles.update_config()
 
     def _take_config(self, config: BrokerConfig) -> None:

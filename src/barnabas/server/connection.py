@@ -252,6 +252,8 @@ class Connection(asyncio.BufferedProtocol):
                     break
                 if self._paused_for:
                     self._backlog = bytes(data[position:])
+                    if self._transport is not None:
+                        self._transport.pause_reading()  # uvloop begins to read whatever `connection_made` has asked for
                     return
                 if repeated.may_run and size <= limits.MAX_RUN_BYTES:
                     copy = copy or bytes(data)

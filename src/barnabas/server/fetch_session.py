@@ -57,9 +57,9 @@ class FetchedPartition:
     partition: Partition | None = None  # whose waiter this is
 
     def update(self, request: FetchPartition) -> None:
-        """The fetcher names it again. A follower that has come no further has dropped the last answer, for its log was changed meanwhile:
-        then it does not know what it was told."""
-        if self.session is not None and self.session.is_of_follower and request.fetch_offset <= self.fetch_offset:
+        """The fetcher names it again. A follower may not have taken what it was told last, for its log was changed meanwhile, or because
+        it had asked again before the answer came: it is told anew."""
+        if self.session is not None and self.session.is_of_follower:
             self.told_high_watermark = self.told_log_start_offset = -1
         self.fetch_offset = request.fetch_offset
         self.max_bytes = request.partition_max_bytes
