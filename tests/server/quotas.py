@@ -58,10 +58,14 @@ def set_quota(broker: Broker, names: dict[str, str | None], **quotas: float | No
         set_quota_by(line, names, **quotas)
 
 
-def set_quota_by(line: Line, names: dict[str, str | None], **quotas: float | None) -> None:
+def quota_request(names: dict[str, str | None], **quotas: float | None) -> AlterClientQuotasRequest:
     entity = [RequestEntityData(entity_type=kind.replace("_", "-"), entity_name=name) for kind, name in names.items()]
     ops = [OpData(key=key, value=value or 0.0, remove=value is None) for key, value in quotas.items()]
-    request = AlterClientQuotasRequest(entries=[RequestEntryData(entity=entity, ops=ops)])
+    return AlterClientQuotasRequest(entries=[RequestEntryData(entity=entity, ops=ops)])
+
+
+def set_quota_by(line: Line, names: dict[str, str | None], **quotas: float | None) -> None:
+    request = quota_request(names, **quotas)
     (entry,) = line.ask(ALTER, request, AlterClientQuotasResponse).entries
     assert entry.error_code == 0, entry.error_message
 

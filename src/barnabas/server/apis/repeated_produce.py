@@ -17,8 +17,8 @@ Rules
 
   5. When the rights of anybody change, all connections forget what they learnt: the general way asks again.
 
-Whoever adds a check to `handle_produce` that may change its mind later (a quota) must see to it here, as is done for partitions that are
-closed and for rights.
+Whoever adds a check to `handle_produce` that may change its mind later must see to it here, as is done for partitions that are closed and
+for rights. Producers with a quota are not learnt, and all is forgotten when quotas change (`server/quotas/client_quotas.py`).
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ from barnabas.quota.entities import (
 )
 from barnabas.quota.meters import Meter, MeterKey, Meters, Span
 from barnabas.quota.table import QuotaTable
-from barnabas.server.apis.repeated_produce import RepeatedProduce
 from barnabas.server.quotas.budget import Budget
 from barnabas.server.quotas.group_members import GroupMembers
 
@@ -64,7 +63,7 @@ class ClientQuotas:
         broker.client_quotas = self if self.table.has_clients or self.table.groups else None
         for connection in list(broker.connections):
             connection.budget = None
-            connection.repeated = RepeatedProduce()
+            connection.repeated.forget()
             if connection.mute is not None:
                 connection.mute.end()
 
