@@ -36,9 +36,20 @@ MAX_DECOMPRESSED_BATCH_BYTES = (
 MAX_OPEN_SEGMENTS = 20_000  # files of segments; fewer where the system grants fewer than twice as many descriptors
 MAX_PREFERRED_LOG_DIRS = 10_000  # partitions that do not exist yet and have a log directory chosen (AlterReplicaLogDirs)
 MAX_MOVES_OF_LOGS = 100_000  # between log directories, waiting or under way
+MAX_DECISIONS_PER_SESSION = 2_000  # of the authorizer, remembered for one principal on one host
+MAX_DECIDED_SESSIONS = 10_000  # principals on hosts for which decisions are remembered
+MAX_ACLS = 100_000  # access control lists of a cluster, those of roles included
+MAX_ACLS_PER_REQUEST = 10_000  # made by one request; Kafka's own bound
 MAX_PENALIZED_HOSTS = 10_000  # addresses whose failed log-ins are counted
 MAX_LOGIN_FRAMES = 20  # frames of one log-in; the longest exchange of a mechanism takes five
 LOGIN_TIMEOUT_S = 30.0  # from a connection to the end of its log-in
 MAX_BEARER_BYTES = 64 * 1024  # of a message with a bearer token
 MAX_JWKS_BYTES = 1024 * 1024  # of an identity provider's keys
 MAX_JWKS_KEYS = 100  # of them
+TLS_GATHERED_BYTES = (
+    256 * 1024
+)  # plain text that is encrypted at once, and what a TLS connection holds of it while its socket is full
+TLS_FED_BYTES = 64 * 1024  # of received bytes that OpenSSL gets at once: the copy it makes stays in the cache
+TLS_HANDSHAKE_TIMEOUT_S = 15.0  # from the connection to the end of the handshake
+MAX_TLS_HANDSHAKE_BYTES = 256 * 1024  # of a peer; certificates with all that lead to an authority are a few kB
+MAX_DELEGATION_TOKENS = 10_000  # at once; each is looked through when one is renewed

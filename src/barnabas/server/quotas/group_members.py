@@ -100,5 +100,5 @@ class GroupMembers:
 
     def _to_peers(self) -> Peers:
         if self._peers is None:
-            self._peers = peers_of(lambda: self._broker.metadata, self._broker.config, "group-quotas")
+            self._peers = peers_of(lambda: self._broker.metadata, self._broker, "group-quotas")
         return self._peers
