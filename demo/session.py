@@ -8,7 +8,6 @@ and its state is small, a week of flights.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -19,6 +18,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from barnabas.pipelines import interpreter
 from demo.data import DemoError
 
 WORKER_DAEMON = "barnabas.pipelines.daemon"  # workers that have the decoder in memory before they are forked
@@ -44,7 +44,7 @@ def open_session(work: Path) -> SparkSession:
     work.mkdir(parents=True, exist_ok=True)
     log_settings = work / "log4j2.properties"
     log_settings.write_text(LOG_SETTINGS.format(path=work / "spark.log"))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = interpreter.command()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = {
         "spark.driver.host": "127.0.0.1",

@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -128,13 +129,31 @@ def source(name: str, common: list[str]) -> Iterator[subprocess.Popen[str]]:
     command += ["--format", name, *common, *(["--jars", str(connector_jars())] if name == "kafka" else [])]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(import_path()))
     print(f"starting {name} ...", file=sys.stderr, flush=True)
-    with subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+    with (
+        barnabas_python(connector_python()) as python,
+        subprocess.Popen(
+            command,
+            env={**environment, "PYSPARK_PYTHON": python},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
         ask(process, None)
         yield process
         assert process.stdin is not None
         process.stdin.close()
+
+
+@contextmanager
+def barnabas_python(python: Path | str) -> Iterator[str]:
+    """The command that an installation of barnabas makes beside its Python, for a Python that has barnabas by its PYTHONPATH only."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "barnabas-python"
+        script.write_text(f"#!{python}\nfrom barnabas.pipelines.interpreter import main\n\nmain()\n")
+        script.chmod(0o755)
+        yield str(script)
 
 
 def ask(process: subprocess.Popen[str], way: str | None) -> str:

@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--jars", default="")
     parser.add_argument("--rows-a-trigger", type=int, default=500_000)
     arguments = parser.parse_args()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = session(arguments)
     ways = {
         "batch, aggregated": aggregated,

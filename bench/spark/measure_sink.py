@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--at-least-once", action="store_true")
     parser.add_argument("--jars", default="")
     arguments = parser.parse_args()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = session(arguments)
     folder = tempfile.mkdtemp(prefix="spark-bench-")
     try:

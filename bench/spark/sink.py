@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from bench.spark.compare import ask, connector_jars, connector_python  # noqa: E402
+from bench.spark.compare import ask, barnabas_python, connector_jars, connector_python  # noqa: E402
 
 from barnabas.client.blocking import BlockingClient  # noqa: E402
 from barnabas.client.results import LATEST, NewTopic  # noqa: E402
@@ -80,7 +80,12 @@ def session(sink: str, arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
     command += [*SINKS[sink], *arguments, *([] if ours else ["--jars", str(connector_jars())])]
     environment = dict(os.environ, PYTHONPATH=str(ROOT / "src") if ours else "")
     print(f"starting {sink} ...", file=sys.stderr, flush=True)
-    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with ExitStack() as stack:
+        if ours:
+            environment["PYSPARK_PYTHON"] = stack.enter_context(barnabas_python(sys.executable))
+        process = stack.enter_context(
+            subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        )
         ask(process, None)
         yield process
         assert process.stdin is not None

@@ -25,8 +25,9 @@ MAX_PARTITIONS_PER_REQUEST = 10_000  # new partitions in one request; Kafka's ow
 FETCH_SESSION_EVICTION_MS = 120_000  # for which a fetch session in a full cache is safe; Kafka has the same
 MAX_QUOTA_METERS = 10_000  # clients whose use of a quota is measured; newcomers beyond share one
 MAX_QUOTA_BUDGETS = 10_000  # clients whose quotas need not be looked up again
-MAX_QUOTA_SERIES = 500  # clients shown on the metrics page, those with the highest rates first
+MAX_QUOTA_SERIES = 500  # clients with quotas that the metrics page shows, those who used them last first
 QUOTA_METER_IDLE_MS = 3_600_000  # after which a client's use of a quota is forgotten; Kafka has the same
+MAX_QUOTA_GROUPS = 1_000  # groups held to a quota of their own
 MAX_RATED_ADDRESSES = 10_000  # whose rate of new connections is measured
 MAX_WAITING_CONNECTIONS = 1_000  # of a listener, that wait for its rate of new ones; more are closed
 MAX_DECOMPRESSED_BATCH_BYTES = (
@@ -35,9 +36,16 @@ MAX_DECOMPRESSED_BATCH_BYTES = (
 MAX_OPEN_SEGMENTS = 20_000  # files of segments; fewer where the system grants fewer than twice as many descriptors
 MAX_PREFERRED_LOG_DIRS = 10_000  # partitions that do not exist yet and have a log directory chosen (AlterReplicaLogDirs)
 MAX_MOVES_OF_LOGS = 100_000  # between log directories, waiting or under way
+MAX_DECISIONS_PER_SESSION = 2_000  # of the authorizer, remembered for one principal on one host
+MAX_DECIDED_SESSIONS = 10_000  # principals on hosts for which decisions are remembered
+MAX_ACLS = 100_000  # access control lists of a cluster, those of roles included
+MAX_ACLS_PER_REQUEST = 10_000  # made by one request; Kafka's own bound
 MAX_PENALIZED_HOSTS = 10_000  # addresses whose failed log-ins are counted
 MAX_LOGIN_FRAMES = 20  # frames of one log-in; the longest exchange of a mechanism takes five
 LOGIN_TIMEOUT_S = 30.0  # from a connection to the end of its log-in
+MAX_BEARER_BYTES = 64 * 1024  # of a message with a bearer token
+MAX_JWKS_BYTES = 1024 * 1024  # of an identity provider's keys
+MAX_JWKS_KEYS = 100  # of them
 TLS_GATHERED_BYTES = (
     256 * 1024
 )  # plain text that is encrypted at once, and what a TLS connection holds of it while its socket is full

@@ -37,6 +37,7 @@ def test_modules_with_options_and_comments() -> None:
         ("A", "Login module control flag not specified"), ("A sometimes;", "Invalid login module control flag"),
         ("A required", "not terminated by semi-colon"), ("A required a=b", "not terminated by semi-colon"),
         ("A required a;", "Value not specified for key 'a'"), ("A required a=;", "Value not specified for key 'a'"),
+        ('A required "secret";', "Value not specified for key ''"),
         ("A required a b;", "Value not specified for key 'a'"), ('A required a="secret', "cannot be read at character 14"),
     ],
 )  # fmt: skip

@@ -118,6 +118,24 @@ def test_an_epoch_the_leader_never_saw_takes_several_cuts(leader: Log, follower:
     assert content(follower.log) == content(leader)
 
 
+@pytest.mark.parametrize("changes", [True, False])
+def test_where_much_is_to_be_read_for_a_cut_that_is_done_before(leader: Log, follower: Following, changes: bool) -> None:
+    for number in range(300):
+        data = batch(b"x", producer_id=7, producer_epoch=0, base_sequence=number)
+        for log in (leader, follower.log) if number < 290 else (follower.log,):
+            log.append_as_leader(memoryview(bytearray(data)), leader_epoch=1, now_ms=NOW)
+    produce(leader, 2)
+    assert follower.receive(follower.position, answer_of(leader, follower, 0), NOW) is Next.CUT
+    assert follower.planned is not None
+    assert follower.log.log_end_offset == 300, "nothing has happened yet"
+    follower.planned.rewind.run()
+    if changes:
+        produce(follower.log, 1)
+    assert follower.cut(follower.planned) is Next.FETCH
+    assert follower.log.log_end_offset == (301 if changes else 290)
+    assert [producer.last_sequence for producer in follower.log.producers()] == [299 if changes else 289]
+
+
 def test_nothing_is_cut_without_the_leaders_word(leader: Log, follower: Following) -> None:
     produce(follower.log, 1)
     produce(follower.log, 1)
@@ -133,34 +151,6 @@ def test_the_leaders_deleted_records_go_here_too(leader: Log, follower: Followin
     leader.delete_records_before(3)
     follow(leader, follower)
     assert follower.log.log_start_offset == 3
-
-
-def test_what_is_told_with_records_that_came_already_counts(leader: Log, follower: Following) -> None:
-    """As two requests in flight have it: the leader tells its high watermark and its start once, with whichever it answers last."""
-    for _ in range(4):
-        produce(leader, 1)
-    asked = follower.position
-    first = answer_of(leader, follower, high_watermark=0)
-    leader.delete_records_before(1)
-    second = first._replace(high_watermark=3, log_start_offset=1)
-    assert follower.receive(asked, first, NOW) is Next.FETCH
-    assert follower.receive(asked, second, NOW) is Next.FETCH
-    assert (follower.high_watermark, follower.log.log_start_offset, follower.log.log_end_offset) == (3, 1, 4)
-
-
-@pytest.mark.parametrize("leader_epoch", [9, 10])
-def test_an_answer_of_before_a_cut_or_of_another_leader_says_nothing(leader: Log, follower: Following, leader_epoch: int) -> None:
-    for _ in range(4):
-        produce(leader, 1)
-        produce(follower.log, 1)
-    asked, answer = follower.position, answer_of(leader, follower, high_watermark=4)
-    if leader_epoch == 9:
-        follower.log.truncate_to(2)
-    else:
-        produce(follower.log, 1)
-        follower = Following(follower.log, leader_id=LEADER, leader_epoch=leader_epoch, high_watermark=0)
-    assert follower.receive(asked, answer, NOW) is Next.FETCH
-    assert follower.high_watermark == 0
 
 
 def test_a_follower_behind_the_leaders_start_begins_anew(leader: Log, follower: Following) -> None:

@@ -28,11 +28,11 @@ class Client:
     def first(self) -> bytes:
         return f"n,,{self._bare}".encode()
 
-    def final(self, answer: bytes) -> bytes:
+    def final(self, answer: bytes, nonce_before: str = "") -> bytes:
         fields = dict(part.split("=", 1) for part in answer.decode().split(","))
         salted = hashlib.pbkdf2_hmac(self._name, self._password.encode(), b64decode(fields["s"]), int(fields["i"]))
         client_key = hmac.digest(salted, b"Client Key", self._name)
-        without_proof = f"c=biws,r={fields['r']}"
+        without_proof = f"c=biws,r={nonce_before}{fields['r']}"
         self._auth = f"{self._bare},{answer.decode()},{without_proof}".encode()
         self._server_key = hmac.digest(salted, b"Server Key", self._name)
         signature = hmac.digest(hashlib.new(self._name, client_key).digest(), self._auth, self._name)
@@ -150,3 +150,11 @@ def test_an_unknown_user_looks_like_one_who_exists() -> None:
     like = credential_of(MECHANISMS[0], "geheim", b"x" * 31, 8192)
     made = unknown(MECHANISMS[0], "alice", b"s", like)
     assert (len(made.salt), made.iterations) == (31, 8192)
+
+
+def test_the_nonce_may_have_the_clients_part_twice_as_old_librdkafka_sends_it() -> None:
+    mechanism = MECHANISMS[0]
+    server, client = exchange(mechanism, credential_of(mechanism, "geheim", SALT, 4096)), Client(mechanism, "alice", "geheim")
+    first = server.evaluate(client.first()).decode()
+    server.evaluate(client.final(first.encode(), nonce_before="client"))
+    assert server.identity == Identity("alice")

@@ -54,12 +54,16 @@ class Client(Line):
 
 def set_quota(broker: Broker, names: dict[str, str | None], **quotas: float | None) -> None:
     """Set quotas, or remove those that are None."""
+    with Line(broker) as line:
+        set_quota_by(line, names, **quotas)
+
+
+def set_quota_by(line: Line, names: dict[str, str | None], **quotas: float | None) -> None:
     entity = [RequestEntityData(entity_type=kind.replace("_", "-"), entity_name=name) for kind, name in names.items()]
     ops = [OpData(key=key, value=value or 0.0, remove=value is None) for key, value in quotas.items()]
     request = AlterClientQuotasRequest(entries=[RequestEntryData(entity=entity, ops=ops)])
-    with Line(broker) as line:
-        (entry,) = line.ask(ALTER, request, AlterClientQuotasResponse).entries
-        assert entry.error_code == 0, entry.error_message
+    (entry,) = line.ask(ALTER, request, AlterClientQuotasResponse).entries
+    assert entry.error_code == 0, entry.error_message
 
 
 def fetched_bytes(answer: FetchResponse) -> int:

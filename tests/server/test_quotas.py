@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from confluent_kafka import Consumer
 
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.create_partitions import (
@@ -18,7 +19,7 @@ from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopic
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.testing import Broker
-from tests.server.quotas import METADATA, Client, fetched_bytes, set_quota
+from tests.server.quotas import METADATA, Client, fetched_bytes, set_quota, set_quota_by
 from tests.server.wire import Line, batch_of, create_topic
 
 BATCH = batch_of(10_000)
@@ -171,3 +172,61 @@ def test_quotas_hold_after_a_restart() -> None:
         broker.start()
         with Client(broker, "kept") as line:
             assert line.produce(TOPIC, BATCH).throttle_time_ms > 5_000
+
+
+def test_an_address_over_its_rate_is_held_and_closed() -> None:
+    with Broker({"quota.window.num": 1}) as broker:
+        set_quota(broker, {"ip": "127.0.0.1"}, connection_creation_rate=2.0)
+        with Line(broker) as first, Line(broker) as second:
+            ask_metadata(first)
+            ask_metadata(second)
+            with Line(broker) as third:
+                began = time.monotonic()
+                third.send(METADATA, MetadataRequest(topics=[]))
+                assert third.is_closed()
+                assert time.monotonic() - began > 0.3
+            set_quota_by(first, {"ip": "127.0.0.1"}, connection_creation_rate=None)
+        with Line(broker) as fourth:
+            ask_metadata(fourth)
+
+
+def test_connections_beyond_the_rate_of_a_listener_wait_their_turn() -> None:
+    config: dict[str, str | int | bool] = {
+        "listeners": "SLOW://127.0.0.1:0,FAST://127.0.0.1:0",
+        "listener.security.protocol.map": "SLOW:PLAINTEXT,FAST:PLAINTEXT",
+        "inter.broker.listener.name": "FAST",
+        "listener.name.slow.max.connection.creation.rate": 5,
+        "quota.window.num": 1,
+    }
+    with Broker(config) as broker:
+        began = time.monotonic()
+        for _ in range(8):
+            with Line(broker) as line:
+                ask_metadata(line)
+        assert 0.4 < time.monotonic() - began < 1.5, "what is left of five may come at once, then five in a second"
+
+
+def test_members_of_a_group_share_its_quota() -> None:
+    with Broker() as broker:
+        create_topic(broker, TOPIC)
+        with Client(broker, "writer") as line:
+            line.produce(TOPIC, batch_of(80_000))
+        set_quota(broker, {"group": "readers"}, consumer_byte_rate=100_000.0)
+        member: dict[str, str | int | bool] = {
+            "client.id": "reader",
+            "group.id": "readers",
+            "bootstrap.servers": broker.bootstrap_servers,
+        }
+        consumer = Consumer(member)
+        consumer.subscribe([TOPIC])
+        try:
+            with Client(broker, "reader") as one, Client(broker, "reader") as other, Client(broker, "stranger") as stranger:
+                deadline = time.monotonic() + 20
+                while not one.fetch(TOPIC).throttle_time_ms:  # until the group has come together and is known
+                    consumer.poll(0.05)
+                    assert time.monotonic() < deadline
+                assert other.fetch(TOPIC).throttle_time_ms > 0, "they share it"
+                assert stranger.fetch(TOPIC).throttle_time_ms == 0
+                assert fetched_bytes(stranger.fetch(TOPIC)) > 0
+        finally:
+            consumer.close()

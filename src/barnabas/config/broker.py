@@ -22,7 +22,7 @@ from barnabas.config.broker_attributes import BrokerAttributes
 from barnabas.config.cordoning import check_cordoned
 from barnabas.config.definition import ConfigKey, Effect, Value
 from barnabas.config.listeners import Endpoint, parse_listeners, parse_protocol_map
-from barnabas.config.sasl import is_sasl, mechanisms_of
+from barnabas.config.oauth import check_logins
 from barnabas.config.topic import TopicConfig, check_together
 from barnabas.errors import ConfigError
 
@@ -116,8 +116,7 @@ class BrokerConfig(BrokerAttributes):
             size = str(self.log_cleaner_dedupe_buffer_size)
             raise ConfigError("log.cleaner.dedupe.buffer.size", size, "more than 1 MB for each of log.cleaner.threads")
         check_cordoned(self.cordoned_log_dirs, self.log_dirs)
-        for endpoint in filter(is_sasl, self.listener_endpoints):
-            mechanisms_of(self, endpoint.listener)
+        check_logins(self)
         check_together(self.topic_defaults)
 
     @cached_property

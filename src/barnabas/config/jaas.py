@@ -90,7 +90,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         position = found.end()
         kind = found.lastgroup
         if kind in {"double", "single"}:
-            yield "word", _ESCAPE.sub(_unescape, found[kind])
+            yield "quoted", _ESCAPE.sub(_unescape, found[kind])
         elif kind is not None:
             yield kind, found[kind]
 

@@ -28,6 +28,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from barnabas.pipelines import interpreter
+
 if TYPE_CHECKING:
     from pyspark.pipelines.cli import PipelineSpec
     from pyspark.sql import SparkSession
@@ -58,7 +60,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGUSR1, _raise)
     threading.Thread(target=_watch, args=(given.parent_pipe,), daemon=True).start()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", interpreter.command())
     conf = dict(pair.partition("=")[::2] for pair in given.conf)
     if given.target.suffix == ".py":
         run_script(given.target, given.arguments, conf)

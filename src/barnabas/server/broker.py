@@ -16,6 +16,7 @@ from uuid import UUID
 
 from barnabas import limits
 from barnabas.cluster.administration import Administration
+from barnabas.cluster.declared import Kind
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
@@ -25,6 +26,7 @@ from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, joining, maintenance
 from barnabas.server.authentication.doors import Doors
+from barnabas.server.authorization.control import AccessControl
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
 from barnabas.server.coordinators import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Coordinators
@@ -42,6 +44,7 @@ from barnabas.server.metrics import Metrics, render
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
 from barnabas.server.quotas.client_quotas import ClientQuotas
+from barnabas.server.quotas.connection_rates import ConnectionRates
 from barnabas.server.receiver import Receiver
 from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
@@ -86,8 +89,10 @@ class Broker:
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.declarations = DeclarationFollowers(lambda: self.metadata)
+        self.authorizer = AccessControl.of(config)  # None: everybody may do everything
         self.client_quotas: ClientQuotas | None = None  # while there are any
         self.quotas = ClientQuotas(self)
+        self.connection_rates = ConnectionRates(self)
         self.internal_topics = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
         self.controller: Administration | Member
@@ -149,6 +154,7 @@ class Broker:
         """
         started_ms = self.clock.monotonic_ms()
         await self._open_metadata()
+        self._follow_acls()
         member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
         self.tls.open(self.config)
@@ -170,12 +176,14 @@ class Broker:
         self.transactions = self.coordinators.transactions
         if member is None:
             await self.coordinators.load_all()
+        await self.doors.providers.start()
         maintenance.schedule(self, self._timers)
         self.cleaner.start()
         await self._listeners.serve()
         if member is not None:
             await joining.join(self, member, self._timers)
             self._registered = True
+            self.declarations.tell(Kind)  # what changed before it had joined was not told
         self.ready = True
         took_ms = self.clock.monotonic_ms() - started_ms
         log.info("started broker=%d partitions=%d took_ms=%.0f", self.config.broker_id, len(self.partitions), took_ms)
@@ -204,6 +212,10 @@ class Broker:
             store = self.surroundings.open_store(directories[0])
             thread = self.surroundings.make_executor(1, "barnabas-metadata")
             self.controller = Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
+
+    def _follow_acls(self) -> None:
+        if self.authorizer is not None:
+            self.declarations.follow(Kind.ACL, self.authorizer.take_acls)
 
     def _register_alone(self, controller: Administration, *, bump_leader_epochs: bool) -> None:
         config = self.config
@@ -236,6 +248,7 @@ class Broker:
             connection.close()
         await self._listeners.wait_closed()
         await self._dispatcher.close()
+        await self.doors.providers.close()
         await self._timers.close()
         await self.fetchers.close()
         await self.isr.close()
@@ -243,6 +256,7 @@ class Broker:
         if self.http is not None:
             await self.http.close()
         await self.joining.close()
+        await self.quotas.members.close()
         if hasattr(self, "coordinators"):
             await self.coordinators.close()
         if self.forwarder is not None:
@@ -287,6 +301,8 @@ class Broker:
         refused = self._limits.open(connection.peer_host, len(self.connections))
         if self._stopping:  # accepted when the listeners were about to close
             refused = "the broker stops"
+        if refused is None:
+            refused = self.connection_rates.open(connection)
         self.metrics.connections_refused += refused is not None
         if refused is None:
             self.doors.open(connection)
@@ -314,6 +330,7 @@ class Broker:
         self._take_config(config)
         self.cleaner.update_config()
         self.doors.update_config(config)
+        self.connection_rates.update_config(config)
         self.tls.update(config)
         self.throttles.update_config()
 

@@ -77,6 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_port = 0
         self.local_port = 0
         self.principal = "User:ANONYMOUS"
+        self.groups: tuple[str, ...] = ()  # of the principal: "Group:finance"
         self.authentication: Login | None = None  # asked about each frame, until it is known who is there
         self.login: Login | None = None  # where the listener wants one
         self.max_frame_bytes = receiver.max_frame_bytes
@@ -251,6 +252,8 @@ class Connection(asyncio.BufferedProtocol):
                     break
                 if self._paused_for:
                     self._backlog = bytes(data[position:])
+                    if self._transport is not None:
+                        self._transport.pause_reading()  # uvloop begins to read whatever `connection_made` has asked for
                     return
                 if repeated.may_run and size <= limits.MAX_RUN_BYTES:
                     copy = copy or bytes(data)

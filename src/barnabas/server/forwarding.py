@@ -13,6 +13,7 @@ Rules
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 19, 37, 20, 44
-# ... AlterConfigs, ElectLeaders, AlterPartitionReassignments and their list, AlterClientQuotas, AlterUserScramCredentials,
-# UpdateFeatures, UnregisterBroker
+# ... CreateAcls, DeleteAcls, AlterConfigs, ElectLeaders, AlterPartitionReassignments and their list, AlterClientQuotas,
+# AlterUserScramCredentials, UpdateFeatures, UnregisterBroker
 FORWARDED = frozenset(
-    {CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS, 33, 43, 45, 46, 49, 51, 57, 64}
+    {CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS, 30, 31, 33, 43, 45, 46, 49, 51, 57, 64}
 )
 PATIENCE_S = 20.0  # less than the 30 s that clients wait by default
 PAUSE_S = 0.05
@@ -84,7 +85,7 @@ class Forwarder:
         """The controller's answer, be it this broker's or another's."""
         envelope = EnvelopeRequest(
             request_data=frame,
-            request_principal=context.principal.encode(),
+            request_principal=encode_principal(context),
             client_host_address=context.client_host.encode(),
         )
         deadline = self._broker.loop.time() + PATIENCE_S
@@ -110,13 +111,18 @@ class Forwarder:
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
         if not self._member.is_controller:
             return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        try:
+            principal, groups = decode_principal(request)
+        except ValueError:
+            return EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
         inner = context._replace(
             api_key=header.api_key,
             api_version=header.api_version,
             correlation_id=header.correlation_id,
             client_id=header.client_id,
             client_host=bytes(request.client_host_address).decode(),
-            principal=bytes(request.request_principal or b"").decode(),
+            principal=principal,
+            groups=groups,
         )
         answer, refused = await _unless_refused(lambda: serve(inner, header, frame))
         if refused or answer is None:
@@ -216,6 +222,20 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         assignments=assignments,
         configs=configs,
     )
+
+
+def encode_principal(context: RequestContext) -> bytes:
+    """Who asks, as it stands in an Envelope: a JSON list of the principal and the groups it is in."""
+    return json.dumps([context.principal, *context.groups]).encode()
+
+
+def decode_principal(envelope: EnvelopeRequest) -> tuple[str, tuple[str, ...]]:
+    """What `encode_principal` wrote; raises ValueError for anything else."""
+    names = json.loads(bytes(envelope.request_principal or b""))
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ValueError("no list of names")
+    principal, *groups = names
+    return principal, tuple(groups)
 
 
 def _encode(response: Message, header: RequestHeader) -> bytes:

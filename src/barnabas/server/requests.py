@@ -18,3 +18,4 @@ class RequestContext(NamedTuple):
     connection_id: int
     local_port: int
     client_software: tuple[str, str]
+    groups: tuple[str, ...] = ()  # that the principal is in ("Group:finance")

@@ -21,7 +21,7 @@ PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 def settings_for(users: Mapping[str, str], *, tls: bool = False) -> dict[str, str]:
     """Broker settings by which `users` (passwords by name) log in with every mechanism that has passwords."""
-    options = " ".join(f"user_{user}={quote(password)}" for user, password in users.items())
+    options = " ".join(f"{quote(f'user_{user}')}={quote(password)}" for user, password in users.items())
     return {
         "listeners": TLS_LISTENERS if tls else LISTENERS,
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),

@@ -14,6 +14,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from barnabas.pipelines import interpreter
 from tests.torture.spark import plan
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def session() -> SparkSession:
     """Tasks are tried four times, so that a killed worker makes another attempt and not always a failed query."""
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = interpreter.command()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return (
         SparkSession.builder.master("local[2,4]")

@@ -24,8 +24,6 @@ from barnabas.config.definitions.words import (
 
 # fmt: off
 KEYS = (
-    ConfigKey("authorizer.class.name", STRING, "", None, LOW, READ_ONLY, NO_EFFECT,
-              "Class that decides who may do what."),
     ConfigKey("connections.max.reauth.ms", LONG, 0, None, MEDIUM, READ_ONLY, HONOURED,
               "Longest SASL session before a client must authenticate again."),
     ConfigKey("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, at_least(1), LOW, READ_ONLY, NO_EFFECT,
@@ -61,7 +59,7 @@ KEYS = (
               "Class that gives credentials for that login."),
     ConfigKey("sasl.login.class", CLASS, None, None, MEDIUM, READ_ONLY, NO_EFFECT,
               "Class that logs in."),
-    ConfigKey("sasl.login.connect.timeout.ms", INT, None, None, LOW, READ_ONLY, NO_EFFECT,
+    ConfigKey("sasl.login.connect.timeout.ms", INT, None, None, LOW, READ_ONLY, HONOURED,
               "Timeout of a connection to the identity provider."),
     ConfigKey("sasl.login.read.timeout.ms", INT, None, None, LOW, READ_ONLY, NO_EFFECT,
               "Timeout of an answer of the identity provider."),
@@ -79,9 +77,9 @@ KEYS = (
               "First pause between two tries to log in."),
     ConfigKey("sasl.mechanism.controller.protocol", STRING, "GSSAPI", None, HIGH, READ_ONLY, NO_EFFECT,
               "SASL mechanism towards the metadata quorum."),
-    ConfigKey("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", None, MEDIUM, PER_BROKER, NO_EFFECT,
+    ConfigKey("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", None, MEDIUM, PER_BROKER, HONOURED,
               "SASL mechanism between brokers."),
-    ConfigKey("sasl.server.callback.handler.class", CLASS, None, None, MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("sasl.server.callback.handler.class", CLASS, None, None, MEDIUM, READ_ONLY, HONOURED,
               "Class that checks credentials."),
     ConfigKey("sasl.server.max.receive.size", INT, 524_288, None, MEDIUM, READ_ONLY, HONOURED,
               "Largest message during SASL authentication."),

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.declared import Kind
-from barnabas.config.sasl import SCRAM, Mechanism, is_sasl, mechanisms_of
+from barnabas.config.oauth import oauth_of
+from barnabas.config.sasl import OAUTHBEARER, SCRAM, is_sasl, mechanisms_of
 from barnabas.errors import ConfigError
 from barnabas.security.exchange import Exchange, Identity
+from barnabas.security.oauth import OAuthExchange
 from barnabas.security.penalties import Penalties
 from barnabas.security.plain import PlainExchange
 from barnabas.security.scram import Credential, ScramExchange
 from barnabas.security.users import find_credential
+from barnabas.server.authentication.bearer import Providers
 from barnabas.server.authentication.login import Login
 
 if TYPE_CHECKING:
@@ -43,12 +46,18 @@ class Door:
     """One listener with SASL.
 
     Args:
-        mechanisms: by name, in the order in which clients are told them.
+        doors: of which this is one.
+        listener: its name.
+
+    Raises:
+        ConfigError: the settings do not do.
     """
 
-    def __init__(self, doors: Doors, mechanisms: dict[str, Mechanism], config: BrokerConfig) -> None:
+    def __init__(self, doors: Doors, listener: str, config: BrokerConfig) -> None:
         self._doors = doors
-        self.mechanisms = mechanisms
+        mechanisms = mechanisms_of(config, listener)
+        self.mechanisms = mechanisms  # by name, in the order in which clients are told them
+        self._check_token = doors.providers.check_for(oauth_of(config, listener)) if OAUTHBEARER in mechanisms else None
         self.counts = doors.counts
         self.max_request_bytes = config.socket_request_max_bytes
         self.max_login_bytes = config.sasl_server_max_receive_size
@@ -57,6 +66,8 @@ class Door:
         """A log-in begins."""
         if mechanism in SCRAM:
             return ScramExchange(mechanism, self._finder(mechanism), self._doors.new_nonce())
+        if self._check_token is not None and mechanism == OAUTHBEARER:
+            return OAuthExchange(self._check_token)
         return PlainExchange(self.mechanisms[mechanism].users)
 
     def _finder(self, mechanism: str) -> Callable[[str, bool], tuple[Credential, Identity]]:
@@ -86,6 +97,7 @@ class Doors:
         self._broker = broker
         self._loop = broker.loop
         self.counts = Counts()
+        self.providers = Providers(broker.loop, broker.io_threads, broker.clock.now_ms)
         self._penalties = Penalties(broker.config.connection_failed_authentication_delay_ms)
         self._by_listener: dict[str, Door] = {}
         self.update_config(broker.config)
@@ -117,7 +129,7 @@ class Doors:
         """
         for endpoint in filter(is_sasl, config.listener_endpoints):
             try:
-                self._by_listener[endpoint.listener] = Door(self, mechanisms_of(config, endpoint.listener), config)
+                self._by_listener[endpoint.listener] = Door(self, endpoint.listener, config)
             except ConfigError as error:
                 if endpoint.listener not in self._by_listener:
                     raise

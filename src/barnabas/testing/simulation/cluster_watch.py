@@ -117,7 +117,9 @@ class Watchman:
             if process is None or process.files.dead:
                 continue
             for partition in process.broker.partitions:
-                state = self._states.get((partition.topic, partition.index)) if partition.is_leader else None
+                if not partition.is_leader or self._heads.get(partition.topic) != partition.topic_id.bytes:
+                    continue  # the topic was deleted, be there another of the name or not
+                state = self._states.get((partition.topic, partition.index))
                 if state is not None and state.leader == node.number and state.leader_epoch == partition.leader_epoch:
                     self._compare_with(partition, state)
 

@@ -1,0 +1,92 @@
+"""What a listener asks of bearer tokens (OAUTHBEARER)."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from barnabas.config.sasl import OAUTHBEARER, is_sasl, login_options, mechanisms_of, setting
+from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.config.broker import BrokerConfig
+
+HANDLER = "sasl.server.callback.handler.class"
+JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
+VALIDATORS = ("OAuthBearerValidatorCallbackHandler",)
+UNSECURED_VALIDATORS = ("OAuthBearerUnsecuredValidatorCallbackHandler",)
+SKEW_OPTION = "unsecuredValidatorAllowableClockSkewMs"
+
+
+class OauthSettings(NamedTuple):
+    """Of one listener.
+
+    Args:
+        jwks_url: where the keys are had, by file:, http: or https:; None where tokens have no signature.
+        options: of the login context.
+    """
+
+    jwks_url: str | None
+    issuer: str | None
+    audiences: tuple[str, ...]
+    clock_skew_ms: int
+    subject_claim: str
+    scope_claim: str
+    refresh_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    connect_timeout_ms: int | None
+    options: tuple[tuple[str, str], ...]
+
+
+def check_logins(config: BrokerConfig) -> None:
+    """Raises ConfigError where a listener asks for log-ins that nobody could do."""
+    for endpoint in filter(is_sasl, config.listener_endpoints):
+        if OAUTHBEARER in mechanisms_of(config, endpoint.listener):
+            oauth_of(config, endpoint.listener)
+
+
+def oauth_of(config: BrokerConfig, listener: str) -> OauthSettings:
+    """What a listener asks of tokens; raises ConfigError.
+
+    Without a place where keys are had, tokens without a signature are taken, as Kafka does: so that has to be asked for by a login context
+    or by the name of Kafka's handler.
+    """
+
+    def of(name: str) -> Any:
+        return setting(config, name, listener, OAUTHBEARER)
+
+    options, handler, url = login_options(config, OAUTHBEARER, listener), of(HANDLER), of(JWKS_URL)
+    name = (handler or "").rpartition(".")[2]
+    if name and name not in VALIDATORS + UNSECURED_VALIDATORS:
+        raise ConfigError(HANDLER, handler, f"one of Kafka's: {', '.join(VALIDATORS + UNSECURED_VALIDATORS)}")
+    if name in UNSECURED_VALIDATORS:
+        url = None
+    elif url is None and (name or options is None):
+        raise ConfigError(JWKS_URL, "", "where the keys of the provider are had: file:, http: or https:")
+    if url is not None:
+        _check_url(url)
+    skew = (options or {}).get(SKEW_OPTION, "0")
+    if not skew.isascii() or not skew.isdecimal():
+        raise ConfigError(f"{SKEW_OPTION} in sasl.jaas.config", skew, "milliseconds, 0 or more")
+    return OauthSettings(
+        jwks_url=url,
+        issuer=of("sasl.oauthbearer.expected.issuer"),
+        audiences=of("sasl.oauthbearer.expected.audience"),
+        clock_skew_ms=of("sasl.oauthbearer.clock.skew.seconds") * 1000,
+        subject_claim=of("sasl.oauthbearer.sub.claim.name"),
+        scope_claim=of("sasl.oauthbearer.scope.claim.name"),
+        refresh_ms=of("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+        retry_backoff_ms=of("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
+        retry_backoff_max_ms=of("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
+        connect_timeout_ms=of("sasl.login.connect.timeout.ms"),
+        options=tuple((options or {}).items()),
+    )
+
+
+def _check_url(url: str) -> None:
+    if urlsplit(url).scheme not in {"file", "http", "https"}:
+        raise ConfigError(JWKS_URL, url, "an address that begins with file:, http: or https:")
+    if find_spec("jwt") is None:
+        raise ConfigError(JWKS_URL, url, "nothing, as long as the extra is not installed: pip install 'barnabas[oauth]'")

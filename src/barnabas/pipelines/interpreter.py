@@ -1,0 +1,52 @@
+"""`barnabas-python`: this environment's Python for the processes that Spark starts, without what slows their start.
+
+Spark puts `pyspark.zip` of its own folder and one of its jars in front of all other places of PYTHONPATH. Python keeps no compiled modules
+of an archive, so each process (a daemon for each kind of worker, one for each streaming query) compiles PySpark anew: 0.5 s of CPU, of
+0.75 s in all, before a query reads its first record. Where the archive is a part of the installed package, that holds the same modules.
+
+Rules
+  1. Left out are only `pyspark.zip` and jars that lie in the folder of the `pyspark` that Python finds without them.
+  2. Arguments, environment and the order of the other places stay as they came.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+NAME = "barnabas-python"
+
+
+def main() -> NoReturn:
+    """Become Python, with the arguments of this process."""
+    places = os.environ.get("PYTHONPATH")
+    if places:
+        kept = without_archives(places.split(os.pathsep), sys.path)
+        os.environ["PYTHONPATH"] = os.pathsep.join(kept)
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+
+
+def command() -> str:
+    """What PYSPARK_PYTHON should be: `barnabas-python` beside this Python, or this Python where it is not installed."""
+    beside = os.path.join(os.path.dirname(sys.executable), NAME)
+    return beside if os.access(beside, os.X_OK) else sys.executable
+
+
+def without_archives(places: Sequence[str], search: Sequence[str]) -> list[str]:
+    """`places` without the archives of the installed PySpark, each once.
+
+    Args:
+        search: where Python looks for modules, `places` included.
+    """
+    packages = (os.path.join(place, "pyspark") for place in search)
+    installed = next((package for package in packages if os.path.isfile(os.path.join(package, "__init__.py"))), None)
+    if installed is None:
+        return list(places)
+    inside = os.path.realpath(installed) + os.sep
+    return [place for place in dict.fromkeys(places) if not (_is_archive(place) and os.path.realpath(place).startswith(inside))]
+
+
+def _is_archive(place: str) -> bool:
+    return os.path.basename(place) == "pyspark.zip" or place.endswith(".jar")

@@ -1,0 +1,90 @@
+"""The keys of an identity provider (JWKS, RFC 7517), and whether one of them signed a token.
+
+Owns one set of keys, read from JSON. PyJWT is imported here only, and only where a listener asks for tokens (extra `oauth`).
+
+Rules
+  1. Public keys only: RSA, elliptic curves and Edwards curves. A key for encryption, or of a kind that is not known, is left out.
+  2. What algorithm a signature has is said by the key, not by the token.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from barnabas import limits
+from barnabas.security.oauth import TokenRefused
+
+ALGORITHMS = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+
+
+class BadKeys(ValueError):
+    """A text that is no set of keys."""
+
+
+class UnknownKey(TokenRefused):
+    """A token signed by a key that is not in the set; it may be in the next one."""
+
+
+class _Key(NamedTuple):
+    key_id: str | None
+    key: Any
+    algorithms: tuple[str, ...]
+
+
+class KeySet:
+    """Keys as they were at one time; raises BadKeys."""
+
+    def __init__(self, text: str | bytes) -> None:
+        from jwt import PyJWK, PyJWTError
+
+        try:
+            found = json.loads(text)["keys"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise BadKeys("no JSON with an array of keys") from None
+        if not isinstance(found, list) or len(found) > limits.MAX_JWKS_KEYS:
+            raise BadKeys(f"no array of keys, or more than {limits.MAX_JWKS_KEYS}")
+        self._keys: list[_Key] = []
+        for each in found:
+            algorithms = _algorithms(each)
+            if algorithms:
+                try:
+                    self._keys.append(_Key(each.get("kid"), PyJWK(each, algorithm=algorithms[0]).key, algorithms))
+                except (PyJWTError, ValueError, TypeError) as error:
+                    raise BadKeys(f"a key that cannot be read ({type(error).__name__})") from error
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def claims_of(self, token: str) -> dict[str, Any]:
+        """What a token says that one of the keys signed; raises TokenRefused."""
+        from jwt import PyJWS, PyJWTError
+
+        try:
+            header = PyJWS().get_unverified_header(token)
+        except PyJWTError:
+            raise TokenRefused("it is no JWS") from None
+        key_id = header.get("kid")
+        candidates = [key for key in self._keys if key_id in (None, key.key_id)]
+        if not candidates:
+            raise UnknownKey("no key of that id")
+        for key in candidates:
+            try:
+                claims = json.loads(PyJWS().decode(token, key.key, algorithms=list(key.algorithms)))
+            except (PyJWTError, ValueError, TypeError, RecursionError):
+                continue
+            if isinstance(claims, dict):
+                return claims
+        raise TokenRefused("its signature is of no key")
+
+
+def _algorithms(key: Any) -> tuple[str, ...]:
+    if not isinstance(key, dict) or key.get("use", "sig") != "sig":
+        return ()
+    known = ALGORITHMS.get(str(key.get("kty")), ())
+    named = key.get("alg")
+    return known if named is None else tuple(name for name in known if name == named)

@@ -1,0 +1,180 @@
+"""OAUTHBEARER (RFC 7628) as a server speaks it: one message with a token, and what makes a token good.
+
+Owns the exchange and the checks of a JWT's claims. Signatures are `jwt_keys`'; time is an argument.
+
+Rules
+  1. A token must be signed by a key of the provider, be in its time by `clock_skew_ms`, and name issuer and audience where those are
+     expected. Kafka's rules and no more: time of issue and of expiry and a subject must be there; scopes need not.
+  2. Tokens without a signature are taken only where there is no provider (`signed` is false), as Kafka's default handler does.
+  3. A refusal is told as JSON, which the client acknowledges; then the log-in fails. Why stays in the log.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import urlsafe_b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from barnabas import limits
+from barnabas.security.exchange import AuthenticationFailed, Identity
+
+_SASL_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_PAIR = r"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"
+_FIRST = re.compile(rf"n,(?:a=(?P<authorization>{_SASL_NAME}))?,\x01(?P<pairs>(?:{_PAIR})*)\x01")
+ACKNOWLEDGED = b"\x01"
+
+
+class TokenRefused(Exception):
+    """A token that is not taken.
+
+    Args:
+        reason: for the log.
+        scope: that is missing; None where something else is wrong.
+    """
+
+    def __init__(self, reason: str, scope: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.scope = scope
+
+
+class TokenRules(NamedTuple):
+    """What claims a token must make.
+
+    Args:
+        signed: whether a provider signs tokens; else they have no signature.
+        required_scope: of tokens without a signature.
+    """
+
+    signed: bool = True
+    issuer: str | None = None
+    audiences: tuple[str, ...] = ()
+    clock_skew_ms: int = 30_000
+    subject_claim: str = "sub"
+    scope_claim: str = "scope"
+    required_scope: tuple[str, ...] = ()
+
+
+class OAuthExchange:
+    """One log-in.
+
+    Args:
+        check: whose a token is; raises TokenRefused.
+    """
+
+    def __init__(self, check: Callable[[str], Identity]) -> None:
+        self._check = check
+        self._refused: str | None = None  # as the client was told
+        self._reason = ""
+        self.identity: Identity | None = None
+
+    def evaluate(self, message: bytes) -> bytes:
+        """Nothing for a good token, JSON for any other; raises AuthenticationFailed."""
+        if self._refused is not None:
+            raise AuthenticationFailed(self._reason, self._refused if message == ACKNOWLEDGED else None)
+        if self.identity is not None:
+            raise AuthenticationFailed("a message too many")
+        authorization, token = _read_first(message)
+        try:
+            identity = self._check(token)
+        except TokenRefused as refusal:
+            self._reason = f"a token that is refused: {refusal.reason}"
+            self._refused = _told(refusal)
+            return self._refused.encode()
+        if authorization and authorization != identity.user:
+            told = (
+                f"Authentication failed: Client requested an authorization id ({authorization}) that is different from "
+                f"the token's principal name ({identity.user})"
+            )
+            raise AuthenticationFailed("another authorization id than the token's", told)
+        self.identity = identity
+        return b""
+
+
+def check_claims(claims: dict[str, Any], rules: TokenRules, now_ms: int) -> Identity:
+    """Whose token this is; raises TokenRefused."""
+    expires_ms, issued_ms = _time(claims, "exp"), _time(claims, "iat")
+    if expires_ms is None or (rules.signed and issued_ms is None):
+        raise TokenRefused("no time of issue or of expiry")
+    if expires_ms + rules.clock_skew_ms <= now_ms:
+        raise TokenRefused("it has expired")
+    starts_ms = max(_time(claims, "nbf") or 0, 0 if rules.signed else issued_ms or 0)
+    if starts_ms - rules.clock_skew_ms > now_ms:
+        raise TokenRefused("its time has not come")
+    if issued_ms is not None and issued_ms > expires_ms:
+        raise TokenRefused("it expires before it was issued")
+    if rules.issuer is not None and claims.get("iss") != rules.issuer:
+        raise TokenRefused("another issuer")
+    if rules.audiences and not set(rules.audiences) & set(_words(claims, "aud")):
+        raise TokenRefused("another audience")
+    subject = claims.get(rules.subject_claim)
+    if not isinstance(subject, str) or not subject.strip():
+        raise TokenRefused(f"no {rules.subject_claim}")
+    scopes = _words(claims, rules.scope_claim)
+    if len(set(scopes)) != len(scopes):
+        raise TokenRefused(f"{rules.scope_claim} has a word twice")
+    if not set(rules.required_scope) <= {word for scope in scopes for word in scope.split()}:
+        raise TokenRefused("a scope is missing", " ".join(rules.required_scope))
+    return Identity(subject.strip(), expires_ms, groups=tuple(_words(claims, "groups")))
+
+
+def read_unsecured(token: str) -> dict[str, Any]:
+    """The claims of a token without a signature (`alg` is none); raises TokenRefused."""
+    parts = token.split(".")
+    if len(parts) != 3 or parts[2]:
+        raise TokenRefused("it is no JWS without a signature")
+    header, claims = (_object(part) for part in parts[:2])
+    if header.get("alg") != "none":
+        raise TokenRefused("it has an algorithm, and there are no keys")
+    return claims
+
+
+def _object(part: str) -> dict[str, Any]:
+    try:
+        found = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    except (Base64Error, ValueError, RecursionError):
+        raise TokenRefused("it cannot be read") from None
+    if not isinstance(found, dict):
+        raise TokenRefused("it cannot be read")
+    return found
+
+
+def _read_first(message: bytes) -> tuple[str, str]:
+    if len(message) > limits.MAX_BEARER_BYTES:
+        raise AuthenticationFailed("a message too long")
+    found = _FIRST.fullmatch(message.decode(errors="replace"))
+    if found is None:
+        raise AuthenticationFailed("a first message that cannot be read")
+    pairs = dict(pair.split("=", 1) for pair in found["pairs"].split("\x01") if pair)
+    scheme, _, token = pairs.get("auth", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise AuthenticationFailed("a first message without a bearer token")
+    return (found["authorization"] or "").replace("=2C", ",").replace("=3D", "="), token.strip()
+
+
+def _time(claims: dict[str, Any], name: str) -> int | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
+        raise TokenRefused(f"{name} is no time")
+    return int(value * 1000)
+
+
+def _words(claims: dict[str, Any], name: str) -> list[str]:
+    value = claims.get(name)
+    if value is None:
+        return []
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise TokenRefused(f"{name} is no text and no list of texts")
+    return words
+
+
+def _told(refusal: TokenRefused) -> str:
+    if refusal.scope is None:
+        return '{"status":"invalid_token"}'
+    return f'{{"status":"insufficient_scope", "scope":"{refusal.scope}"}}'

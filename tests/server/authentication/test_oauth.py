@@ -1,0 +1,167 @@
+"""Bearer tokens at a listener: the keys from a file and from a provider that changes them, and clients that show tokens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from kafka import KafkaProducer
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import LoginFailed
+from barnabas.config.broker import BrokerConfig
+from barnabas.errors import ConfigError
+from barnabas.testing import Broker
+from tests.security.tokens import Provider, key_set, unsecured
+
+TIMEOUT_S = 20
+Config = dict[str, str | int | bool]
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+LISTENER = {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "OAUTHBEARER"}
+FAST = {"connection.failed.authentication.delay.ms": 0}
+
+
+def logs_in(broker: Broker, token: str, folder: Path) -> bool:
+    """Whether our own client gets in by a token."""
+    file = folder / "token"
+    file.write_text(token)
+    options = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": file.as_uri(),
+    }
+    with BlockingClient(ClientConfig.from_options(options)) as client:
+        try:
+            client.topics()
+        except LoginFailed as error:
+            return '{"status":"invalid_token"}' not in str(error)
+    return True
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline
+
+
+@pytest.fixture
+def jwks() -> Iterator[HTTPServer]:
+    """A provider that answers with what stands in its `keys`, and an error where that is empty."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            text = getattr(self.server, "keys", "")
+            self.send_response(200 if text else 503)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_clients_show_tokens_that_keys_in_a_file_signed(tmp_path: Path) -> None:
+    provider, now_s = Provider(), int(time.time())
+    keys = tmp_path / "keys.json"
+    keys.write_text(key_set(provider.public()))
+    config: Config = {
+        **LISTENER,
+        **FAST,
+        "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
+        "sasl.oauthbearer.expected.issuer": "https://id",
+        "sasl.oauthbearer.expected.audience": "kafka",
+        "connections.max.reauth.ms": 3_600_000,
+    }
+    token = provider.sign(now_s, iss="https://id", aud="kafka")
+
+    class Tokens(AbstractTokenProvider):  # type: ignore[misc]
+        def token(self) -> str:
+            return token
+
+    with Broker(config) as broker:
+        shown = {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+        }
+        producer = Producer({**shown, "oauth_cb": lambda _: (token, float(now_s + 300))})
+        producer.produce("confluent", b"hello")
+        assert producer.flush(TIMEOUT_S) == 0
+        python = KafkaProducer(
+            bootstrap_servers=broker.bootstrap_servers,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauth_token_provider=Tokens(),
+        )
+        python.send("python", b"hello").get(TIMEOUT_S)
+        python.close()
+        assert logs_in(broker, token, tmp_path)
+        for claims in ({"exp": now_s - 60, "iat": now_s - 100}, {"iss": "https://other"}, {"aud": "x"}, {"sub": None}):
+            assert not logs_in(broker, provider.sign(now_s, **{"iss": "https://id", "aud": "kafka", **claims}), tmp_path)
+        assert not logs_in(broker, unsecured(exp=now_s + 300), tmp_path)
+        refused = Producer({**shown, "log_level": 0, "oauth_cb": lambda _: (unsecured(), float(now_s + 300))})
+        with pytest.raises(KafkaException):
+            refused.list_topics(timeout=0.5)
+        assert token not in broker.log
+
+
+def test_a_provider_that_changes_its_keys_is_asked_again(jwks: HTTPServer, tmp_path: Path) -> None:
+    one, two, now_s = Provider("one"), Provider("two"), int(time.time())
+    config: Config = {
+        **LISTENER,
+        **FAST,
+        "sasl.oauthbearer.jwks.endpoint.url": f"http://127.0.0.1:{jwks.server_port}/keys",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": 10,
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": 50,
+    }
+    with Broker(config) as broker:  # the provider is not there at first
+        assert not logs_in(broker, one.sign(now_s), tmp_path)
+        jwks.keys = key_set(one.public())  # type: ignore[attr-defined]
+        until(lambda: logs_in(broker, one.sign(now_s), tmp_path))
+        assert not logs_in(broker, two.sign(now_s), tmp_path)
+        jwks.keys = key_set(two.public())  # type: ignore[attr-defined]
+        until(lambda: logs_in(broker, two.sign(now_s), tmp_path))
+        assert not logs_in(broker, one.sign(now_s), tmp_path)
+        jwks.keys = ""  # type: ignore[attr-defined]
+        until(lambda: not logs_in(broker, one.sign(now_s), tmp_path) and "503" in broker.log)
+        assert logs_in(broker, two.sign(now_s), tmp_path)
+
+
+def test_tokens_without_a_signature_where_they_are_asked_for(tmp_path: Path) -> None:
+    config: Config = {**LISTENER, **FAST, "sasl.jaas.config": f'{MODULE} required unsecuredValidatorPrincipalClaimName="user";'}
+    now_s = int(time.time())
+    with Broker(config) as broker:
+        assert logs_in(broker, unsecured(user="bob", exp=now_s + 60), tmp_path)
+        assert not logs_in(broker, unsecured(exp=now_s + 60), tmp_path)
+        assert not logs_in(broker, unsecured(user="bob", exp=now_s - 60), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({}, "sasl.oauthbearer.jwks.endpoint.url"),
+        ({"sasl.oauthbearer.jwks.endpoint.url": "ftp://x"}, "sasl.oauthbearer.jwks.endpoint.url"),
+        ({"sasl.server.callback.handler.class": "com.example.Mine"}, "sasl.server.callback.handler.class"),
+        ({"sasl.server.callback.handler.class": "x.OAuthBearerValidatorCallbackHandler"}, "sasl.oauthbearer.jwks.endpoint.url"),
+        ({"sasl.jaas.config": f"{MODULE} required unsecuredValidatorAllowableClockSkewMs=soon;"}, "sasl.jaas.config"),
+    ],
+)
+def test_settings_that_do_not_do(settings: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.from_properties({**LISTENER, **settings})
+    assert key in caught.value.key

@@ -1,0 +1,90 @@
+"""A cluster whose only listener asks everybody to log in, the brokers too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.client.asynchronous import AsyncClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.results import NewTopic
+from barnabas.cluster import records
+from barnabas.cluster.declared import Kind
+from barnabas.cluster.memory_store import MemoryStore, MemoryTree
+from barnabas.cluster.store import Put
+from barnabas.config.broker import BrokerConfig
+from barnabas.errors import ConfigError
+from barnabas.protocol.records.batch import Record, build_batch
+from barnabas.security.scram import HASHES, credential_of
+from barnabas.security.users import encode
+from barnabas.server.broker import Broker
+from barnabas.server.peers import inter_broker_credentials
+from tests.server.cluster.in_process import Cluster, running
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+LISTENER = {
+    "listeners": "SECURE://127.0.0.1:0",
+    "listener.security.protocol.map": "SECURE:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "SECURE",
+}
+
+
+def settings(mechanism: str) -> dict[str, str]:
+    module, users = (PLAIN, "user_broker=geheim user_alice=pw") if mechanism == "PLAIN" else (SCRAM, "")
+    return {
+        **LISTENER,
+        "sasl.enabled.mechanisms": mechanism,
+        "sasl.mechanism.inter.broker.protocol": mechanism,
+        "sasl.jaas.config": f"{module} required username=broker password=geheim {users};",
+    }
+
+
+def client(cluster: Cluster, mechanism: str) -> AsyncClient:
+    servers = ",".join(f"127.0.0.1:{broker.endpoints[0].port}" for broker in cluster.brokers.values())
+    shown = {"sasl.mechanism": mechanism, "sasl.username": "alice", "sasl.password": "pw"}
+    return AsyncClient(ClientConfig.from_options({"bootstrap.servers": servers, "security.protocol": "SASL_PLAINTEXT", **shown}))
+
+
+def add_users(tree: MemoryTree, **users: str) -> None:
+    """As `barnabas user add --metadata` does, before there is a broker."""
+    for user, password in users.items():
+        kept = {mechanism: encode(credential_of(mechanism, password, b"salt", 4096)) for mechanism in HASHES}
+        MemoryStore(tree).commit([Put(records.declaration_path(Kind.USER, user), records.encode(kept))])
+
+
+def end_of(broker: Broker, number: int) -> int:
+    partition = broker.partitions.get("t", number)
+    return -1 if partition is None else partition.log.log_end_offset
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+async def test_brokers_log_in_to_each_other_and_follow(tmp_path: Path, mechanism: str) -> None:
+    async with running(tmp_path, count=0, **settings(mechanism)) as cluster:
+        add_users(cluster.tree, broker="geheim", alice="pw")
+        for broker_id in (1, 2, 3):
+            await cluster.start(broker_id)
+        async with client(cluster, mechanism) as asking:
+            await asking.create_topics([NewTopic("t", 3, 3)])
+            for partition in range(3):
+                await asking.produce("t", partition, build_batch([Record(0, 0, None, b"hello")]))
+        brokers = cluster.brokers.values()
+        found = [(broker, number) for broker in brokers for number in range(3)]
+        await cluster.until(lambda: all(end_of(broker, number) == 1 for broker, number in found))
+        assert all(broker.doors.counts.failures == 0 for broker in brokers)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"sasl.mechanism.inter.broker.protocol": "GSSAPI"}, "sasl.mechanism.inter.broker.protocol"),
+        ({"sasl.jaas.config": f"{PLAIN} required user_a=b;"}, "listener.name.secure.plain.sasl.jaas.config"),
+    ],
+)
+def test_a_broker_that_could_not_log_in_does_not_start(changes: dict[str, str], key: str) -> None:
+    properties = {"zookeeper.connect": "a:1", **settings("PLAIN"), **changes}
+    config, _ = BrokerConfig.from_properties(properties)
+    with pytest.raises(ConfigError) as caught:
+        inter_broker_credentials(config)
+    assert caught.value.key == key
