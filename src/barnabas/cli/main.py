@@ -32,6 +32,7 @@ COMMANDS = {
     "pipeline": Entry("pipeline", "pipeline", "Make, run, list and stop pipelines on Spark."),
     "transaction": Entry("transaction", "transaction", "List, describe, find and end transactions."),
     "user": Entry("user", "user", "Add, list and delete users who log in by SCRAM, and change their passwords."),
+    "security": Entry("security", "security", "Make an authority and certificates."),
     "quota": Entry("quota", "quota", "Set, list, describe and remove quotas of clients, addresses and groups."),
     "security": Entry("security", "security", "Make an authority and certificates."),
     "config": Entry("config", "config", "Show and change settings of topics, brokers and groups."),
