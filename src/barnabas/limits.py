@@ -45,3 +45,6 @@ LOGIN_TIMEOUT_S = 30.0  # from a connection to the end of its log-in
 MAX_BEARER_BYTES = 64 * 1024  # of a message with a bearer token
 MAX_JWKS_BYTES = 1024 * 1024  # of an identity provider's keys
 MAX_JWKS_KEYS = 100  # of them
+MAX_AUDIT_ENTRIES = 20_000  # of the audit log that wait to be written; what comes beyond is dropped and counted
+MAX_AUDIT_BATCH = 500  # entries written at once
+MAX_AUDIT_TEXT = 256  # characters of a name in the audit log
