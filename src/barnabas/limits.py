@@ -25,8 +25,9 @@ MAX_PARTITIONS_PER_REQUEST = 10_000  # new partitions in one request; Kafka's ow
 FETCH_SESSION_EVICTION_MS = 120_000  # for which a fetch session in a full cache is safe; Kafka has the same
 MAX_QUOTA_METERS = 10_000  # clients whose use of a quota is measured; newcomers beyond share one
 MAX_QUOTA_BUDGETS = 10_000  # clients whose quotas need not be looked up again
-MAX_QUOTA_SERIES = 500  # clients shown on the metrics page, those with the highest rates first
+MAX_QUOTA_SERIES = 500  # clients with quotas that the metrics page shows, those who used them last first
 QUOTA_METER_IDLE_MS = 3_600_000  # after which a client's use of a quota is forgotten; Kafka has the same
+MAX_QUOTA_GROUPS = 1_000  # groups held to a quota of their own
 MAX_RATED_ADDRESSES = 10_000  # whose rate of new connections is measured
 MAX_WAITING_CONNECTIONS = 1_000  # of a listener, that wait for its rate of new ones; more are closed
 MAX_DECOMPRESSED_BATCH_BYTES = (
@@ -45,6 +46,12 @@ LOGIN_TIMEOUT_S = 30.0  # from a connection to the end of its log-in
 MAX_BEARER_BYTES = 64 * 1024  # of a message with a bearer token
 MAX_JWKS_BYTES = 1024 * 1024  # of an identity provider's keys
 MAX_JWKS_KEYS = 100  # of them
+TLS_GATHERED_BYTES = (
+    256 * 1024
+)  # plain text that is encrypted at once, and what a TLS connection holds of it while its socket is full
+TLS_FED_BYTES = 64 * 1024  # of received bytes that OpenSSL gets at once: the copy it makes stays in the cache
+TLS_HANDSHAKE_TIMEOUT_S = 15.0  # from the connection to the end of the handshake
+MAX_TLS_HANDSHAKE_BYTES = 256 * 1024  # of a peer; certificates with all that lead to an authority are a few kB
 MAX_AUDIT_ENTRIES = 20_000  # of the audit log that wait to be written; what comes beyond is dropped and counted
 MAX_AUDIT_BATCH = 500  # entries written at once
 MAX_AUDIT_TEXT = 256  # characters of a name in the audit log

@@ -53,6 +53,7 @@ from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
+from barnabas.server.tls.listeners import BrokerTls
 from barnabas.server.transactions.joining import Joining
 from barnabas.storage.directory import read_cluster_id
 from barnabas.storage.garbage import Garbage, remove_all
@@ -123,10 +124,12 @@ class Broker:
         self._registered = False
         self._dispatcher = dispatch.RequestDispatcher(self)
         self._limits = ConnectionLimits(config)
+        self.tls = BrokerTls(self.metrics)
         self._listeners = Listeners(
             self,
             self.receiver,
             loop,
+            tls=self.tls,
             backlog=config.socket_listen_backlog_size,
             send_buffer_bytes=config.socket_send_buffer_bytes,
         )
@@ -162,6 +165,7 @@ class Broker:
         self._follow_acls()
         member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
+        self.tls.open(self.config)
         self.quotas.start()
         await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
@@ -261,6 +265,7 @@ class Broker:
         await _close(self.audit)
         await _close(self.http)
         await self.joining.close()
+        await self.quotas.members.close()
         if hasattr(self, "coordinators"):
             await self.coordinators.close()
         await _close(self.forwarder)
@@ -334,6 +339,7 @@ class Broker:
         self.cleaner.update_config()
         self.doors.update_config(config)
         self.connection_rates.update_config(config)
+        self.tls.update(config)
         self.throttles.update_config()
 
     def _take_config(self, config: BrokerConfig) -> None:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cluster.commands import REFUSALS
+from barnabas.cluster.metadata import ResourceType
 from barnabas.cluster.topics import NewTopic
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, writer_of
@@ -32,6 +33,8 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.server.apis.configs import is_refused_here
 from barnabas.server.peers import ClientError, peers_of
 
 if TYPE_CHECKING:
@@ -60,7 +63,7 @@ class Forwarder:
     def __init__(self, broker: Broker, member: Member) -> None:
         self._broker = broker
         self._member = member
-        self._peers = peers_of(lambda: member.image, broker.config, "controller")
+        self._peers = peers_of(lambda: member.image, broker, "controller")
         member.make_topics = self.make_topics
 
     async def close(self) -> None:
@@ -70,7 +73,11 @@ class Forwarder:
         """Whether a request is the controller's; levels of loggers belong to the process."""
         if header.api_key not in FORWARDED:
             return False
-        return header.api_key != INCREMENTAL_ALTER_CONFIGS or any(r.resource_type != 8 for r in request.resources)  # type: ignore[attr-defined]
+        if not isinstance(request, IncrementalAlterConfigsRequest):
+            return True
+        return any(r.resource_type != ResourceType.BROKER_LOGGER for r in request.resources) and not is_refused_here(
+            self._broker, request
+        )
 
     async def answer(
         self, frame: bytes, context: RequestContext, header: RequestHeader, handle: Handle, response: type[Message]

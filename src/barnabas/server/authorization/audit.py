@@ -159,7 +159,7 @@ class AuditLog:
             return
         state = broker.metadata.partition(TOPIC, 0)
         if self._peers is None:
-            self._peers = peers_of(lambda: broker.metadata, broker.config, "audit")
+            self._peers = peers_of(lambda: broker.metadata, broker, "audit")
         data = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)])
         request = ProduceRequest(acks=1, timeout_ms=broker.config.request_timeout_ms, topic_data=[data])
         await self._peers.send(-1 if state is None else state.leader, request, at_most=LAST_VERSION_BY_NAME)
