@@ -118,6 +118,24 @@ def test_an_epoch_the_leader_never_saw_takes_several_cuts(leader: Log, follower:
     assert content(follower.log) == content(leader)
 
 
+@pytest.mark.parametrize("changes", [True, False])
+def test_where_much_is_to_be_read_for_a_cut_that_is_done_before(leader: Log, follower: Following, changes: bool) -> None:
+    for number in range(300):
+        data = batch(b"x", producer_id=7, producer_epoch=0, base_sequence=number)
+        for log in (leader, follower.log) if number < 290 else (follower.log,):
+            log.append_as_leader(memoryview(bytearray(data)), leader_epoch=1, now_ms=NOW)
+    produce(leader, 2)
+    assert follower.receive(follower.position, answer_of(leader, follower, 0), NOW) is Next.CUT
+    assert follower.planned is not None
+    assert follower.log.log_end_offset == 300, "nothing has happened yet"
+    follower.planned.rewind.run()
+    if changes:
+        produce(follower.log, 1)
+    assert follower.cut(follower.planned) is Next.FETCH
+    assert follower.log.log_end_offset == (301 if changes else 290)
+    assert [producer.last_sequence for producer in follower.log.producers()] == [299 if changes else 289]
+
+
 def test_nothing_is_cut_without_the_leaders_word(leader: Log, follower: Following) -> None:
     produce(follower.log, 1)
     produce(follower.log, 1)

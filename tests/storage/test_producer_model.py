@@ -130,13 +130,17 @@ class Producers(RuleBasedStateMachine):
             if known and self.now - known[-1].time >= EXPIRATION_MS:
                 self.forgotten[producer] = self.log.log_end_offset
 
-    @rule(share=st.floats(0.7, 1))
-    def truncate(self, share: float) -> None:
+    @rule(share=st.floats(0.7, 1), planned=st.booleans())
+    def truncate(self, share: float, planned: bool) -> None:
         """The state is made anew from what is left; whoever was forgotten before and has records there is known again until he expires."""
         offset = self.start + round(share * (self.log.log_end_offset - self.start))
         if offset >= self.log.log_end_offset:
             return
-        self.log.truncate_to(offset)
+        rewind = self.log.plan_truncation(offset, at_once_bytes=-1) if planned else None
+        if rewind is not None:
+            rewind.run()
+        self.log.truncate_to(offset, rewind)
+        assert rewind is None or not self.log.still_holds(rewind)
         self.sent = [s for s in self.sent if s.offset + s.records <= offset]
         self.log.expire_producers(self.now)
         self.forgotten = dict.fromkeys(range(PRODUCERS), 0)

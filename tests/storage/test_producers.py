@@ -16,6 +16,7 @@ from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, r
 from barnabas.protocol.records.header import MAX_SEQUENCE
 from barnabas.storage.log import Log
 from barnabas.storage.producer_state import KEPT_BATCHES, ProducerEntry, ProducerStates
+from barnabas.storage.segment import LOG_SUFFIX, file_name
 from barnabas.storage.snapshot import ENTRY, HEAD, OLDER, decode_snapshot, encode_snapshot
 from tests.storage.support import NOW, append, open_log
 
@@ -144,6 +145,46 @@ def test_truncation_takes_the_state_back(log: Log) -> None:
     log.truncate_fully_and_start_at(50)
     assert log.producers() == []
     assert produce(log, 9) == 50
+    log.close()
+
+
+@pytest.mark.parametrize("loses", ["nothing", "snapshot", "segment"])
+def test_what_was_found_out_before_a_truncation_is_what_the_truncation_finds_out(tmp_path: Path, loses: str) -> None:
+    log = open_log(tmp_path, TopicConfig(segment_bytes=400))
+    for sequence in range(10):
+        produce(log, sequence, transactional=1)
+    end_transaction(log, abort=True)
+    produce(log, 0, producer=8)
+    produce(log, 10)
+    rewind = log.plan_truncation(11, at_once_bytes=0)
+    assert rewind is not None
+    assert log.still_holds(rewind)
+    if loses == "snapshot":
+        for path in log.directory.glob("*.snapshot"):
+            path.write_bytes(b"")
+    elif loses == "segment":
+        path = log.directory / file_name(log.active_base_offset, LOG_SUFFIX)
+        path.rename(path.with_suffix(".away"))
+    rewind.run()
+    if loses == "segment":
+        path.with_suffix(".away").rename(path)
+    assert (rewind.producers is None) == (loses != "nothing")
+    log.truncate_to(11, rewind)
+    assert [(p.producer_id, p.last_sequence, p.current_txn_start_offset) for p in log.producers()] == [(PRODUCER, 9, -1)]
+    assert len(log.aborted_transactions(0, log.log_end_offset)) == 1
+    log.close()
+
+
+def test_what_was_found_out_holds_for_a_log_that_has_not_changed(log: Log) -> None:
+    for sequence in range(10):
+        produce(log, sequence)
+    assert log.plan_truncation(4) is None, "so little is found out at once"
+    assert log.plan_truncation(10, at_once_bytes=0) is None
+    rewind = log.plan_truncation(4, at_once_bytes=0)
+    assert rewind is not None
+    assert log.still_holds(rewind)
+    produce(log, 10)
+    assert not log.still_holds(rewind)
     log.close()
 
 

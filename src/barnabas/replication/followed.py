@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.replication.following import Following, LeadersAnswer, Next, Position
+from barnabas.replication.following import Cut, Following, LeadersAnswer, Next, Position
 from barnabas.replication.leading import Cluster, Leadership
 from barnabas.replication.partition import Partition
 from barnabas.storage.log import Log
@@ -87,6 +87,13 @@ class FollowedPartition(Partition):
         self._follow_log(end, len(answer.records))
         if log.log_start_offset > start:
             self.tell_log_start()
+        return step
+
+    def cut(self, cut: Cut) -> Next:
+        """See `Following.cut`."""
+        end = self.log.log_end_offset
+        step = self.following.cut(cut)
+        self._follow_log(end, 0)
         return step
 
     def reset(self, leader_start: int, leader_end: int) -> Next:

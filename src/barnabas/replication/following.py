@@ -24,6 +24,7 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.protocol.records.header import HEADER_SIZE, Buffer, read_header
 from barnabas.storage.log import Log
+from barnabas.storage.producer_rewind import ProducerRewind
 
 NO_EPOCH = -1
 UNKNOWN_OFFSET = -1
@@ -66,25 +67,34 @@ class LeadersAnswer(NamedTuple):
     diverging: DivergingEpoch | None = None
 
 
+class Cut(NamedTuple):
+    """Where the log is to be cut, and what has to be found out before, in a thread."""
+
+    offset: int
+    rewind: ProducerRewind
+
+
 class Next(Enum):
     """What the fetcher does about this partition."""
 
     FETCH = "fetch"  # go on at `position`
     WAIT = "wait"  # ask again after `replica.fetch.backoff.ms`
     ASK_RANGE = "ask range"  # ask the leader where its log begins and ends, and hand it to `reset`
+    CUT = "cut"  # run the rewind of what is `planned`, and hand it to `cut`
     STOP = "stop"  # nothing more until the controller says who leads
 
 
 class Following:
     """A follower's part in one epoch of leadership."""
 
-    __slots__ = ("has_caught_up", "high_watermark", "leader_epoch", "leader_id", "log")
+    __slots__ = ("has_caught_up", "high_watermark", "leader_epoch", "leader_id", "log", "planned")
 
     def __init__(self, log: Log, *, leader_id: int, leader_epoch: int, high_watermark: int) -> None:
         self.log = log
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.high_watermark = min(high_watermark, log.log_end_offset)
+        self.planned: Cut | None = None
         self.has_caught_up = False  # all that was committed by the leader's last answer is here
 
     @property
@@ -111,8 +121,7 @@ class Following:
         if answer.diverging is not None:
             if self.log.is_swapping:
                 return Next.WAIT
-            self._cut(answer.diverging)
-            return Next.FETCH
+            return self._cut(answer.diverging)
         if len(answer.records):
             self._begin_where_they_begin(answer.records)
             self.log.append_as_follower(answer.records, now_ms=now_ms)
@@ -151,7 +160,7 @@ class Following:
         if first.base_offset < log.log_end_offset <= first.last_offset:
             log.truncate_fully_and_start_at(first.base_offset)
 
-    def _cut(self, diverging: DivergingEpoch) -> None:
+    def _cut(self, diverging: DivergingEpoch) -> Next:
         before = self.position
         epoch, epoch_end = self.log.end_offset_for_epoch(diverging.epoch)
         if epoch == NO_EPOCH:
@@ -160,13 +169,28 @@ class Following:
             target = min(epoch_end, diverging.end_offset)
         else:
             target = epoch_end
+        rewind = self.log.plan_truncation(target)
+        if rewind is not None:
+            self.planned = Cut(target, rewind)
+            return Next.CUT
         self._truncate(target)
         if self.position == before:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
                 f"The leader says that {self.log.topic}-{self.log.partition} parts at {diverging}, yet nothing here lies behind that.",
             )
+        return Next.FETCH
 
-    def _truncate(self, offset: int) -> None:
-        self.log.truncate_to(offset)
+    def cut(self, cut: Cut) -> Next:
+        """Do what was `planned`, now that its rewind was run; where the log has changed meanwhile the leader is asked again.
+
+        Raises:
+            LogDirFailed: the disk does not work.
+        """
+        if self.log.still_holds(cut.rewind):
+            self._truncate(cut.offset, cut.rewind)
+        return Next.FETCH
+
+    def _truncate(self, offset: int, rewind: ProducerRewind | None = None) -> None:
+        self.log.truncate_to(offset, rewind)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)

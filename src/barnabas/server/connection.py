@@ -78,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         self.local_port = 0
         self.principal = "User:ANONYMOUS"
         self.by_token = False  # whether a delegation token was shown
+        self.groups: tuple[str, ...] = ()  # of the principal: "Group:finance"
         self.authentication: Login | None = None  # asked about each frame, until it is known who is there
         self.login: Login | None = None  # where the listener wants one
         self.max_frame_bytes = receiver.max_frame_bytes

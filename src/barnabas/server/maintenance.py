@@ -1,4 +1,4 @@
-"""The broker's periodic jobs: checkpoints, retention, forgetting idle producers and silent connections."""
+"""The broker's periodic jobs: checkpoints, retention, forgetting idle producers, silent connections and clients with quotas."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from barnabas.errors import KafkaError, StorageError
 from barnabas.server.apis.tokens import remove_expired
 from barnabas.server.listeners import close_idle
+from barnabas.server.quotas.group_members import INTERVAL_MS as GROUP_MEMBERS_MS
 from barnabas.server.recovery import Unflushed, flushes_due
 from barnabas.server.timers import Timers
 from barnabas.storage.garbage import remove_all
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 IDLE_CHECK_MS = 1_000
 GARBAGE_CHECK_MS = 5_000
 IN_SYNC_CHECK_MS = 1_000
+QUOTAS_CHECK_MS = 60_000
+CERTIFICATES_CHECK_MS = 5_000  # a handful of stats
 PARTITIONS_PER_TURN = 500  # of which a number or two is looked at, for up to 2 us each
 LOGS_PER_TURN = 50  # looked at for retention before others get their turn
 
@@ -48,6 +51,10 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention", first_ms)
     timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
     timers.every(config.delegation_token_expiry_check_interval_ms, lambda: _remove_tokens(broker), "tokens")
+    timers.every(GROUP_MEMBERS_MS, broker.quotas.members.refresh, "group-quotas")
+    timers.every(QUOTAS_CHECK_MS, broker.quotas.expire, "quotas")
+    if broker.tls.is_used:
+        timers.every(CERTIFICATES_CHECK_MS, broker.tls.refresh, "certificates")
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
 
 

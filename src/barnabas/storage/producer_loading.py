@@ -13,7 +13,7 @@ from barnabas.protocol.records.header import (
 from barnabas.protocol.records.record import iterate_records
 from barnabas.storage.aborted import aborted_of
 from barnabas.storage.files import Files
-from barnabas.storage.producer_state import ProducerStates
+from barnabas.storage.producer_state import CompletedTransaction, ProducerStates
 from barnabas.storage.segment import (
     SNAPSHOT_SUFFIX,
     Position,
@@ -59,19 +59,26 @@ def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
         found = segment.find(max(start, segment.base_offset))
     except CorruptLog:
         found = Position(0, segment.base_offset)
-    if found is None:
-        return
-    for position, header in segment.walk_around(found.position):
+    if found is not None:
+        for aborted in replay(segment, producers, found.position, start):
+            aborted_of(segment).append(aborted)
+
+
+def replay(segment: Segment, producers: ProducerStates, position: int, start: int) -> list[CompletedTransaction]:
+    """Take in what producers wrote from offset `start` on, of the batches from `position` on; the transactions that were aborted there."""
+    aborted = []
+    for at, header in segment.walk_around(position):
         if header.producer_id == NO_PRODUCER_ID or header.base_offset < start:
             continue
         if not header.is_control:
             producers.update(header, header.base_offset)
             continue
         try:
-            marker = next(iterate_records(segment.read_batch(position, header)), None)
+            marker = next(iterate_records(segment.read_batch(at, header)), None)
         except CorruptLog as error:
             log.error("transaction marker unreadable file=%s position=%d reason=%r", error.path, error.position, error.reason)
             continue
         completed = producers.update_marker(header, marker) if marker is not None else None
         if completed is not None and completed.aborted:
-            aborted_of(segment).append(completed)
+            aborted.append(completed)
+    return aborted

@@ -74,6 +74,23 @@ async def test_who_leads_next_has_all_that_was_acknowledged_and_what_only_the_ol
         assert epochs == [[(0, 0), (1, 1)]] * 3
 
 
+async def test_a_long_log_is_cut_when_its_producers_are_known(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1, 2))
+        leader = cluster.replica(1)
+        for number in range(300):
+            data = build_batch([(None, b"a")], timestamp_ms=NOW_MS, producer_id=7, producer_epoch=0, base_sequence=number)
+            leader.append_as_leader(memoryview(bytearray(data)), NOW_MS)
+            if number == 289:
+                await until(lambda: cluster.ends() == {1: 290, 2: 290})
+                cluster.brokers[2].fetchers.leave(cluster.replica(2))  # type: ignore[arg-type]
+        await cluster.elect(2)
+        await until(lambda: cluster.ends() == {1: 290, 2: 290})
+        assert [producer.last_sequence for producer in cluster.replica(1).log.producers()] == [289]
+        await produce(cluster, b"b")
+        await until(lambda: cluster.marks() == {1: 291, 2: 291})
+
+
 async def test_waiting_producers_are_told_that_the_leader_changed(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create((1, 2))

@@ -24,8 +24,6 @@ from barnabas.config.definitions.words import (
 
 # fmt: off
 KEYS = (
-    ConfigKey("authorizer.class.name", STRING, "", None, LOW, READ_ONLY, NO_EFFECT,
-              "Class that decides who may do what."),
     ConfigKey("connections.max.reauth.ms", LONG, 0, None, MEDIUM, READ_ONLY, HONOURED,
               "Longest SASL session before a client must authenticate again."),
     ConfigKey("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, at_least(1), LOW, READ_ONLY, HONOURED,

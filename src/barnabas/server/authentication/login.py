@@ -192,6 +192,7 @@ class Login:
         if lifetime_ms is not None:
             self._timer = self._loop.call_later(lifetime_ms / 1000, self._expire)
         connection.principal, connection.by_token = f"User:{identity.user}", identity.by_token
+        connection.groups = tuple(f"Group:{name}" for name in identity.groups)
         connection.authentication = None
         connection.max_frame_bytes = self._door.max_request_bytes
         log.debug("logged in peer=%s listener=%s mechanism=%s", connection.peer, connection.listener, self._mechanism)

@@ -48,7 +48,7 @@ class Fetcher:
         self._leader_id = leader_id
         self._peers = peers_of(  # of its own: nothing else is to wait behind a fetch that waits
             lambda: broker.metadata,
-            config,
+            broker,
             f"fetcher-{number}",
             request_timeout_ms=max(config.replica_socket_timeout_ms, 2 * config.replica_fetch_wait_max_ms),
         )
@@ -56,7 +56,7 @@ class Fetcher:
         self._partitions: dict[FollowedPartition, None] = {}
         self._pauses: dict[FollowedPartition, int] = {}  # how long the last one was, in milliseconds
         self._held_back: set[FollowedPartition] = set()  # by a throttle, each with a timer
-        self._keeping: set[FollowedPartition] = set()  # whose start is being written down
+        self._busy: set[FollowedPartition] = set()  # whose start is being written down, or whose log is about to be cut
         self._jobs: set[asyncio.Task[None]] = set()
         self._in_flight: deque[tuple[int, asyncio.Task[FetchResponse]]] = deque()
         self._is_in_hurry = False  # partitions came while a request waits
@@ -187,7 +187,8 @@ class Fetcher:
             return
         if told.diverging is not None or partition.log.log_end_offset < end:
             log.info(
-                "log cut topic=%s partition=%d leader=%d diverging=%s end_before=%d end=%d",
+                "log %s topic=%s partition=%d leader=%d diverging=%s end_before=%d end=%d",
+                "to be cut" if step is Next.CUT else "cut",
                 *_name(partition), self._leader_id, told.diverging, end, partition.log.log_end_offset,
             )  # fmt: skip
         self._broker.metrics.replicated_bytes_in += len(records)
@@ -200,25 +201,50 @@ class Fetcher:
             await self._broker.log_starts.keep([partition.log])
         except StorageError as error:
             self._broker.faults.report(error)
-            self._keeping.discard(partition)
             self._pause(partition)
             return
-        self._keeping.discard(partition)
+        finally:
+            self._busy.discard(partition)
+        self._resume(partition)
+
+    async def _cut(self, partition: FollowedPartition) -> None:
+        """Cut the log where the leader has it end, when it is known who its producers were there."""
+        following, end = partition.following, partition.log.log_end_offset
+        cut = following.planned
+        assert cut is not None, "the answer that asked for it planned it"
+        try:
+            await self._broker.loop.run_in_executor(self._broker.io_threads, cut.rewind.run)
+        finally:
+            self._busy.discard(partition)
+        if partition.closed or partition.following is not following:
+            self._resume(partition)
+            return
+        try:
+            partition.cut(cut)
+        except StorageError as error:
+            self._broker.faults.report(error)
+            self._pause(partition)
+            return
+        log.info(
+            "log cut topic=%s partition=%d leader=%d end_before=%d end=%d",
+            *_name(partition), self._leader_id, end, partition.log.log_end_offset,
+        )  # fmt: skip
         self._resume(partition)
 
     def _may_ask(self, partition: FollowedPartition) -> bool:
         """Whether the next fetch may go out; where it may not, the partition is resumed when its flush is done, its start is written
-        down, or its throttle has it go on."""
-        return partition.is_ready and self._is_start_kept(partition) and not self._is_held_back(partition)
+        down, its log is cut, or its throttle has it go on."""
+        if partition in self._busy or not partition.is_ready:
+            return False
+        return self._is_start_kept(partition) and not self._is_held_back(partition)
 
     def _is_start_kept(self, partition: FollowedPartition) -> bool:
         """Whether where the log begins is written down; else that is under way."""
         log = partition.log
         if log.kept_start_offset >= log.log_start_offset:
             return True
-        if partition not in self._keeping:
-            self._keeping.add(partition)
-            self._spawn(self._keep_start(partition))
+        self._busy.add(partition)
+        self._spawn(self._keep_start(partition))
         return False
 
     def _go_on(self, partition: FollowedPartition, step: Next, error: ErrorCode) -> None:
@@ -237,6 +263,10 @@ class Fetcher:
             case Next.ASK_RANGE:
                 self._session.leave(partition)
                 self._spawn(self._ask_range(partition))
+            case Next.CUT:
+                self._session.leave(partition)
+                self._busy.add(partition)
+                self._spawn(self._cut(partition))
             case Next.STOP:
                 log.info("fetch ended topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name)
                 self._session.leave(partition)
