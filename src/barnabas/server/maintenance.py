@@ -50,11 +50,11 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(min(config.replica_lag_time_max_ms / 2, IN_SYNC_CHECK_MS), lambda: _check_in_sync(broker), "in-sync")
     timers.every(config.log_retention_check_interval_ms, lambda: apply_retention(broker), "retention", first_ms)
     timers.every(GARBAGE_CHECK_MS, lambda: _remove_garbage(broker), "garbage")
-    timers.every(config.delegation_token_expiry_check_interval_ms, lambda: _remove_tokens(broker), "tokens")
     timers.every(GROUP_MEMBERS_MS, broker.quotas.members.refresh, "group-quotas")
     timers.every(QUOTAS_CHECK_MS, broker.quotas.expire, "quotas")
     if broker.tls.is_used:
         timers.every(CERTIFICATES_CHECK_MS, broker.tls.refresh, "certificates")
+    timers.every(config.delegation_token_expiry_check_interval_ms, lambda: _remove_tokens(broker), "tokens")
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
 
 
