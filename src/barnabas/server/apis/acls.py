@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
-DISABLED = KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+
+def _disabled() -> KafkaError:
+    return KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 
 
 def _invalid(message: str) -> KafkaError:
@@ -60,7 +62,7 @@ def _invalid(message: str) -> KafkaError:
 async def handle_create_acls(broker: Broker, _context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
     """CreateAcls (api 30): each binding by itself; one that is there already is there afterwards."""
     if broker.authorizer is None:
-        return CreateAclsResponse(results=[_created(DISABLED) for _ in request.creations])
+        return CreateAclsResponse(results=[_created(_disabled()) for _ in request.creations])
     outcomes = [_checked(creation) for creation in request.creations]
     wanted = [outcome for outcome in outcomes if isinstance(outcome, Acl)]
     failure: KafkaError | None = None
@@ -120,7 +122,7 @@ def handle_describe_acls(broker: Broker, _context: RequestContext, request: Desc
     """DescribeAcls (api 29)."""
     try:
         if broker.authorizer is None:
-            raise DISABLED
+            raise _disabled()
         found = broker.authorizer.matching(_filter_of(request))
     except KafkaError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.message)
@@ -165,7 +167,7 @@ async def handle_delete_acls(broker: Broker, _context: RequestContext, request: 
     """DeleteAcls (api 31): each filter by itself."""
     authorizer = broker.authorizer
     if authorizer is None:
-        return DeleteAclsResponse(filter_results=[_refused(DISABLED) for _ in request.filters])
+        return DeleteAclsResponse(filter_results=[_refused(_disabled()) for _ in request.filters])
     results = []
     for each in request.filters:
         try:
