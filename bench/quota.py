@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import multiprocessing
 import selectors
@@ -132,34 +133,44 @@ def harm(server: Server) -> tuple[float, float]:
     return alone, beside
 
 
-def measure(servers: Sequence[Server], repeat: int) -> list[Result]:
+def measure_accuracy(servers: Sequence[Server], repeat: int) -> list[Result]:
     shares: dict[int, Figures] = {clients: {server.name: [] for server in servers} for clients in CLIENTS}
-    harms: Figures = {server.name: [] for server in servers}
-    p99s: Figures = {}
-    for repetition in range(repeat):
-        for server in servers if repetition % 2 == 0 else reversed(servers):
-            for clients in CLIENTS:
-                shares[clients][server.name].append(accuracy(server, clients))
-            alone, beside = harm(server)
-            harms[server.name].append(beside / alone)
-            p99s.setdefault(f"{server.name}, alone", []).append(alone)
-            p99s.setdefault(f"{server.name}, beside a greedy client", []).append(beside)
-    ours = servers[0].name
-    results = [
+    for server, clients in itertools.product(_in_turns(servers, repeat), CLIENTS):
+        shares[clients][server.name].append(accuracy(server, clients))
+    return [
         Result(
             f"accuracy-{clients}",
             f"accuracy, {clients} client{'s' if clients > 1 else ''} of one user",
             "share of the quota",
             figures,
             target="within 5 %",
-            met=abs(statistics.median(figures[ours]) - 1) <= TOLERANCE,
+            met=abs(statistics.median(figures[servers[0].name]) - 1) <= TOLERANCE,
         )
         for clients, figures in shares.items()
     ]
-    met = statistics.median(harms[ours]) <= HARM
-    results.append(Result("harm", "p99 beside a greedy client", "share of the p99 alone", harms, target="at most 1.2", met=met))
-    results.append(Result("p99", "p99 of a well-behaved client", "ms", p99s))
-    return results
+
+
+def measure_harm(servers: Sequence[Server], repeat: int) -> list[Result]:
+    harms: Figures = {server.name: [] for server in servers}
+    p99s: Figures = {}
+    for server in _in_turns(servers, repeat):
+        alone, beside = harm(server)
+        harms[server.name].append(beside / alone)
+        p99s.setdefault(f"{server.name}, alone", []).append(alone)
+        p99s.setdefault(f"{server.name}, beside a greedy client", []).append(beside)
+    met = statistics.median(harms[servers[0].name]) <= HARM
+    return [
+        Result("harm", "p99 beside a greedy client", "share of the p99 alone", harms, target="at most 1.2", met=met),
+        Result("p99", "p99 of a well-behaved client", "ms", p99s),
+    ]
+
+
+CASES = {"accuracy": measure_accuracy, "harm": measure_harm}
+
+
+def _in_turns(servers: Sequence[Server], repeat: int) -> list[Server]:
+    """Each server `repeat` times, the other one first every other time."""
+    return [server for number in range(repeat) for server in (servers if number % 2 == 0 else reversed(servers))]
 
 
 def render(page: dict[str, Any]) -> str:
@@ -176,25 +187,31 @@ def render(page: dict[str, Any]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.quota", description=__doc__)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"only these: {', '.join(CASES)}; the others keep their results")
     parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and server (default 3)")
     parser.add_argument("--alone", action="store_true", help="only ours, without Apache Kafka beside it; nothing is written")
     parser.add_argument("--json", metavar="FILE", default=str(RESULTS), help="write the results here (default: the page's)")
     options = parser.parse_args(arguments)
+    wanted = options.cases or list(CASES)
+    if not CASES.keys() >= set(wanted):
+        parser.error(f"there is only {', '.join(CASES)}")
     with ExitStack() as running:
         servers: list[Server] = [running.enter_context(Barnabas())]
         if not options.alone:
             servers.append(running.enter_context(Kafka()))
-        results = measure(servers, options.repeat)
+        results = [result for case in wanted for result in CASES[case](servers, options.repeat)]
     for result in results:
         print("\n".join(lines_of(result)), flush=True)
     if not options.alone:
+        path = Path(options.json)
+        kept = {each["case"]: each for each in json.loads(path.read_text())["results"]} if path.exists() else {}
         page = {
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "repetitions": options.repeat,
             "machine": describe_machine(),
-            "results": [each.as_json() for each in results],
+            "results": list((kept | {each.case: each.as_json() for each in results}).values()),
         }
-        Path(options.json).write_text(json.dumps(page, indent=1) + "\n")
+        path.write_text(json.dumps(page, indent=1) + "\n")
     return 0
 
 
