@@ -20,8 +20,8 @@ from tests.server.wire import SIZE, Answer, Line
 ALTER, FETCH, METADATA = (49, 1), (1, 12), (3, 9)
 
 
-def produce_request(topic: str, batch: bytes, acks: int = 1) -> ProduceRequest:
-    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])]
+def produce_request(topic: str, batch: bytes, acks: int = 1, partition: int = 0) -> ProduceRequest:
+    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])]
     return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=data)
 
 
@@ -39,8 +39,8 @@ class Client(Line):
     def hear(self, api: tuple[int, int], answer: type[Answer]) -> Answer:
         return decode(answer, api[1], self.receive(), 5 if has_flexible_response_header(*api) else 4)
 
-    def produce(self, topic: str, batch: bytes, acks: int = 1, version: int = 9) -> ProduceResponse:
-        return self.ask((0, version), produce_request(topic, batch, acks), ProduceResponse)
+    def produce(self, topic: str, batch: bytes, acks: int = 1, version: int = 9, partition: int = 0) -> ProduceResponse:
+        return self.ask((0, version), produce_request(topic, batch, acks, partition), ProduceResponse)
 
     def fetch(self, topic: str, offset: int = 0, *, session: tuple[int, int] = (0, -1), max_wait_ms: int = 0) -> FetchResponse:
         wanted = [FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=2**20, current_leader_epoch=-1)]
