@@ -45,9 +45,12 @@ TOLERANCE, HARM = 0.05, 1.2  # what is asked for
 TITLE = "\n## Quotas\n"
 NOTES = """
 Measured by `python -m bench.quota`. Accuracy: what was produced in ten windows of a second, by the clients of one user together, as a
-share of his quota of 2 MB/s. Harm: the p99 of a client that sends 300 requests a second, beside one that sends batches of 16 kB on four
-connections as fast as it is let and has a quota of 2 MB/s, as a share of the p99 without it. Where clients are many and begin together,
-Kafka's windows let them have more than their quota for a while ([decision 12](decisions/012-quotas-as-debts.md)).
+share of his quota of 2 MB/s. Kafka's windows let clients have more than their quota in one stretch and less in the next
+([decision 12](decisions/012-quotas-as-debts.md)).
+"""
+NOTES_OF_HARM = """
+Harm: the p99 of a client that sends 300 requests a second, beside one that sends batches of 16 kB on four connections as fast as it is let
+and has a quota of 2 MB/s, as a share of the p99 without it.
 """
 Figures = dict[str, list[float]]
 
@@ -182,7 +185,7 @@ def render(page: dict[str, Any]) -> str:
             title = f"{result.title} ({result.unit})" if not row else ""
             judged = f"{result.target}: {'yes' if result.met else '**no**'}" if result.target and not row else ""
             text += f"| {title} | {label} | {spread(values)} | {judged} |\n"
-    return text + NOTES
+    return text + NOTES + (NOTES_OF_HARM if any(result.case == "harm" for result in results) else "")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
