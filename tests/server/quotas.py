@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.headers import has_flexible_response_header, write_request_header
 from barnabas.protocol.message import Message
@@ -33,8 +35,15 @@ class Client(Line):
         self.client_id = client_id
 
     def send(self, api: tuple[int, int], request: Message, correlation_id: int = 0) -> None:
-        frame = write_request_header(*api, correlation_id, self.client_id) + bytes(encode(request, api[1]))
-        self.socket.sendall(SIZE.pack(len(frame)) + frame)
+        self.send_all([(api, request)], correlation_id)
+
+    def send_all(self, requests: Sequence[tuple[tuple[int, int], Message]], correlation_id: int = 0) -> None:
+        """Several at once."""
+        data = bytearray()
+        for api, request in requests:
+            frame = write_request_header(*api, correlation_id, self.client_id) + bytes(encode(request, api[1]))
+            data += SIZE.pack(len(frame)) + frame
+        self.socket.sendall(data)
 
     def hear(self, api: tuple[int, int], answer: type[Answer]) -> Answer:
         return decode(answer, api[1], self.receive(), 5 if has_flexible_response_header(*api) else 4)

@@ -59,8 +59,7 @@ def test_requests_that_are_known_are_paid_too(broker: Broker, version: int) -> N
         began = time.monotonic()
         for _ in range(3):  # by then they are
             line.produce(TOPIC, batch_of(100), version=version)
-        for _ in range(20):
-            line.send((0, version), produce_request(TOPIC, batch_of(5_000)))
+        line.send_all([((0, version), produce_request(TOPIC, batch_of(5_000)))] * 20)  # as a run, where machine code is
         told = [line.hear((0, version), ProduceResponse).throttle_time_ms for _ in range(20)]
         ask_metadata(line)
         assert max(told) > 40, "5 kB at least"
