@@ -87,9 +87,8 @@ def test_the_setting_of_listener_and_mechanism_goes_before_the_others() -> None:
 @pytest.mark.parametrize(
     ("settings", "key"),
     [
-        ({}, "sasl.enabled.mechanisms"),
         ({"sasl.enabled.mechanisms": ""}, "sasl.enabled.mechanisms"),
-        ({"sasl.enabled.mechanisms": "MAGIC"}, "sasl.enabled.mechanisms"),
+        ({"sasl.enabled.mechanisms": "PLAIN,MAGIC"}, "sasl.enabled.mechanisms"),
         ({"sasl.enabled.mechanisms": "PLAIN"}, "listener.name.secure.plain.sasl.jaas.config"),
         (
             {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": f"{PLAIN} required password=geheim;"},
