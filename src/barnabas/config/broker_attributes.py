@@ -37,6 +37,7 @@ class BrokerAttributes:
     process_roles: tuple[str, ...]
     zookeeper_connect: str | None
     zookeeper_connection_timeout_ms: int | None
+    zookeeper_digest: str | None
     zookeeper_session_timeout_ms: int | None
     advertised_listeners: tuple[str, ...]
     background_threads: int
