@@ -38,6 +38,7 @@ bench: setup ## measured beside Apache Kafka
 	@$(PYTHON) -m bench
 	@$(PYTHON) -m bench.storage
 	@$(PYTHON) -m bench.cluster
+	@$(PYTHON) -m bench.tls
 
 sparkbench: setup ## the Spark source and sink beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py
@@ -50,6 +51,7 @@ interop: ## the clients and tools of other languages
 differential: ## ask Apache Kafka and record its answers, then compare ours
 	@tools/setup.sh interop
 	@$(PYTHON) -m tests.differential.record
+	@$(PYTHON) -m tests.differential.rights.record
 	@$(PYTHON) -m pytest tests/differential
 
 fuzz: setup ## random and mutated bytes at the decoders and at a live broker

@@ -19,6 +19,8 @@ from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_read
 from bench.cluster.page import render as render_cluster
 from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, resident_mb
 from bench.storage.result import render as render_storage
+from bench.tls import RESULTS as TLS_RESULTS
+from bench.tls import render as render_tls
 from bench.transactions import RESULTS as TRANSACTIONS_RESULTS
 from bench.transactions import render as render_transactions
 
@@ -27,6 +29,7 @@ CLUSTER_RESULTS = STORAGE_RESULTS.with_name("cluster.json")  # of `python -m ben
 PARTS = (
     (CLUSTER_RESULTS, render_cluster),
     (TRANSACTIONS_RESULTS, render_transactions),
+    (TLS_RESULTS, render_tls),
     (STORAGE_RESULTS, render_storage),
 )  # as far as measured
 READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"

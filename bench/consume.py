@@ -10,8 +10,9 @@ import socket
 import time
 from collections.abc import Iterator
 from struct import Struct
+from typing import Any
 
-from bench.load import Load
+from bench.load import Connect, Load
 from bench.wire import BATCH_HEAD, BadAnswer, fetch_frame
 
 MAX_BYTES = 50 * 1024 * 1024  # fetch.max.bytes of Kafka's consumer
@@ -23,7 +24,7 @@ _PARTITION = Struct(">ihqqq")  # index, error, high watermark, last stable offse
 class _Reader:
     """One consumer of all partitions of a topic."""
 
-    def __init__(self, line: socket.socket, topic: str, partitions: int, records_per_batch: int, batch_bytes: int) -> None:
+    def __init__(self, line: Any, topic: str, partitions: int, records_per_batch: int, batch_bytes: int) -> None:
         self._line = line
         self._topic = topic
         self._records = records_per_batch
@@ -111,9 +112,10 @@ def consume(
     records_per_batch: int,
     batch_bytes: int,
     bytes_per_s: float = float("inf"),
+    connect: Connect = socket.create_connection,
 ) -> Load:
     """Read `records` records, all there are, from the start, no faster than `bytes_per_s`."""
-    with socket.create_connection(address) as line:
+    with connect(address) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = _Reader(line, topic, partitions, records_per_batch, batch_bytes)
         began = time.perf_counter()

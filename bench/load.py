@@ -9,8 +9,9 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bench.wire import AnswerShape, BadAnswer, produce_frame
 
@@ -18,6 +19,8 @@ RECEIVE_BYTES = 256 * 1024
 STALLED_S = 30.0  # no answer for this long: the server hangs
 SOCKET_BUFFER_BYTES = 4 * 1024 * 1024
 DEADLINE_CHECK_S = 0.05
+Address = tuple[str, int]
+Connect = Callable[[Address], Any]  # gives a socket, or what acts like one
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Load:
 class _Pipe:
     """One connection: what is left of the chunk being sent, and how many requests wait for their answers."""
 
-    def __init__(self, address: tuple[str, int], pattern: Pattern, topic: str, partition: int) -> None:
+    def __init__(self, address: Address, pattern: Pattern, topic: str, partition: int, connect: Connect) -> None:
         frames = [
             produce_frame(topic, partition, pattern.batch, acks=pattern.acks, correlation_id=i) for i in range(pattern.chunk)
         ]
@@ -64,7 +67,7 @@ class _Pipe:
         self._next_id = 0
         self.sent = 0
         self.answered = 0
-        self.socket = socket.create_connection(address)
+        self.socket = connect(address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self._chunk) > RECEIVE_BYTES:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
@@ -109,7 +112,13 @@ class _Pipe:
 
 
 def produce(
-    address: tuple[str, int], topic: str, partitions: int, pattern: Pattern, seconds: float, most_bytes: float = float("inf")
+    address: Address,
+    topic: str,
+    partitions: int,
+    pattern: Pattern,
+    seconds: float,
+    most_bytes: float = float("inf"),
+    connect: Connect = socket.create_connection,
 ) -> Load:
     """Load for `seconds` or until `most_bytes` were sent, then wait for what is still in flight; connection i writes to partition
     i modulo `partitions`.
@@ -117,14 +126,19 @@ def produce(
     Raises:
         BadAnswer: an answer carries an error, is out of order, or does not come.
     """
-    return produce_to([address] * partitions, topic, pattern, seconds, most_bytes)
+    return produce_to([address] * partitions, topic, pattern, seconds, most_bytes, connect)
 
 
 def produce_to(
-    leaders: Sequence[tuple[str, int]], topic: str, pattern: Pattern, seconds: float, most_bytes: float = float("inf")
+    leaders: Sequence[Address],
+    topic: str,
+    pattern: Pattern,
+    seconds: float,
+    most_bytes: float = float("inf"),
+    connect: Connect = socket.create_connection,
 ) -> Load:
     """As `produce`, where partition i is written to at `leaders[i]`."""
-    pipes = [_Pipe(leaders[i % len(leaders)], pattern, topic, i % len(leaders)) for i in range(pattern.connections)]
+    pipes = [_Pipe(leaders[i % len(leaders)], pattern, topic, i % len(leaders), connect) for i in range(pattern.connections)]
     try:
         elapsed = _run(pipes, seconds, most_bytes / len(pattern.batch))
     finally:

@@ -85,12 +85,14 @@ class Barnabas:
         assert self._process is not None
         return self._process.pid
 
+    def _settings(self, port: int) -> dict[str, str]:
+        return {**CONFIG, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+
     def __enter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="barnabas-bench-"))
         self.address = ("127.0.0.1", free_ports(1)[0])
-        listener = f"PLAINTEXT://127.0.0.1:{self.address[1]}"
-        command = [sys.executable, "-m", "barnabas.cli", "broker", "start", "--listeners", listener]
-        command += [f"--config={key}={value}" for key, value in CONFIG.items()]
+        command = [sys.executable, "-m", "barnabas.cli", "broker", "start"]
+        command += [f"--config={key}={value}" for key, value in self._settings(self.address[1]).items()]
         environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
         began = time.perf_counter()
         with (self._folder / "log").open("wb") as log:

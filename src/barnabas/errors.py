@@ -44,6 +44,9 @@ __all__ = [
 ]
 
 
+TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a client that expects TLS, read as the size of a frame
+
+
 class BarnabasError(Exception):
     """Everything that barnabas raises on purpose."""
 
@@ -104,7 +107,8 @@ class FrameTooLarge(ProtocolError):
         self.limit = limit
 
     def __str__(self) -> str:
-        return f"a frame of {self.size} bytes; allowed are 0 to {self.limit}"
+        hint = "; it looks like a TLS handshake" if self.size >> 16 == TLS_HANDSHAKE_HEAD else ""
+        return f"a frame of {self.size} bytes; allowed are 0 to {self.limit}{hint}"
 
 
 class StorageError(BarnabasError):

@@ -9,6 +9,7 @@ import pytest
 from barnabas.cli.connection import Connection, parse_address, translate_client_properties
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.properties import parse_pairs
+from barnabas.testing.certificates import Certificates
 from tests.cli.conftest import UNUSED, Command
 
 
@@ -32,13 +33,17 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         parse_address(text)
 
 
-def test_settings_of_the_java_tools_are_translated() -> None:
+def test_settings_of_the_java_tools_are_translated(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path / "authority")
     java = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
         "sasl.jaas.config": 'org.apache.kafka.PlainLoginModule required username="ann" password="a\\"b";',
-        "ssl.truststore.location": "ca.pem",
-        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(certificates.authority.truststore),
+        "ssl.truststore.password": certificates.password,
+        "ssl.keystore.location": str(certificates.client("ann").combined),
+        "ssl.keystore.type": "PEM",
+        "ssl.endpoint.identification.algorithm": "",
         "key.deserializer": "X",
     }
     assert translate_client_properties(java) == {
@@ -46,8 +51,16 @@ def test_settings_of_the_java_tools_are_translated() -> None:
         "sasl.mechanism": "PLAIN",
         "sasl.username": "ann",
         "sasl.password": 'a"b',
-        "ssl.ca.location": "ca.pem",
+        "ssl.ca.pem": certificates.authority.ca_file.read_text(),
+        "ssl.certificate.pem": certificates.client("ann").certificate.read_text(),
+        "ssl.key.pem": certificates.client("ann").key.read_text(),
+        "ssl.endpoint.identification.algorithm": "none",
     }
+
+
+def test_a_store_that_cannot_be_read_is_bad_input() -> None:
+    with pytest.raises(BadInput, match=r"ssl\.truststore\.location: a file that can be read"):
+        translate_client_properties({"ssl.truststore.location": "missing.p12"})
 
 
 def test_the_user_s_settings_win_over_those_of_a_command() -> None:

@@ -132,7 +132,7 @@ def test_bootstrap_servers(text: str, servers: tuple[tuple[str, int], ...]) -> N
         {"bootstrap.servers": "h:1", "request.timeout.ms": "soon"},
         {"bootstrap.servers": "h:1", "max.partition.fetch.bytes": "0"},
         {"bootstrap.servers": "h:1", "isolation.level": "serializable"},
-        {"bootstrap.servers": "h:1", "security.protocol": "SASL_SSL"},
+        {"bootstrap.servers": "h:1", "security.protocol": "TLS"},
     ],
 )
 def test_refused_settings_are_named(options: dict[str, str]) -> None:

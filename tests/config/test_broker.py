@@ -67,7 +67,6 @@ def test_unknown_and_idle_keys_are_warnings() -> None:
         ("listeners", "FOO://:9092", "listener.security.protocol.map knows"),
         ("listeners", "PLAINTEXT://:1,PLAINTEXT://:2", "a name of its own"),
         ("listeners", "", "at least one"),
-        ("listeners", "SASL_SSL://:9092", "without TLS and SASL"),
         ("advertised.listeners", "SSL://a:1", "the name of a listener: PLAINTEXT"),
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:1", "clients can reach"),
         ("listener.security.protocol.map", "A:B", "with a protocol out of"),

@@ -151,3 +151,17 @@ def test_a_name_is_of_no_use_to_a_pending_member() -> None:
     member_id = driver.new_id("a")
     driver.send_join("a", member_id, instance_id="x")
     assert driver.join_error("a") is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -(2**31)])
+def test_absent_static_members_without_patience_do_not_keep_the_shard_busy(timeout_ms: int) -> None:
+    driver = Driver()
+    ids = static_group(driver, "a", "b")
+    for member in driver.group().members.values():
+        member.rebalance_timeout_ms = timeout_ms
+    driver.send_join("c")
+    driver.leave(driver.joined("c").member_id)
+    driver.settle()
+    assert driver.group().state is GroupState.PREPARING_REBALANCE
+    assert set(driver.group().members) == set(ids.values())
+    assert driver.shard.next_deadline_ms() > driver.clock.steady

@@ -93,6 +93,32 @@ def test_configs(server: Server, unique: Unique) -> None:
     assert run_tool("kafka-configs", "--bootstrap-server", server.bootstrap, *bad, check=False).returncode != 0
 
 
+def test_quotas(server: Server, unique: Unique) -> None:
+    name = unique("user")
+    of_user, of_client = ["--entity-type", "users", "--entity-name", name], ["--entity-type", "clients", "--entity-default"]
+    tool(server, "kafka-configs", "--alter", *of_user, "--add-config", "producer_byte_rate=1024,request_percentage=50")
+    tool(server, "kafka-configs", "--alter", *of_user, *of_client, "--add-config", "consumer_byte_rate=2048")
+    tool(
+        server,
+        "kafka-configs",
+        "--alter",
+        "--entity-type",
+        "ips",
+        "--entity-name",
+        "10.1.1.1",
+        "--add-config",
+        "connection_creation_rate=7",
+    )
+    assert f"Quota configs for user-principal '{name}' are " in tool(server, "kafka-configs", "--describe", *of_user)
+    found = tool(server, "kafka-configs", "--describe", *of_user, *of_client)
+    assert f"'{name}', the default client-id are consumer_byte_rate=2048.0" in found
+    assert "connection_creation_rate=7.0" in tool(server, "kafka-configs", "--describe", "--entity-type", "ips")
+    tool(server, "kafka-configs", "--alter", *of_user, "--delete-config", "producer_byte_rate,request_percentage")
+    assert name not in tool(server, "kafka-configs", "--describe", *of_user)
+    bad = ["--alter", *of_user, "--add-config", "producer_byte_rate=-1"]
+    assert run_tool("kafka-configs", "--bootstrap-server", server.bootstrap, *bad, check=False).returncode != 0
+
+
 def test_consumer_groups(server: Server, unique: Unique) -> None:
     topic, group = create(server, unique("topic")), unique("group")
     tool(server, "kafka-console-producer", "--topic", topic, text="a\nb\nc\nd\n")

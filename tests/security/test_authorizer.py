@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.security.acls import CLUSTER, Acl, AclFilter, Operation, PatternType, Permission, Resource, ResourceType
-from barnabas.security.authorizer import Authorizer, Session, covers_host
+from barnabas.security.acls import (
+    CLUSTER,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    Resource,
+    ResourceType,
+    acl_as_json,
+    acl_from_json,
+    acl_key,
+)
+from barnabas.security.authorizer import Authorizer, Session, covers_host, membership
 
 ALICE = Session("User:alice", "10.1.2.3")
 BOB = Session("User:bob", "10.1.2.3")
@@ -166,3 +180,66 @@ def plainly(bindings: list[Acl], session: Session, operation: Operation, resourc
 )
 def test_the_index_changes_no_decision(bindings: list[Acl], session: Session, operation: Operation, resource: Resource) -> None:
     assert Authorizer(bindings).is_allowed(session, operation, resource) is plainly(bindings, session, operation, resource)
+
+
+def test_who_has_a_role_has_its_rights() -> None:
+    read = acl(Operation.READ, principal="Role:auditor")
+    authorizer = Authorizer([read, membership("Role:auditor", ALICE.principal), membership("Role:auditor", "Group:staff")])
+    alice, bob = authorizer.with_roles(ALICE), authorizer.with_roles(BOB)
+    assert authorizer.is_allowed(alice, Operation.READ, ORDERS)
+    assert authorizer.with_roles(BOB._replace(groups=("Group:staff",))).groups == ("Group:staff", "Role:auditor")
+    assert bob == BOB
+    authorizer.remove(membership("Role:auditor", ALICE.principal))
+    assert authorizer.with_roles(ALICE) == ALICE
+
+
+def test_a_role_may_be_had_from_some_hosts_only() -> None:
+    authorizer = Authorizer([membership("Role:auditor", ALICE.principal, "10.1.0.0/16")])
+    assert authorizer.with_roles(ALICE).groups == ("Role:auditor",)
+    assert authorizer.with_roles(ALICE._replace(host="10.2.0.1")).groups == ()
+
+
+def test_what_follows_from_roles_is_listed_with_the_bindings_of_a_member() -> None:
+    read = acl(Operation.READ, principal="Role:auditor", host="10.0.0.1")
+    own, has = acl(Operation.WRITE), membership("Role:auditor", ALICE.principal)
+    authorizer = Authorizer([read, own, has])
+    assert set(authorizer.matching(AclFilter(principal=ALICE.principal))) == {own, has, read._replace(principal=ALICE.principal)}
+    assert set(authorizer.matching(AclFilter())) == {read, own, has}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        membership("Role:auditor", ALICE.principal)._replace(permission=Permission.DENY),
+        membership("Role:auditor", ALICE.principal)._replace(operation=Operation.CREATE_TOKENS),
+        membership("Role:auditor", ALICE.principal)._replace(pattern=PatternType.PREFIXED),
+        membership("User:bob", ALICE.principal),
+    ],
+)
+def test_other_bindings_of_users_give_no_role(other: Acl) -> None:
+    assert Authorizer([other]).with_roles(ALICE) == ALICE
+
+
+def test_the_version_grows_with_each_change_and_bindings_are_replaced() -> None:
+    kept, old, new = acl(Operation.READ), acl(Operation.WRITE), acl(Operation.ALTER)
+    authorizer = Authorizer([kept, old])
+    before = authorizer.version
+    authorizer.replace([kept, new])
+    assert authorizer.version > before
+    assert authorizer.matching(AclFilter()) == sorted([kept, new])
+    before = authorizer.version
+    authorizer.replace([new, kept])
+    assert authorizer.version == before
+
+
+def test_operations_are_those_that_a_resource_knows_and_the_session_may() -> None:
+    authorizer = Authorizer([acl(Operation.WRITE)], super_users=["User:root"])
+    assert authorizer.operations(ALICE, ORDERS) == [Operation.WRITE, Operation.DESCRIBE]
+    assert authorizer.operations(Session("User:root", ""), CLUSTER)[0] is Operation.CREATE
+
+
+@given(st.sampled_from(list(Operation)[2:]), st.sampled_from(list(ResourceType)[2:]), st.text(), st.text())
+def test_a_binding_is_read_as_it_was_written_down(operation: Operation, kind: ResourceType, name: str, principal: str) -> None:
+    written = Acl(kind, name, PatternType.PREFIXED, principal, "*", operation, Permission.DENY)
+    assert acl_from_json(json.loads(json.dumps(acl_as_json(written)))) == written
+    assert acl_key(written) != acl_key(written._replace(permission=Permission.ALLOW))

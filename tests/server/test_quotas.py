@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from confluent_kafka import Consumer
 
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.create_partitions import (
@@ -203,3 +204,29 @@ def test_connections_beyond_the_rate_of_a_listener_wait_their_turn() -> None:
             with Line(broker) as line:
                 ask_metadata(line)
         assert 0.4 < time.monotonic() - began < 1.5, "what is left of five may come at once, then five in a second"
+
+
+def test_members_of_a_group_share_its_quota() -> None:
+    with Broker() as broker:
+        create_topic(broker, TOPIC)
+        with Client(broker, "writer") as line:
+            line.produce(TOPIC, batch_of(80_000))
+        set_quota(broker, {"group": "readers"}, consumer_byte_rate=100_000.0)
+        member: dict[str, str | int | bool] = {
+            "client.id": "reader",
+            "group.id": "readers",
+            "bootstrap.servers": broker.bootstrap_servers,
+        }
+        consumer = Consumer(member)
+        consumer.subscribe([TOPIC])
+        try:
+            with Client(broker, "reader") as one, Client(broker, "reader") as other, Client(broker, "stranger") as stranger:
+                deadline = time.monotonic() + 20
+                while not one.fetch(TOPIC).throttle_time_ms:  # until the group has come together and is known
+                    consumer.poll(0.05)
+                    assert time.monotonic() < deadline
+                assert other.fetch(TOPIC).throttle_time_ms > 0, "they share it"
+                assert stranger.fetch(TOPIC).throttle_time_ms == 0
+                assert fetched_bytes(stranger.fetch(TOPIC)) > 0
+        finally:
+            consumer.close()

@@ -17,6 +17,7 @@ from barnabas.cli.reassign import drain_broker
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"  # Kafka's name, for the built-in one
 LOG_LEVELS = ["debug", "info", "warning", "error"]
 
 
@@ -29,6 +30,8 @@ def broker_options(function: F) -> F:
             click.option("--broker-id", type=click.IntRange(min=0), help="The number of this broker in its cluster (node.id)."),
             click.option("--metadata", metavar="ADDRESS", help="Join the cluster that keeps its metadata there: "
                          "zookeeper://HOST:PORT,.../ROOT. Without it the broker stands alone."),
+            click.option("--authorizer", type=click.Choice(["acl", "none"]), help="acl: only what an access control list allows is done "
+                         "(authorizer.class.name); super.users may do everything."),
             click.option("--metrics-listener", metavar="HOST:PORT", help="Serve /metrics, /healthz and /readyz there."),
             click.option("--log-level", type=click.Choice(LOG_LEVELS, case_sensitive=False), default="info", show_default=True,
                          help="How much is written to standard error."),
@@ -69,7 +72,7 @@ def broker_start(data_dir: str | None, listeners: str | None, **options: Any) ->
 
 
 def server_options(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in ("pairs", "config_file", "broker_id", "metadata")}
+    return {name: options[name] for name in ("pairs", "config_file", "broker_id", "metadata", "authorizer")}
 
 
 def collect_properties(
@@ -80,12 +83,15 @@ def collect_properties(
     config_file: str | None,
     broker_id: int | None,
     metadata: str | None = None,
+    authorizer: str | None = None,
 ) -> dict[str, str]:
     """The server's properties as the user asked for them; defaults are the server's."""
     properties = read_properties_file(config_file) if config_file else {}
     properties.update(parse_pairs(pairs, "--config"))
     named = {"log.dirs": data_dir, "listeners": listeners, "node.id": None if broker_id is None else str(broker_id)}
     properties.update({key: value for key, value in named.items() if value is not None})
+    if authorizer is not None:
+        properties["authorizer.class.name"] = STANDARD_AUTHORIZER if authorizer == "acl" else ""
     if metadata is not None:
         properties["zookeeper.connect"] = parse_metadata(metadata)
     return properties

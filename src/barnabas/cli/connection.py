@@ -19,6 +19,7 @@ import click
 
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.properties import parse_pairs, read_properties_file
+from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaException, Producer
@@ -32,9 +33,10 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_PORT = 9092
 DEFAULT_TIMEOUT_S = 10.0
 JAAS_OPTION = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
-PEM_STORES = {"ssl.truststore.location": "ssl.ca.location", "ssl.keystore.location": "ssl.keystore.location"}
+IDENTIFICATION = "ssl.endpoint.identification.algorithm"  # librdkafka has a word for no check
+JAVA_STORE = re.compile(r"ssl\.(truststore|keystore)\..*")
 JAVA_ONLY = re.compile(
-    r"(ssl\.(truststore|keystore)\.(type|password)|(key|value)\.(de)?serializer|interceptor\.classes|metric.*|client\.dns\.lookup"
+    r"((key|value)\.(de)?serializer|interceptor\.classes|metric.*|client\.dns\.lookup"
     r"|buffer\.memory|max\.block\.ms|default\.api\.timeout\.ms|max\.poll\.records|sasl\.jaas\.config)"
 )
 
@@ -139,16 +141,37 @@ def fail(what: str, error: KafkaException) -> NoReturn:
 
 def translate_client_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Client settings of Kafka's Java tools as librdkafka's; those that both know pass unchanged."""
-    result = {}
-    for key, value in properties.items():
-        if key in PEM_STORES:
-            result[PEM_STORES[key]] = value
-        elif not JAVA_ONLY.fullmatch(key):
-            result[key] = value
+    result = {key: value for key, value in properties.items() if not JAVA_ONLY.fullmatch(key) and not JAVA_STORE.fullmatch(key)}
+    if result.get(IDENTIFICATION) == "":
+        result[IDENTIFICATION] = "none"
+    result |= _stores(properties)
     options = dict(JAAS_OPTION.findall(properties.get("sasl.jaas.config", "")))
     for name in ("username", "password"):
         if name in options:
             result[f"sasl.{name}"] = options[name].replace('\\"', '"')
+    return result
+
+
+def _stores(properties: Mapping[str, str]) -> dict[str, str]:
+    """Java's key store and trust store as librdkafka takes them: as PEM text, whatever they are.
+
+    Raises:
+        BadInput: a file that cannot be read, or is none.
+    """
+    if not any(JAVA_STORE.fullmatch(key) for key in properties):
+        return {}
+    from barnabas.tls.settings import client_settings
+    from barnabas.tls.stores import read_keys, read_trusted
+
+    try:
+        settings = client_settings(properties)
+        keys, trusted = read_keys(settings), read_trusted(settings)
+    except ConfigError as error:
+        raise BadInput(str(error)) from error
+    result = {} if trusted is None else {"ssl.ca.pem": trusted}
+    if keys is not None:
+        result |= {"ssl.certificate.pem": keys.chain, "ssl.key.pem": keys.key}
+        result |= {"ssl.key.password": keys.key_password} if keys.key_password is not None else {}
     return result
 
 

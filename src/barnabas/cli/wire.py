@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import Closed
+from barnabas.errors import Closed, ConfigError
 from barnabas.protocol import messages
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message
@@ -169,18 +169,13 @@ class Wire:
 
 
 def _tls_context(properties: dict[str, str]) -> ssl.SSLContext:
+    from barnabas.tls.contexts import client_context
+    from barnabas.tls.settings import client_settings
+
     try:
-        context = ssl.create_default_context(cafile=properties.get("ssl.ca.location"))
-        if "ssl.certificate.location" in properties:
-            context.load_cert_chain(properties["ssl.certificate.location"], properties.get("ssl.key.location"))
-    except OSError as error:
-        raise BadInput(f"the TLS files cannot be read: {error}") from error
-    if properties.get("enable.ssl.certificate.verification", "true").lower() == "false":
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif properties.get("ssl.endpoint.identification.algorithm", "https").lower() in {"none", ""}:
-        context.check_hostname = False
-    return context
+        return client_context(client_settings(properties))
+    except ConfigError as error:
+        raise BadInput(str(error)) from error
 
 
 def code_name(code: int) -> str:

@@ -38,6 +38,7 @@ from barnabas.client.sasl import Credentials, log_in
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.errors import BarnabasError
 from barnabas.protocol.message import Buffer
+from barnabas.tls.failures import reason_of
 
 RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 R = TypeVar("R")
@@ -69,9 +70,10 @@ class AsyncConnection(asyncio.BufferedProtocol):
         connection = cls(address, config)
         try:
             async with asyncio.timeout(config.socket_connection_setup_timeout_ms / 1000):
-                await asyncio.get_running_loop().create_connection(lambda: connection, *address)
+                tls: dict[str, Any] = {} if config.tls is None else {"ssl": config.tls()}
+                await asyncio.get_running_loop().create_connection(lambda: connection, *address, **tls)
         except OSError as error:  # TimeoutError too
-            raise ConnectionFailed(connection.name, str(error) or "no connection in time") from error
+            raise ConnectionFailed(connection.name, reason_of(error) or "no connection in time") from error
         try:
             frame: bytes | None = connection.wire.send_hello()
             while frame is not None:
@@ -151,7 +153,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's does not say so
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._fail(ConnectionFailed(self.name, str(exc) if exc else "closed by the broker"))
+        self._fail(ConnectionFailed(self.name, reason_of(exc) if exc else "closed by the broker"))
 
     def pause_writing(self) -> None:
         self._writable.clear()

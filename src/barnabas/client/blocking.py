@@ -7,7 +7,7 @@ Rules
   2. A time limit holds for each read and write of a socket (SO_RCVTIMEO), so that a large answer is one system call.
 
 Ugly: SO_RCVTIMEO in place of `settimeout`, because Python's own timeouts make the socket non-blocking, and then MSG_WAITALL does
-nothing and an 8 MB answer takes some hundred calls.
+nothing and an 8 MB answer takes some hundred calls. With TLS it does so anyway, a call for each record, and Python's timeouts are used.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from barnabas.client.sasl import log_in
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.errors import ProtocolError
 from barnabas.protocol.message import Buffer
+from barnabas.tls.failures import reason_of
 
 RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 R = TypeVar("R")
@@ -56,17 +57,11 @@ class Connection:
         self._timeout_ms = config.request_timeout_ms
         self.wire = Wire(config.client_id)
         self._buffer = memoryview(bytearray(0))
+        self._receive_flags: int = socket.MSG_WAITALL
         try:
-            self._socket = socket.create_connection(address, config.socket_connection_setup_timeout_ms / 1000)
+            self._socket = self._open(address, config)
         except OSError as error:
-            raise ConnectionFailed(self._name, str(error)) from error
-        self._socket.settimeout(None)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        limit = struct.pack("ll", *divmod(config.request_timeout_ms * 1000, 1_000_000))
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        if config.receive_buffer_bytes > 0:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.receive_buffer_bytes)
+            raise ConnectionFailed(self._name, reason_of(error)) from error
         self._credentials = config.credentials
         self._renew_at_s = math.inf
         try:
@@ -75,6 +70,26 @@ class Connection:
         except BaseException:
             self.close()
             raise
+
+    def _open(self, address: Address, config: ClientConfig) -> socket.socket:
+        plain = socket.create_connection(address, config.socket_connection_setup_timeout_ms / 1000)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if config.receive_buffer_bytes > 0:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, config.receive_buffer_bytes)
+        if config.tls is not None:
+            self._receive_flags = 0  # TLS takes none, and gives a record at a time
+            try:
+                opened = config.tls().wrap_socket(plain, server_hostname=address[0])
+            except BaseException:
+                plain.close()
+                raise
+            opened.settimeout(config.request_timeout_ms / 1000)
+            return opened
+        plain.settimeout(None)
+        limit = struct.pack("ll", *divmod(config.request_timeout_ms * 1000, 1_000_000))
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        return plain
 
     def _agree(self) -> None:
         frame: bytes | None = self.wire.send_hello()
@@ -132,7 +147,7 @@ class Connection:
         done = 0
         while done < len(view):
             try:
-                received = self._socket.recv_into(view[done:], 0, socket.MSG_WAITALL)
+                received = self._socket.recv_into(view[done:], 0, self._receive_flags)
             except OSError as error:
                 raise self._failure(error) from error
             if received == 0:
@@ -141,9 +156,9 @@ class Connection:
         return view
 
     def _failure(self, error: OSError) -> ClientError:
-        if isinstance(error, BlockingIOError):
+        if isinstance(error, BlockingIOError | TimeoutError):
             return TimedOut(f"answer of {self._name}", self._timeout_ms)
-        return ConnectionFailed(self._name, str(error))
+        return ConnectionFailed(self._name, reason_of(error))
 
 
 class BlockingClient:

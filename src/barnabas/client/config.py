@@ -13,7 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 from barnabas.client.sasl import MECHANISMS, OAUTHBEARER, Credentials
 from barnabas.config import jaas
+from barnabas.config.listeners import PROTOCOLS, has_tls
 from barnabas.errors import ConfigError
+from barnabas.tls.client import ClientTls, MakeContext
+from barnabas.tls.settings import client_settings
 
 MAX_RESPONSE_BYTES = 256 << 20  # a frame from a broker larger than this is refused before memory is taken for it
 DEFAULT_FETCH_BYTES = 8 << 20  # decoding is 1.5 times as fast on 8 MB pieces as on 1 MB ones
@@ -29,7 +32,8 @@ class ClientConfig:
         default_api_timeout_ms: a whole operation with its retries.
         retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; doubles up to the maximum.
         fetch_bytes: at most so many bytes of one partition in an answer (a larger first batch still comes).
-        security_protocol: PLAINTEXT or SASL_PLAINTEXT; TLS is refused until it is there.
+        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        tls: what connections are made with; None for connections in the clear.
         credentials: what is shown where the protocol is one with SASL.
     """
 
@@ -47,6 +51,7 @@ class ClientConfig:
     receive_buffer_bytes: int = -1
     read_committed: bool = False
     security_protocol: str = "PLAINTEXT"
+    tls: MakeContext | None = None
     credentials: Credentials | None = None
 
     @classmethod
@@ -56,6 +61,7 @@ class ClientConfig:
         Raises:
             ConfigError: a value that cannot be what its name says.
         """
+        security_protocol = _security(options.get("security.protocol", "PLAINTEXT"))
         return cls(
             bootstrap_servers=parse_servers(options.get("bootstrap.servers", "")),
             client_id=options.get("client.id", "barnabas"),
@@ -70,7 +76,8 @@ class ClientConfig:
             fetch_max_wait_ms=_integer(options, "fetch.max.wait.ms", 500),
             receive_buffer_bytes=_integer(options, "receive.buffer.bytes", -1, at_least=-1),
             read_committed=_isolation(options.get("isolation.level", "read_uncommitted")),
-            security_protocol=_security(options.get("security.protocol", "PLAINTEXT")),
+            security_protocol=security_protocol,
+            tls=ClientTls(client_settings(options)) if has_tls(security_protocol) else None,
             credentials=credentials_from(options),
         )
 
@@ -109,8 +116,8 @@ def _isolation(value: str) -> bool:
 
 
 def _security(value: str) -> str:
-    if value.upper() not in {"PLAINTEXT", "SASL_PLAINTEXT"}:
-        raise ConfigError("security.protocol", value, "PLAINTEXT and SASL_PLAINTEXT are what this client speaks so far")
+    if value.upper() not in PROTOCOLS:
+        raise ConfigError("security.protocol", value, f"one of {', '.join(PROTOCOLS)}")
     return value.upper()
 
 

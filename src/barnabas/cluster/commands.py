@@ -76,6 +76,11 @@ class Commands:
         return self._core.config
 
     @property
+    def static(self) -> BrokerConfig:
+        """This broker's configuration as given at start."""
+        return self._core.static
+
+    @property
     def layers(self) -> Layers:
         return self._core.layers()
 

@@ -84,9 +84,7 @@ class ConfigPlanner:
         if max(Counter(key for key, _, _ in request.changes).values(), default=0) > 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
         before = self.image.config(*resource)
-        after: dict[str, str] = {} if request.replaces else dict(before)
-        for key, operation, value in request.changes:
-            _merge(after, _key_of(resource[0], key), key, operation, value)
+        after = settings_after(request, before)
         self._check(resource, after)
         if after != dict(before):
             self.plan.set_config(resource, after)
@@ -161,6 +159,14 @@ class ConfigPlanner:
                     UpdateTopicConfig(topic, topic_config(self.image.topic_config(topic), config_now.topic_defaults))
                     for topic in self.image.topics
                 ]
+
+
+def settings_after(request: ResourceChange, before: Mapping[str, str]) -> dict[str, str]:
+    """What a resource's settings come to; raises KafkaError."""
+    after: dict[str, str] = {} if request.replaces else dict(before)
+    for key, operation, value in request.changes:
+        _merge(after, _key_of(ResourceType(request.kind), key), key, operation, value)
+    return after
 
 
 def _key_of(kind: ResourceType, name: str) -> ConfigKey | None:

@@ -26,7 +26,6 @@ from barnabas.config.oauth import check_logins
 from barnabas.config.topic import TopicConfig, check_together
 from barnabas.errors import ConfigError
 
-SERVED_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 LEAST_DEDUPE_BYTES = 1024 * 1024  # for each thread; Kafka's own bound
 LISTENER_KEY = r"listener\.name\.[^.]*\.(?:(?:gssapi|plain|scram-sha-256|scram-sha-512|oauthbearer)\.)?(.+)"
 DEFAULTS: dict[str, Value] = {key.attribute: key.default for key in definitions.BROKER.values()}
@@ -98,9 +97,6 @@ class BrokerConfig(BrokerAttributes):
     def validate(self) -> None:
         """Raises ConfigError where keys do not go together."""
         names = {endpoint.listener for endpoint in self.listener_endpoints}
-        for endpoint in self.listener_endpoints:
-            if endpoint.protocol not in SERVED_PROTOCOLS:  # to serve it in the clear would be to say that it is safe
-                raise ConfigError("listeners", f"{endpoint.listener} ({endpoint.protocol})", "a listener without TLS and SASL")
         for endpoint in self.advertised_endpoints:
             if endpoint.listener not in names:
                 raise ConfigError(

@@ -274,7 +274,12 @@ class BrokerAttributes:
     quota_window_size_seconds: int
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
+    allow_everyone_if_no_acl_found: bool
+    audit_log_data_sample_rate: float
+    audit_log_file: str | None
+    audit_log_topic_enable: bool
     authorizer_class_name: str
+    super_users: str
     connections_max_reauth_ms: int
     delegation_token_expiry_check_interval_ms: int
     delegation_token_expiry_time_ms: int

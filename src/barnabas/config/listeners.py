@@ -25,6 +25,10 @@ class Endpoint(NamedTuple):
     protocol: str
 
 
+def has_tls(protocol: str) -> bool:
+    return protocol in {"SSL", "SASL_SSL"}
+
+
 def parse_listeners(key: str, addresses: Sequence[str], protocols: dict[str, str]) -> tuple[Endpoint, ...]:
     """Endpoints of `addresses`; raises ConfigError for what cannot be read, an unknown protocol, or a name used twice."""
     endpoints = tuple(_parse_address(key, address, protocols) for address in addresses)

@@ -4,8 +4,8 @@ A client may take more tokens than there are; then it, and whoever shares the qu
 time no more passes than the rate allows for it, what may be saved up, and what each client sent before it was first told to wait.
 
 Kafka pays with tokens where it counts changes of metadata (KIP-599), and measures a rate over windows elsewhere. That forgets what was too
-much when its window is over: of Kafka's own arithmetic in virtual time, 100 clients that share a quota got up to 2.8 times of it over ten
-windows, and a single one between a tenth and 1.2 times, in waves. What is owed here is not forgotten (decision 23).
+much when its window is over: by Kafka's own arithmetic in virtual time, 100 clients that share a quota get up to 1.4 times of it over ten
+windows, and a single one between a tenth and 1.1 times, in waves. What is owed here is not forgotten (decision 12).
 
 No clock: `now_ms` is an argument.
 """

@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
 
 class MeterKey(NamedTuple):
-    """A kind of quota and who shares it; of a group's the client id is the group."""
+    """A kind of quota and who shares it; the client id of a group's is the group."""
 
     quota: str
     user: str

@@ -1,15 +1,18 @@
 """Access control lists as Kafka knows them: what a binding says, and which bindings a filter means.
 
-Owns the numbers of the protocol (resource types, pattern types, operations, permissions) and the matching of filters. Deciding by
-bindings is `authorizer`'s.
+Owns the numbers of the protocol (resource types, pattern types, operations, permissions), the matching of filters, and how a binding is
+written down: a JSON object of words, under a key that is the same for the same binding. Deciding by bindings is `authorizer`'s.
 
 Source: the schemas of CreateAcls, DescribeAcls and DeleteAcls, and KIP-290 for prefixed patterns.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 WILDCARD = "*"  # as a literal name: every resource; as a host: every host
 
@@ -152,3 +155,34 @@ class AclFilter(NamedTuple):
         if acl.pattern is PatternType.PREFIXED:
             return self.name.startswith(acl.name)
         return acl.name in (self.name, WILDCARD)
+
+
+def acl_as_json(acl: Acl) -> dict[str, str]:
+    """A binding as it is kept."""
+    return {
+        "resource": acl.resource_type.name,
+        "name": acl.name,
+        "pattern": acl.pattern.name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation.name,
+        "permission": acl.permission.name,
+    }
+
+
+def acl_from_json(kept: Mapping[str, Any]) -> Acl:
+    """What `acl_as_json` wrote."""
+    return Acl(
+        ResourceType[kept["resource"]],
+        kept["name"],
+        PatternType[kept["pattern"]],
+        kept["principal"],
+        kept["host"],
+        Operation[kept["operation"]],
+        Permission[kept["permission"]],
+    )
+
+
+def acl_key(acl: Acl) -> str:
+    """Under which a binding is kept: of one length, however long its names are."""
+    return hashlib.sha256(json.dumps(acl_as_json(acl), sort_keys=True).encode()).hexdigest()[:32]

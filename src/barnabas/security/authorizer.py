@@ -7,6 +7,10 @@ Rules
   2. One binding that denies decides, whatever allows it. ALL stands for every operation.
   3. What allows READ, WRITE, DELETE or ALTER allows DESCRIBE; what allows ALTER_CONFIGS allows DESCRIBE_CONFIGS. Denials imply nothing.
   4. Where no binding is about a resource, nobody may use it, unless `allow.everyone.if.no.acl.found`.
+  5. A binding is somebody's by its principal, by that of a group they are in ("Group:finance"), or by "User:*", which is everybody.
+  6. A role is the principal of a set of bindings ("Role:auditor"). Who has it is said by bindings too: on the resource USER of the role's
+     name, ALL is allowed to the member (`membership`), and its host says from where. So every tool that knows bindings knows roles.
+  7. `version` grows with each change, so that who remembers decisions knows when to forget them.
 
 How it works: bindings lie by resource type in one dictionary of literal names and one of prefixes; a resource has as many prefixes as its
 name has characters, so a decision takes as long as the name is, however many bindings there are.
@@ -19,9 +23,20 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from barnabas.security.acls import WILDCARD, Acl, AclFilter, Operation, PatternType, Permission, Resource, ResourceType
+from barnabas.security.acls import (
+    OPERATIONS,
+    WILDCARD,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    Resource,
+    ResourceType,
+)
 
 ANY_USER = "User:*"
+ROLE = "Role:"
 _IMPLIED_BY = {
     Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
@@ -30,10 +45,24 @@ _NOTHING: frozenset[Operation] = frozenset()
 
 
 class Session(NamedTuple):
-    """Who asks from where: a principal ("User:alice") and the address of its connection."""
+    """Who asks from where: a principal ("User:alice"), the address of its connection, and the groups it is in ("Group:finance")."""
 
     principal: str
     host: str
+    groups: tuple[str, ...] = ()
+
+
+def membership(role: str, member: str, host: str = WILDCARD) -> Acl:
+    """The binding that gives a role ("Role:auditor") to a principal ("User:alice", "Group:finance")."""
+    return Acl(ResourceType.USER, role, PatternType.LITERAL, member, host, Operation.ALL, Permission.ALLOW)
+
+
+def is_membership(acl: Acl) -> bool:
+    return (
+        acl.resource_type is ResourceType.USER
+        and acl.name.startswith(ROLE)
+        and acl == membership(acl.name, acl.principal, acl.host)
+    )
 
 
 class Authorizer:
@@ -47,33 +76,89 @@ class Authorizer:
     def __init__(self, acls: Iterable[Acl] = (), *, super_users: Iterable[str] = (), allow_if_no_acl: bool = False) -> None:
         self._super_users = frozenset(super_users)
         self._allow_if_no_acl = allow_if_no_acl
+        self.version = 0
         self._literal: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
         self._prefixed: dict[tuple[ResourceType, str], dict[Acl, None]] = {}
+        self._memberships: dict[str, dict[Acl, None]] = {}  # by member
         for acl in acls:
             self.add(acl)
 
     def add(self, acl: Acl) -> None:
         """Take a binding in; one that is there already stays."""
+        self.version += 1
         self._index(acl).setdefault((acl.resource_type, acl.name), {})[acl] = None
+        if is_membership(acl):
+            self._memberships.setdefault(acl.principal, {})[acl] = None
 
     def remove(self, acl: Acl) -> None:
         """Forget a binding; nothing happens if it is not there."""
+        self.version += 1
         index, key = self._index(acl), (acl.resource_type, acl.name)
         bindings = index.get(key, {})
         bindings.pop(acl, None)
         if not bindings:
             index.pop(key, None)
+        members = self._memberships.get(acl.principal, {})
+        if acl in members:
+            del members[acl]
+            if not members:
+                del self._memberships[acl.principal]
+
+    def replace(self, acls: Iterable[Acl]) -> None:
+        """Know these bindings and no others."""
+        wanted = dict.fromkeys(acls)
+        known = dict.fromkeys(self._all())
+        for acl in known:
+            if acl not in wanted:
+                self.remove(acl)
+        for acl in wanted:
+            if acl not in known:
+                self.add(acl)
+
+    def with_roles(self, session: Session) -> Session:
+        """The session with the roles that it has as groups: who decides for it needs to know of roles no more."""
+        roles = {
+            acl.name
+            for principal in (session.principal, ANY_USER, *session.groups)
+            for acl in self._memberships.get(principal, ())
+            if covers_host(acl.host, session.host)
+        }
+        return session._replace(groups=(*session.groups, *sorted(roles))) if roles else session
 
     def matching(self, wanted: AclFilter) -> list[Acl]:
-        """The bindings that a filter means, in the order of their fields."""
-        return sorted(acl for acl in self._all() if wanted.matches(acl))
+        """The bindings that a filter means, in the order of their fields; for one principal those too that follow from its roles."""
+        found = {acl for acl in self._all() if wanted.matches(acl)}
+        if wanted.principal is not None:
+            found.update(acl for acl in self._by_roles(wanted.principal) if wanted.matches(acl))
+        return sorted(found)
+
+    def _by_roles(self, principal: str) -> Iterator[Acl]:
+        """What follows for a principal from its roles: their bindings, as if they were its own."""
+        hosts: dict[str, list[str]] = {}
+        for acl in self._memberships.get(principal, ()):
+            hosts.setdefault(acl.name, []).append(acl.host)
+        for acl in self._all():
+            for host in hosts.get(acl.principal, ()) if hosts else ():
+                if WILDCARD in (host, acl.host) or host == acl.host:
+                    yield acl._replace(principal=principal, host=acl.host if host == WILDCARD else host)
 
     def is_allowed(self, session: Session, operation: Operation, resource: Resource) -> bool:
         """Whether the session may do the operation."""
         if session.principal in self._super_users:
             return True
+        return self._is_allowed(session, operation, list(self._about(resource)))
+
+    def operations(self, session: Session, resource: Resource) -> list[Operation]:
+        """Every operation that the session may do with a resource, as far as its type knows it."""
+        known = sorted(OPERATIONS[resource.type])
+        if session.principal in self._super_users:
+            return known
+        about = list(self._about(resource))
+        return [operation for operation in known if self._is_allowed(session, operation, about)]
+
+    def _is_allowed(self, session: Session, operation: Operation, about: Iterable[Acl]) -> bool:
         allowed = found = False
-        for acl in self._about(resource):
+        for acl in about:
             found = True
             if not _is_about(acl, session):
                 continue
@@ -83,6 +168,13 @@ class Authorizer:
             elif acl.operation in (operation, Operation.ALL) or acl.operation in _IMPLIED_BY.get(operation, _NOTHING):
                 allowed = True
         return allowed or (not found and self._allow_if_no_acl)
+
+    def bindings_about(self, session: Session, resource: Resource) -> list[Acl]:
+        """The bindings by which is decided what the session may do with a resource."""
+        return sorted(acl for acl in self._about(resource) if _is_about(acl, session))
+
+    def is_super_user(self, session: Session) -> bool:
+        return session.principal in self._super_users
 
     def is_allowed_anywhere(self, session: Session, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether there can be a resource of the type with which the session may do the operation (KIP-679).
@@ -127,7 +219,9 @@ class Authorizer:
 
 
 def _is_about(acl: Acl, session: Session) -> bool:
-    return acl.principal in (session.principal, ANY_USER) and covers_host(acl.host, session.host)
+    return (acl.principal in (session.principal, ANY_USER) or acl.principal in session.groups) and covers_host(
+        acl.host, session.host
+    )
 
 
 def covers_host(pattern: str, host: str) -> bool:

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from barnabas import limits
 from barnabas.cluster.administration import Administration
+from barnabas.cluster.declared import Kind
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
@@ -25,6 +26,7 @@ from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, joining, maintenance
 from barnabas.server.authentication.doors import Doors
+from barnabas.server.authorization.control import AccessControl
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
 from barnabas.server.coordinators import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Coordinators
@@ -50,6 +52,7 @@ from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
+from barnabas.server.tls.listeners import BrokerTls
 from barnabas.server.transactions.joining import Joining
 from barnabas.storage.directory import read_cluster_id
 from barnabas.storage.garbage import Garbage, remove_all
@@ -86,6 +89,7 @@ class Broker:
         self.partitions = Partitions(lambda topic, partition: self.metadata.partition(topic, partition) is not None)
         self.connections: dict[Connection, None] = {}
         self.declarations = DeclarationFollowers(lambda: self.metadata)
+        self.authorizer = AccessControl.of(config)  # None: everybody may do everything
         self.client_quotas: ClientQuotas | None = None  # while there are any
         self.quotas = ClientQuotas(self)
         self.connection_rates = ConnectionRates(self)
@@ -112,10 +116,12 @@ class Broker:
         self._registered = False
         self._dispatcher = dispatch.RequestDispatcher(self)
         self._limits = ConnectionLimits(config)
+        self.tls = BrokerTls(self.metrics)
         self._listeners = Listeners(
             self,
             self.receiver,
             loop,
+            tls=self.tls,
             backlog=config.socket_listen_backlog_size,
             send_buffer_bytes=config.socket_send_buffer_bytes,
         )
@@ -148,8 +154,10 @@ class Broker:
         """
         started_ms = self.clock.monotonic_ms()
         await self._open_metadata()
+        self._follow_acls()
         member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
+        self.tls.open(self.config)
         self.quotas.start()
         await open_logs(self)
         clean = all(directory.was_clean for directory in self.logs.directories)
@@ -175,6 +183,7 @@ class Broker:
         if member is not None:
             await joining.join(self, member, self._timers)
             self._registered = True
+            self.declarations.tell(Kind)  # what changed before it had joined was not told
         self.ready = True
         took_ms = self.clock.monotonic_ms() - started_ms
         log.info("started broker=%d partitions=%d took_ms=%.0f", self.config.broker_id, len(self.partitions), took_ms)
@@ -203,6 +212,10 @@ class Broker:
             store = self.surroundings.open_store(directories[0])
             thread = self.surroundings.make_executor(1, "barnabas-metadata")
             self.controller = Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
+
+    def _follow_acls(self) -> None:
+        if self.authorizer is not None:
+            self.declarations.follow(Kind.ACL, self.authorizer.take_acls)
 
     def _register_alone(self, controller: Administration, *, bump_leader_epochs: bool) -> None:
         config = self.config
@@ -243,6 +256,7 @@ class Broker:
         if self.http is not None:
             await self.http.close()
         await self.joining.close()
+        await self.quotas.members.close()
         if hasattr(self, "coordinators"):
             await self.coordinators.close()
         if self.forwarder is not None:
@@ -317,6 +331,7 @@ class Broker:
         self.cleaner.update_config()
         self.doors.update_config(config)
         self.connection_rates.update_config(config)
+        self.tls.update(config)
         self.throttles.update_config()
 
     def _take_config(self, config: BrokerConfig) -> None:

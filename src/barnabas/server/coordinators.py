@@ -74,6 +74,10 @@ class Coordinators:
         endpoint = None if leader is None else leader.endpoint(context.listener)
         return None if endpoint is None or leader_id is None else (leader_id, endpoint.host, endpoint.port)
 
+    def leader_of_group(self, group_id: str) -> int | None:
+        """The broker that coordinates a group; None while there is none."""
+        return self._leader_of(OFFSETS_TOPIC, group_id)
+
     def leader_of_transaction(self, transactional_id: str) -> int | None:
         """The broker that coordinates a transactional id; None while there is none."""
         return self._leader_of(TRANSACTIONS_TOPIC, transactional_id)

@@ -21,6 +21,7 @@ from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.server.answers import encode_answer, response_class
 from barnabas.server.apis import (
+    acls,
     alter_log_dirs,
     api_versions,
     cluster,
@@ -33,6 +34,7 @@ from barnabas.server.apis import (
     offsets,
     quotas,
     sasl,
+    tokens,
     topics,
     transactions,
     transactions_admin,
@@ -40,6 +42,8 @@ from barnabas.server.apis import (
 )
 from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
+from barnabas.server.authorization.asking import Later
+from barnabas.server.authorization.table import guarded
 from barnabas.server.quotas.paying import Stopwatch, pay_answer
 from barnabas.server.requests import RequestContext
 
@@ -59,6 +63,7 @@ HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
 HANDLERS: dict[int, Handler] = {}
 for _family in (
+    acls,
     alter_log_dirs,
     api_versions,
     cluster,
@@ -71,6 +76,7 @@ for _family in (
     offsets,
     quotas,
     sasl,
+    tokens,
     topics,
     transactions,
     transactions_admin,
@@ -160,7 +166,7 @@ class RequestDispatcher:
         context = self._context(connection, header)
         try:
             if self._broker.forwarder is None:
-                result = HANDLERS[api_key](self._broker, context, request)
+                result = self._handle(context, request)
             else:
                 result = self._handle_in_cluster(self._broker.forwarder, context, header, request, frame)
         except BarnabasError as error:
@@ -181,7 +187,7 @@ class RequestDispatcher:
         connection.on_close.append(give_up)
         task.add_done_callback(lambda _: _forget(connection, give_up))
         for begun in (result, later):
-            if isinstance(begun, Coroutine):
+            if isinstance(begun, Coroutine | Later):
                 task.add_done_callback(lambda _, begun=begun: begun.close())  # type: ignore[misc]  # a task cancelled at once has not begun
 
     def _handle_in_cluster(
@@ -189,12 +195,24 @@ class RequestDispatcher:
     ) -> Message | Awaitable[Message]:
         """What is the controller's goes to the controller, wherever that is."""
         if isinstance(request, EnvelopeRequest):
-            return forwarder.handle_envelope(context, request, self._serve)
-        handler = HANDLERS[header.api_key]
-        if not forwarder.takes(header, request):
-            return handler(self._broker, context, request)
+            return self._guarded(context, request, lambda allowed: forwarder.handle_envelope(context, allowed, self._serve))
+        if not forwarder.takes(header, request, context):
+            return self._handle(context, request)
         answer = response_class(header.api_key)
-        return forwarder.answer(bytes(frame), context, header, lambda: _awaited(handler(self._broker, context, request)), answer)
+        return forwarder.answer(bytes(frame), context, header, lambda: _awaited(self._handle(context, request)), answer)
+
+    def _handle(self, context: RequestContext, request: Message) -> Message | Awaitable[Message]:
+        """What the handler answers, to what may be done."""
+        handler = HANDLERS[context.api_key]
+        if self._broker.authorizer is None:
+            return handler(self._broker, context, request)
+        return self._guarded(context, request, lambda allowed: handler(self._broker, context, allowed))
+
+    def _guarded(
+        self, context: RequestContext, request: Any, handle: Callable[[Any], Message | Awaitable[Message]]
+    ) -> Message | Awaitable[Message]:
+        authorizer = self._broker.authorizer
+        return handle(request) if authorizer is None else guarded(self._broker, authorizer, context, request, handle)
 
     async def _serve(self, context: RequestContext, header: RequestHeader, frame: memoryview) -> Message:
         """The answer to a request that came in an envelope."""
@@ -202,7 +220,7 @@ class RequestDispatcher:
         if not first <= header.api_version <= last:
             raise ProtocolError(f"api {header.api_key} does not have version {header.api_version}")
         request = decode(self._request_class(header.api_key), header.api_version, frame, header.body, exact=False)
-        return await _awaited(HANDLERS[header.api_key](self._broker, context, request))
+        return await _awaited(self._handle(context, request))
 
     async def close(self) -> None:
         """Cancel what still waits."""
@@ -266,6 +284,8 @@ class RequestDispatcher:
             id(connection),
             connection.local_port,
             connection.client_software,
+            connection.groups,
+            connection.by_token,
         )
 
 

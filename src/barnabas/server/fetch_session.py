@@ -8,7 +8,8 @@ Rules
   3. A partition with an error, or that is not here, stays pending: it is asked about, and answered, each time.
   4. What is pending, while no fetch of the session waits, is not followed: its partition would go on telling a fetcher that may be gone.
   5. Partitions are looked at in the order of `place`; one that gave records goes to the end, so that a busy one starves nobody.
-  6. A follower of partitions hears of all that is appended, a consumer of what is committed.
+  6. When rights change, every partition is pending: each is asked about anew, as the first time.
+  7. A follower of partitions hears of all that is appended, a consumer of what is committed.
 """
 
 from __future__ import annotations
@@ -146,6 +147,7 @@ class FetchSession:
     pending: dict[FetchedPartition, None] = field(default_factory=dict)  # those that may have news
     waiters: set[WaitingFetch] = field(default_factory=set)  # fetches of this session that wait
     closed: bool = False
+    _rights_version: int = 0  # of the authorizer, when the partitions that rest were looked at
     _places: int = 0
 
     def add(self, partition: FetchedPartition) -> None:
@@ -175,6 +177,12 @@ class FetchSession:
     def in_order(self) -> list[FetchedPartition]:
         """The partitions to look at."""
         return sorted(self.pending, key=_by_place)
+
+    def check_rights(self, version: int) -> None:
+        """Look at every partition again, if rights have changed since."""
+        if self._rights_version != version:
+            self._rights_version = version
+            self.pending.update(dict.fromkeys(self.partitions.values()))
 
     def supersede(self) -> None:
         """The session's fetcher asks again: what it asked before is answered, with nothing."""

@@ -13,12 +13,14 @@ Rules
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cluster.commands import REFUSALS
+from barnabas.cluster.metadata import ResourceType
 from barnabas.cluster.topics import NewTopic
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, writer_of
@@ -31,6 +33,9 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.server.apis.configs import is_refused_here
+from barnabas.server.apis.tokens import may_ask
 from barnabas.server.peers import ClientError, peers_of
 
 if TYPE_CHECKING:
@@ -40,10 +45,11 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 19, 37, 20, 44
-# ... AlterConfigs, ElectLeaders, AlterPartitionReassignments and their list, AlterClientQuotas, AlterUserScramCredentials,
-# UpdateFeatures, UnregisterBroker
-FORWARDED = frozenset(
-    {CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS, 33, 43, 45, 46, 49, 51, 57, 64}
+# ... CreateAcls, DeleteAcls, AlterConfigs, ElectLeaders, AlterPartitionReassignments and their list, AlterClientQuotas,
+# AlterUserScramCredentials, UpdateFeatures, UnregisterBroker
+TOKENS = frozenset({38, 39, 40})  # CreateDelegationToken and those that renew and end them
+FORWARDED = TOKENS | frozenset(
+    {CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS, 30, 31, 33, 43, 45, 46, 49, 51, 57, 64}
 )
 PATIENCE_S = 20.0  # less than the 30 s that clients wait by default
 PAUSE_S = 0.05
@@ -59,17 +65,21 @@ class Forwarder:
     def __init__(self, broker: Broker, member: Member) -> None:
         self._broker = broker
         self._member = member
-        self._peers = peers_of(lambda: member.image, broker.config, "controller")
+        self._peers = peers_of(lambda: member.image, broker, "controller")
         member.make_topics = self.make_topics
 
     async def close(self) -> None:
         await self._peers.close()
 
-    def takes(self, header: RequestHeader, request: Message) -> bool:
-        """Whether a request is the controller's; levels of loggers belong to the process."""
-        if header.api_key not in FORWARDED:
+    def takes(self, header: RequestHeader, request: Message, context: RequestContext) -> bool:
+        """Whether a request is the controller's; levels of loggers belong to the process, and who may have no tokens is told so here."""
+        if header.api_key not in FORWARDED or (header.api_key in TOKENS and not may_ask(context)):
             return False
-        return header.api_key != INCREMENTAL_ALTER_CONFIGS or any(r.resource_type != 8 for r in request.resources)  # type: ignore[attr-defined]
+        if not isinstance(request, IncrementalAlterConfigsRequest):
+            return True
+        return any(r.resource_type != ResourceType.BROKER_LOGGER for r in request.resources) and not is_refused_here(
+            self._broker, request
+        )
 
     async def answer(
         self, frame: bytes, context: RequestContext, header: RequestHeader, handle: Handle, response: type[Message]
@@ -77,7 +87,7 @@ class Forwarder:
         """The controller's answer, be it this broker's or another's."""
         envelope = EnvelopeRequest(
             request_data=frame,
-            request_principal=context.principal.encode(),
+            request_principal=encode_principal(context),
             client_host_address=context.client_host.encode(),
         )
         deadline = self._broker.loop.time() + PATIENCE_S
@@ -103,13 +113,18 @@ class Forwarder:
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
         if not self._member.is_controller:
             return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        try:
+            principal, groups = decode_principal(request)
+        except ValueError:
+            return EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
         inner = context._replace(
             api_key=header.api_key,
             api_version=header.api_version,
             correlation_id=header.correlation_id,
             client_id=header.client_id,
             client_host=bytes(request.client_host_address).decode(),
-            principal=bytes(request.request_principal or b"").decode(),
+            principal=principal,
+            groups=groups,
         )
         answer, refused = await _unless_refused(lambda: serve(inner, header, frame))
         if refused or answer is None:
@@ -209,6 +224,20 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         assignments=assignments,
         configs=configs,
     )
+
+
+def encode_principal(context: RequestContext) -> bytes:
+    """Who asks, as it stands in an Envelope: a JSON list of the principal and the groups it is in."""
+    return json.dumps([context.principal, *context.groups]).encode()
+
+
+def decode_principal(envelope: EnvelopeRequest) -> tuple[str, tuple[str, ...]]:
+    """What `encode_principal` wrote; raises ValueError for anything else."""
+    names = json.loads(bytes(envelope.request_principal or b""))
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ValueError("no list of names")
+    principal, *groups = names
+    return principal, tuple(groups)
 
 
 def _encode(response: Message, header: RequestHeader) -> bytes:

@@ -11,16 +11,19 @@ import ipaddress
 import logging
 import socket
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.config.listeners import Endpoint
+from barnabas.config.listeners import Endpoint, has_tls
 from barnabas.errors import ConfigError
 from barnabas.server.connection import Connection, Dispatcher
 from barnabas.server.receiver import Receiver
+from barnabas.server.tls.buffers import TlsBuffers
+from barnabas.server.tls.protocol import TlsProtocol
 
 if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
+    from barnabas.server.tls.listeners import BrokerTls
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +66,7 @@ class Listeners:
     """All listening sockets of a broker.
 
     Args:
+        tls: the terms of listeners with TLS.
         backlog: connections that may wait to be accepted.
         send_buffer_bytes: of each connection's socket; -1 leaves it to the system, which lets it grow to megabytes.
     """
@@ -73,12 +77,15 @@ class Listeners:
         receiver: Receiver,
         loop: asyncio.AbstractEventLoop,
         *,
+        tls: BrokerTls,
         backlog: int,
         send_buffer_bytes: int = -1,
     ) -> None:
         self._dispatcher = dispatcher
         self._receiver = receiver
         self._loop = loop
+        self._tls = tls
+        self._tls_buffers: TlsBuffers | None = None  # made with the first listener that needs them
         self._backlog = backlog
         self._send_buffer_bytes = send_buffer_bytes
         self._servers: list[asyncio.Server] = []
@@ -87,7 +94,7 @@ class Listeners:
     async def open(self, endpoint: Endpoint) -> None:
         """Take the address; raises OSError where it cannot be had."""
         server = await self._loop.create_server(
-            lambda: Connection(self._dispatcher, self._receiver, endpoint.listener, self._loop),
+            self._factory(endpoint),
             endpoint.host or None,
             endpoint.port,
             backlog=self._backlog,
@@ -100,6 +107,18 @@ class Listeners:
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
         host, port = server.sockets[0].getsockname()[:2]
         self.bound[endpoint.listener] = (endpoint.host or host, port)
+
+    def _factory(self, endpoint: Endpoint) -> Callable[[], asyncio.BufferedProtocol]:
+        """What makes the protocol of a connection that is accepted there."""
+
+        def connection() -> Connection:
+            return Connection(self._dispatcher, self._receiver, endpoint.listener, self._loop)
+
+        if not has_tls(endpoint.protocol):
+            return connection
+        buffers = self._tls_buffers = self._tls_buffers or TlsBuffers()
+        terms = self._tls.of(endpoint.listener)
+        return lambda: TlsProtocol(connection(), terms, buffers, self._loop)
 
     async def serve(self) -> None:
         """Accept connections."""

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from barnabas.server.peers import address_of, inter_broker_listener
+from barnabas.config.listeners import has_tls
+from barnabas.server.peers import address_of, inter_broker_endpoint, inter_broker_listener
 
 if TYPE_CHECKING:
     from barnabas.client.asynchronous import Address
@@ -39,6 +40,7 @@ class Lookout:
         self._member = member
         self._broker_id = broker.config.broker_id
         self._listener = inter_broker_listener(broker.config)
+        self._tls = broker.tls.for_peers if has_tls(inter_broker_endpoint(broker.config).protocol) else None
         self._loop = broker.loop
         self._watches: dict[Registered, asyncio.Task[None]] = {}
         self.reached: set[Registered] = set()  # of those that are watched
@@ -91,13 +93,14 @@ class Lookout:
     async def _stay_connected(self, registered: Registered, address: Address) -> None:
         """Until the connection is over; raises OSError where there is none."""
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            transport, silence = await self._loop.create_connection(_Silence, *address)
+            tls: dict[str, Any] = {} if self._tls is None else {"ssl": self._tls()}
+            transport, silence = await self._loop.create_connection(_Silence, *address, **tls)
         self.reached.add(registered)
         self._found_alive(registered)
         try:
             await silence.ended.wait()
         finally:
-            transport.close()
+            transport.abort()  # with TLS a close would wait for the other side's goodbye
 
     def _found_dead(self, registered: Registered) -> None:
         if registered not in self._dead:

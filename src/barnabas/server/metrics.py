@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.protocol.messages import APIS
+from barnabas.server.quotas import measures as quotas
 from barnabas.server.transactions import measures as transactions
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Metrics:
         self.replicated_bytes_in = 0
         self.connections_opened = 0
         self.connections_refused = 0
+        self.tls_handshakes = 0
+        self.tls_handshakes_failed = 0
         self.corrupt_stretches = 0
         self.loop_lag_ms = 0.0
         self.loop_lag_max_ms = 0.0
@@ -92,6 +95,8 @@ NAMES = {
     "barnabas_failed_logins_total": "Log-ins by SASL that failed.",
     "barnabas_renewed_logins_total": "Log-ins by SASL of connections that were logged in.",
     "barnabas_expired_sessions_closed_total": "Connections closed because they went on after the end of their SASL session.",
+    "barnabas_tls_handshakes_total": "TLS handshakes that came about.",
+    "barnabas_tls_handshakes_failed_total": "TLS handshakes that did not: refused, broken off, or not made in time.",
     "barnabas_corrupt_stretches_total": "Stretches of log files that were found damaged when they were read.",
     "barnabas_connections": "Connections open now.",
     "barnabas_request_seconds": "Time from a request's frame to its answer, by API; waiting of long polls is not counted.",
@@ -145,6 +150,7 @@ NAMES = {
     "barnabas_moving_partitions": "Partitions led here that are being moved to other brokers.",
     "barnabas_cleaner_since_last_run_seconds": "Time since compacted logs were last looked at.",
     **transactions.NAMES,
+    **quotas.NAMES,
 }
 
 
@@ -167,6 +173,8 @@ class BrokerCollector:
             ("barnabas_failed_logins_total", broker.doors.counts.failures),
             ("barnabas_renewed_logins_total", broker.doors.counts.renewals),
             ("barnabas_expired_sessions_closed_total", broker.doors.counts.expired_closed),
+            ("barnabas_tls_handshakes_total", metrics.tls_handshakes),
+            ("barnabas_tls_handshakes_failed_total", metrics.tls_handshakes_failed),
             ("barnabas_log_dir_moves_finished_total", broker.moves.finished),
             ("barnabas_log_dir_moves_failed_total", broker.moves.failed),
             ("barnabas_log_dir_moved_bytes_total", broker.moves.bytes_copied),
@@ -200,6 +208,7 @@ class BrokerCollector:
         yield from self._cleaner(CounterMetricFamily, GaugeMetricFamily)
         yield from self._cluster(GaugeMetricFamily)
         yield from transactions.measures(broker, CounterMetricFamily, GaugeMetricFamily)
+        yield from quotas.measures(broker, CounterMetricFamily, GaugeMetricFamily)
         latency = HistogramMetricFamily("barnabas_request_seconds", NAMES["barnabas_request_seconds"], labels=["api"])
         for api_key, histogram in sorted(metrics.requests.items()):
             latency.add_metric([APIS[api_key][1]], histogram.cumulative(), histogram.sum_ns / 1e9)

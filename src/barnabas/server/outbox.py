@@ -114,15 +114,9 @@ class Outbox:
                 else:
                     self._send_buffers()
         except BlockingIOError:
-            self._blocked = True
-            if not self._watching:
-                self._items = deque(self.hold(self._items))
-                self._watching = True
-                self._watch()
+            self._wait_for_room()
         except OSError as error:
-            self._items.clear()
-            self.waiting_bytes = 0
-            self._on_error(error)
+            self._give_up(error)
 
     def close(self) -> None:
         """Forget what waits and give the duplicate back."""
@@ -135,6 +129,18 @@ class Outbox:
             self._socket.close()
             self._socket = None
         self._blocked = True  # nothing is sent after this
+
+    def _wait_for_room(self) -> None:
+        self._blocked = True
+        if not self._watching:
+            self._items = deque(self.hold(self._items))
+            self._watching = True
+            self._watch()
+
+    def _give_up(self, error: OSError) -> None:
+        self._items.clear()
+        self.waiting_bytes = 0
+        self._on_error(error)
 
     def _resume(self) -> None:
         self._blocked = False

@@ -23,13 +23,16 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, ConnectionFailed
 from barnabas.client.plans import Call
 from barnabas.client.sasl import Credentials
+from barnabas.config.listeners import has_tls
 from barnabas.config.sasl import PLAIN, SCRAM, is_sasl, login_options
 from barnabas.errors import BarnabasError, ConfigError
 
 if TYPE_CHECKING:
     from barnabas.cluster.metadata import MetadataImage
     from barnabas.config.broker import BrokerConfig
+    from barnabas.config.listeners import Endpoint
     from barnabas.protocol.message import Message
+    from barnabas.server.broker import Broker
 
 RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1_000  # Kafka's reconnect.backoff.ms and .max.ms
 CUT_OFF_S = 5
@@ -146,14 +149,19 @@ def inter_broker_listener(config: BrokerConfig) -> str:
     return (config.inter_broker_listener_name or config.security_inter_broker_protocol).upper()
 
 
-def inter_broker_credentials(config: BrokerConfig, listener: str) -> Credentials | None:
+def inter_broker_endpoint(config: BrokerConfig) -> Endpoint:
+    """That listener of this broker: the one of that name, or else its first (see `address_of`)."""
+    name = inter_broker_listener(config)
+    return next((each for each in config.listener_endpoints if each.listener == name), config.listener_endpoints[0])
+
+
+def inter_broker_credentials(config: BrokerConfig) -> Credentials | None:
     """What this broker shows the others: user and password of the listener's login context. None where they ask for nothing.
 
     Raises:
         ConfigError: the mechanism is not spoken, or there is no user.
     """
-    named = [each for each in config.listener_endpoints if each.listener == listener]
-    endpoint = (*named, *config.listener_endpoints)[0]  # as in `address_of`
+    endpoint = inter_broker_endpoint(config)
     if not is_sasl(endpoint) or not config.zookeeper_connect:  # a broker alone has nobody to log in to
         return None
     mechanism = config.sasl_mechanism_inter_broker_protocol
@@ -175,21 +183,21 @@ def address_of(image: MetadataImage, broker_id: int, listener: str) -> Address |
     return endpoint.host, endpoint.port
 
 
-def peers_of(
-    image: Callable[[], MetadataImage], config: BrokerConfig, purpose: str, *, request_timeout_ms: int | None = None
-) -> Peers:
+def peers_of(image: Callable[[], MetadataImage], broker: Broker, purpose: str, *, request_timeout_ms: int | None = None) -> Peers:
     """Connections of this broker for one purpose, which the other ends see in the client id.
 
     Args:
         image: the metadata as it is now.
         request_timeout_ms: `request.timeout.ms` if it is not given.
     """
+    config = broker.config
     listener = inter_broker_listener(config)
     client = ClientConfig(
         (),
         client_id=f"broker-{config.broker_id}-{purpose}",
         request_timeout_ms=config.request_timeout_ms if request_timeout_ms is None else request_timeout_ms,
         socket_connection_setup_timeout_ms=min(config.socket_connection_setup_timeout_ms, CONNECT_MS),
-        credentials=inter_broker_credentials(config, listener),
+        tls=broker.tls.for_peers if has_tls(inter_broker_endpoint(config).protocol) else None,
+        credentials=inter_broker_credentials(config),
     )
     return Peers(lambda broker_id: address_of(image(), broker_id, listener), client)

@@ -18,3 +18,5 @@ class RequestContext(NamedTuple):
     connection_id: int
     local_port: int
     client_software: tuple[str, str]
+    groups: tuple[str, ...] = ()  # that the principal is in ("Group:finance")
+    by_token: bool = False  # whether a delegation token was shown at the log-in

@@ -27,17 +27,20 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import barnabas
 from barnabas.errors import BarnabasError
 from barnabas.testing.users import settings_for, store_users
 
+if TYPE_CHECKING:
+    from barnabas.testing.certificates import Certificates
+
 READY_TIMEOUT_S = 30.0  # a loaded machine takes its time; a healthy start needs a hundredth of it
 STOP_TIMEOUT_S = 10.0  # a clean stop writes checkpoints; after this long it hangs
 LOG_TAIL_LINES = 20  # of the broker's log in the text of BrokerFailed
 ADDRESS = re.compile(r"(?<![=\w])([A-Za-z_][A-Za-z0-9_]*)://(\[[0-9A-Fa-f:]+\]|[^\s\[\]:/,;]+):(\d+)")
-LISTENERS = "PLAINTEXT://127.0.0.1:0"
+LISTENERS, TLS_LISTENERS = "PLAINTEXT://127.0.0.1:0", "SSL://127.0.0.1:0"
 
 # What a test wants different from Kafka's defaults: groups that come together at once, and internal topics that are
 # cheap to make. Whatever the caller sets in `config` goes before these.
@@ -65,6 +68,7 @@ class Broker:
 
     Args:
         config: broker settings by Kafka's names, for example `{"auto.create.topics.enable": "false"}`.
+        tls: listen with TLS, on a certificate of an authority of its own; see `certificates`. Clients may show certificates.
         data_dir: keep the data here instead of in a temporary folder; it is not removed.
         log_dirs: how many folders the data is spread over, as over disks; those after the first lie beside it.
         log_level: what the broker writes to its log (see `log`): debug, info, warning or error.
@@ -79,6 +83,7 @@ class Broker:
         self,
         config: Mapping[str, str | int | bool] | None = None,
         *,
+        tls: bool = False,
         data_dir: str | os.PathLike[str] | None = None,
         log_dirs: int = 1,
         log_level: str = "info",
@@ -86,8 +91,10 @@ class Broker:
         users: Mapping[str, str] | None = None,
     ) -> None:
         self._users = dict(users or {})
-        asked = settings_for(self._users) if self._users else {}
+        asked = settings_for(self._users, tls=tls) if self._users else {}
         self._config = {**asked, **{key: _text(value) for key, value in (config or {}).items()}}
+        self._has_tls = tls
+        self._certificates: Certificates | None = None
         self._given_data_dir = Path(data_dir) if data_dir is not None else None
         self._log_dirs = log_dirs
         self._log_level = log_level
@@ -138,6 +145,15 @@ class Broker:
         """All folders of `log.dirs`; the first of them is `data_dir`."""
         first = self.data_dir
         return [first, *(first.with_name(f"{first.name}-{number}") for number in range(2, self._log_dirs + 1))]
+
+    @property
+    def certificates(self) -> Certificates:
+        """The authority of a broker with TLS, which signs for clients too."""
+        if self._certificates is None:
+            from barnabas.testing.certificates import Certificates  # loads cryptography, which few tests need
+
+            self._certificates = Certificates(self._working_folder() / "certificates")
+        return self._certificates
 
     @property
     def pid(self) -> int | None:
@@ -237,7 +253,7 @@ class Broker:
     def _remove_folder(self) -> None:
         if self._folder is not None:
             shutil.rmtree(self._folder)
-            self._folder = None
+            self._folder = self._certificates = None
 
     def _log_path(self) -> Path | None:
         return self._folder / "broker.log" if self._folder is not None else None
@@ -247,11 +263,12 @@ class Broker:
 
     def _properties(self) -> dict[str, str]:
         """What the caller asked for, on the addresses of the first start."""
-        listeners = self._config.get("listeners", LISTENERS)
+        listeners = self._config.get("listeners", TLS_LISTENERS if self._has_tls else LISTENERS)
         if self._listeners:
             listeners = ",".join(f"{name}://{address}" for name, address in self._listeners.items())
         log_dirs = ",".join(map(str, self.data_dirs))
-        return {**TEST_DEFAULTS, "log.dirs": log_dirs, **self._config, "listeners": listeners}
+        tls = self.certificates.broker_settings if self._has_tls else {}
+        return {**TEST_DEFAULTS, "log.dirs": log_dirs, **tls, **self._config, "listeners": listeners}
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         folder = self._working_folder()

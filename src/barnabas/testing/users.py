@@ -15,15 +15,15 @@ from barnabas.security.scram import HASHES, MIN_ITERATIONS, SALT_BYTES, credenti
 from barnabas.security.users import SECRET, SECRET_BYTES, encode, encode_secret
 
 MECHANISMS = ("PLAIN", *HASHES)
-LISTENERS = "SASL_PLAINTEXT://127.0.0.1:0"
+LISTENERS, TLS_LISTENERS = "SASL_PLAINTEXT://127.0.0.1:0", "SASL_SSL://127.0.0.1:0"
 PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
-def settings_for(users: Mapping[str, str]) -> dict[str, str]:
+def settings_for(users: Mapping[str, str], *, tls: bool = False) -> dict[str, str]:
     """Broker settings by which `users` (passwords by name) log in with every mechanism that has passwords."""
     options = " ".join(f"{quote(f'user_{user}')}={quote(password)}" for user, password in users.items())
     return {
-        "listeners": LISTENERS,
+        "listeners": TLS_LISTENERS if tls else LISTENERS,
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         "sasl.jaas.config": f"{PLAIN_LOGIN} required {options};",
     }

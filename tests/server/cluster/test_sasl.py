@@ -86,5 +86,5 @@ def test_a_broker_that_could_not_log_in_does_not_start(changes: dict[str, str], 
     properties = {"zookeeper.connect": "a:1", **settings("PLAIN"), **changes}
     config, _ = BrokerConfig.from_properties(properties)
     with pytest.raises(ConfigError) as caught:
-        inter_broker_credentials(config, "SECURE")
+        inter_broker_credentials(config)
     assert caught.value.key == key

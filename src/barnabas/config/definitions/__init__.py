@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from barnabas.config.definition import ConfigKey
 from barnabas.config.definitions import (
+    authorization,
     classic_groups,
     client_metrics,
     cluster,
@@ -31,6 +32,7 @@ BROKER_MODULES = (
     transactions,
     tiered,
     metrics,
+    authorization,
     sasl,
     oauth,
     tls,

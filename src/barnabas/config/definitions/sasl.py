@@ -24,17 +24,15 @@ from barnabas.config.definitions.words import (
 
 # fmt: off
 KEYS = (
-    ConfigKey("authorizer.class.name", STRING, "", None, LOW, READ_ONLY, NO_EFFECT,
-              "Class that decides who may do what."),
     ConfigKey("connections.max.reauth.ms", LONG, 0, None, MEDIUM, READ_ONLY, HONOURED,
               "Longest SASL session before a client must authenticate again."),
-    ConfigKey("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, at_least(1), LOW, READ_ONLY, NO_EFFECT,
+    ConfigKey("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, at_least(1), LOW, READ_ONLY, HONOURED,
               "How often expired tokens are removed."),
-    ConfigKey("delegation.token.expiry.time.ms", LONG, 86_400_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("delegation.token.expiry.time.ms", LONG, 86_400_000, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Life of a delegation token until it is renewed."),
-    ConfigKey("delegation.token.max.lifetime.ms", LONG, 604_800_000, at_least(1), MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("delegation.token.max.lifetime.ms", LONG, 604_800_000, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Longest life of a delegation token."),
-    ConfigKey("delegation.token.secret.key", PASSWORD, None, None, MEDIUM, READ_ONLY, NO_EFFECT,
+    ConfigKey("delegation.token.secret.key", PASSWORD, None, None, MEDIUM, READ_ONLY, HONOURED,
               "Secret that delegation tokens are made with."),
     ConfigKey("principal.builder.class", CLASS,
               "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", None, MEDIUM, PER_BROKER, NO_EFFECT,

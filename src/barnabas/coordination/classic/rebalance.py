@@ -28,6 +28,7 @@ from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupRe
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000  # Kafka's; a new member cannot send heartbeats while its first join waits
+LEAST_WAIT_MS = 1_000  # for static members of whom none is here; a member may ask for a rebalance timeout of nothing, or less
 
 
 class TimerKind(IntEnum):
@@ -150,7 +151,7 @@ class Rebalance:
             out.notes.append(f"group {group.group_id} lost members that did not join again: {late}")
         if group.members and not group.elect_joined_leader():
             # Static members only, and none of them here: their sessions decide.
-            self._schedule_join(group, group.rebalance_timeout_ms, now)
+            self._schedule_join(group, max(group.rebalance_timeout_ms, LEAST_WAIT_MS), now)
             return
         group.start_next_generation(now.wall_ms)
         if group.is_empty:

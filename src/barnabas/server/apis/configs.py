@@ -33,6 +33,7 @@ from barnabas.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from barnabas.server.apis.loggers import alter_loggers, check_logger_resource, logger_entries
+from barnabas.server.tls.changes import refuse_tls
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -130,18 +131,31 @@ async def handle_alter_configs(
     )
 
 
+def _changes(request: incremental.IncrementalAlterConfigsRequest) -> list[ResourceChange]:
+    return [
+        ResourceChange(r.resource_type, r.resource_name, [(c.name, c.config_operation, c.value) for c in r.configs])
+        for r in request.resources
+    ]
+
+
+def is_refused_here(broker: Broker, request: incremental.IncrementalAlterConfigsRequest) -> bool:
+    """Whether this broker refuses a change that is otherwise the controller's: only it can read its own files."""
+    return any(refuse_tls(broker, change) is not None for change in _changes(request))
+
+
 async def handle_incremental_alter_configs(
     broker: Broker, context: RequestContext, request: incremental.IncrementalAlterConfigsRequest
 ) -> incremental.IncrementalAlterConfigsResponse:
     """IncrementalAlterConfigs (api 44)."""
-    changes = [
-        ResourceChange(r.resource_type, r.resource_name, [(c.name, c.config_operation, c.value) for c in r.configs])
-        for r in request.resources
-    ]
+    changes = _changes(request)
     loggers = [change for change in changes if change.kind == ResourceType.BROKER_LOGGER]
-    others = [change for change in changes if change.kind != ResourceType.BROKER_LOGGER]
+    refused = [(change, error) for change in changes if (error := refuse_tls(broker, change)) is not None]
+    others = [
+        change for change in changes if change.kind != ResourceType.BROKER_LOGGER and all(change is not no for no, _ in refused)
+    ]
     outcomes = iter(await _alter(broker, others, validate_only=request.validate_only))
     told = {id(change): _alter_loggers(broker, change, loggers, validate_only=request.validate_only) for change in loggers}
+    told |= {id(change): (error.code, error.message) for change, error in refused}
     responses = []
     for change in changes:
         code, message = told[id(change)] if id(change) in told else next(outcomes)

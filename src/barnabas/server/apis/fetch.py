@@ -23,7 +23,9 @@ from barnabas.protocol.codec import decode
 from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, Parts, write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.security.acls import Operation
 from barnabas.server import page_cache
+from barnabas.server.authorization.hot import why_not_fetch
 from barnabas.server.damage import refuse_read, tell_damage
 from barnabas.server.fetch_session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetch_sessions import replica_id_of
@@ -131,7 +133,7 @@ class _Fetch:
         request = self._request
         if self._context.session is not None:
             self._context.session.supersede()
-        if self._replica_id >= 0:
+        if self._replica_id >= 0 and self._may_follow():
             self._broker.isr.heard_of(self._replica_id)
         found, size, must_answer = self._look(first=True)
         min_bytes = min(request.min_bytes, self._max_bytes)  # more can never come
@@ -150,6 +152,11 @@ class _Fetch:
                 partition.add_fetch_waiter(self, as_follower=self._replica_id >= 0)
         self._timer = self._broker.loop.call_later(self._longest_wait_ms / 1000, self._wake)
         self._connection.on_close.append(self._stop_waiting)
+
+    def _may_follow(self) -> bool:
+        """Whether who calls itself a broker may act as one."""
+        authorizer = self._broker.authorizer
+        return authorizer is None or authorizer.of_connection(self._connection).allows_cluster(Operation.CLUSTER_ACTION)
 
     @property
     def _longest_wait_ms(self) -> float:
@@ -247,7 +254,16 @@ class _Fetch:
         open_files = self._broker.logs.open_files
         self._partitions.clear()
         self._is_held_back = False
+        authorizer = self._broker.authorizer
+        access = None if authorizer is None else authorizer.of_connection(self._connection)
+        if access is not None and self._context.session is not None:
+            self._context.session.check_rights(access.version)
         for wanted in self._context.partitions:
+            if access is not None:
+                denied = why_not_fetch(self._broker, access, self._replica_id, wanted)
+                if denied is not None:
+                    absent.append((wanted, _failed(wanted.index, denied, ())))
+                    continue
             partition = self._find(wanted)
             if partition is None:
                 absent.append((wanted, _failed(wanted.index, self._absence(wanted), ())))

@@ -27,6 +27,7 @@ from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_heade
 from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, must_wait, refusals, refused
 from barnabas.server.apis.repeated_produce import is_transactional, learn
 from barnabas.server.apis.transactional_produce import Joined, hold, why_not_in_transaction
+from barnabas.server.authorization.hot import may_write_transaction, split_produce
 from barnabas.server.quotas.paying import pay_produced
 
 if TYPE_CHECKING:
@@ -59,15 +60,22 @@ def handle_produce(
 ) -> None:
     """Append every batch of the request and answer, now or when they are committed."""
     head = read_produce(frame, body, version)
+    access = None if broker.authorizer is None else broker.authorizer.of_connection(connection)
     if head.acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
         answers = _refuse_all(head, ErrorCode.INVALID_REQUIRED_ACKS)
         connection.send([write_produce_answer(version, correlation_id, answers)])
         return
+    denied: Topics = []
+    if access is not None:
+        if not may_write_transaction(access, head):
+            _refuse_transaction(broker, connection, version, correlation_id, head)
+            return
+        head, denied = split_produce(broker, access, version, head)
     if head.transactional_id is not None:
-        go_on = partial(_append_held, broker, connection, version, correlation_id)
+        go_on = partial(_append_held, broker, connection, version, correlation_id, denied)
         if hold(broker, connection, frame, body, version, head, go_on):
             return  # until the coordinator has said which partitions are in the transaction
-    _append_all(broker, connection, frame, version, correlation_id, head, {})
+    _append_all(broker, connection, frame, version, correlation_id, head, {}, denied)
 
 
 def _append_held(
@@ -75,12 +83,16 @@ def _append_held(
     connection: Connection,
     version: int,
     correlation_id: int,
+    denied: Topics,
     frame: memoryview,
     head: ProduceHead,
     joined: Joined,
 ) -> None:
     connection.started_ns = time.perf_counter_ns()  # the wait for the coordinator is not paid
-    _append_all(broker, connection, frame, version, correlation_id, head, joined)
+    if denied:  # `head` was read again
+        keys = {key for key, _ in denied}
+        head = head._replace(topics=[topic for topic in head.topics if topic[0] not in keys])
+    _append_all(broker, connection, frame, version, correlation_id, head, joined, denied)
 
 
 def _append_all(
@@ -91,11 +103,13 @@ def _append_all(
     correlation_id: int,
     head: ProduceHead,
     joined: Joined,
+    denied: Topics,
 ) -> None:
     """Append every batch and answer, now or when they are committed.
 
     Args:
         joined: what the coordinator said of partitions that were to join the transaction.
+        denied: the answers of topics that are not in `head` any more.
     """
     now_ms = broker.clock.now_ms()
     by_id = version >= FIRST_TOPIC_ID_VERSION
@@ -110,6 +124,7 @@ def _append_all(
             answers.append((key, [_absent(broker, key, p.partition, unknown, by_id=by_id) for p in records]))
         else:
             answers.append((key, [append(broker, partitions, p, now_ms, head, waiting, joined) for p in records]))
+    answers += denied
     budget = connection.budget
     throttle_ms = 0 if budget is None else pay_produced(broker, connection, budget, len(frame))
     if head.acks == ACKS_NONE:
@@ -195,6 +210,13 @@ def _is_one_batch(records: memoryview | None) -> bool:
     except KafkaError:
         return False
     return True
+
+
+def _refuse_transaction(broker: Broker, connection: Connection, version: int, correlation_id: int, head: ProduceHead) -> None:
+    answers = _refuse_all(head, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if head.acks == ACKS_NONE:
+        _check_unanswered(answers)
+    connection.send([refusals(broker, connection, version, correlation_id, answers)])
 
 
 def _refuse_all(head: ProduceHead, code: ErrorCode) -> Topics:

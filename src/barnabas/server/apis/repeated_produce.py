@@ -15,8 +15,10 @@ Rules
   3. The batches of a run are appended all or none, in order; the request that ends it goes the way it would go alone.
   4. A connection remembers a bounded number of requests (`limits`), then it learns no more.
 
-Whoever adds a check to `handle_produce` that may change its mind later (authorisation, quota) must see to it here, as is done for
-partitions that are closed.
+  5. When the rights of anybody change, all connections forget what they learnt: the general way asks again.
+
+Whoever adds a check to `handle_produce` that may change its mind later (a quota) must see to it here, as is done for partitions that are
+closed and for rights.
 """
 
 from __future__ import annotations
@@ -114,12 +116,15 @@ class _Known:
 class RepeatedProduce:
     """What one connection produced so far."""
 
-    __slots__ = ("_ends", "_known", "may_run")
+    __slots__ = ("_ends", "_groups", "_known", "_principal", "_rights_version", "may_run")
 
     def __init__(self) -> None:
         self.may_run = False  # whether `take_run` may find something
         self._ends: list[int] = []  # where the bytes learnt end; few, for they depend on the lengths of names only
         self._known: dict[bytes, _Known] = {}
+        # Of the authorizer, and who it was, when these requests were allowed
+        self._rights_version, self._principal = 0, ""
+        self._groups: tuple[str, ...] = ()
 
     def forget(self) -> None:
         """Know nothing: requests go to the dispatcher one by one until they are learnt again."""
@@ -146,6 +151,8 @@ class RepeatedProduce:
             data: what was received, from the beginning of its buffer.
             copy: the same bytes.
         """
+        if broker.authorizer is not None:
+            self._forget_if_outdated(broker.authorizer.version, connection)
         for end in self._ends:
             known = self._known.get(copy[position + 4 + _HEAD_BYTES : position + 4 + end])
             if known is not None:
@@ -160,11 +167,23 @@ class RepeatedProduce:
 
     def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
         """Append and answer the request in `frame`, if it is known."""
+        if broker.authorizer is not None:
+            self._forget_if_outdated(broker.authorizer.version, connection)
         for end in self._ends:
             known = self._known.get(bytes(frame[_HEAD_BYTES:end]))
             if known is not None:
                 return not known.partition.closed and _append(broker, connection, frame, end, known)
         return False
+
+    def _forget_if_outdated(self, rights_version: int, connection: Connection) -> None:
+        """Forget what somebody else was allowed, or what was allowed before rights changed."""
+        if (
+            rights_version != self._rights_version
+            or connection.principal is not self._principal
+            or connection.groups is not self._groups
+        ):
+            self._rights_version, self._principal, self._groups = rights_version, connection.principal, connection.groups
+            self._ends, self._known, self.may_run = [], {}, False
 
 
 def _append_run(

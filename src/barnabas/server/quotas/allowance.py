@@ -40,7 +40,7 @@ class Allowance:
         self._broker = broker
         self._connection = connection
         self._budget = budget
-        self._meters = () if budget.consumer is None else (budget.consumer,)
+        self._meters = broker.quotas.consumer_meters(budget, connection.peer_host)
         self._size = 0  # that was paid
         self._began_ns: int | None = connection.started_ns
         self._spent_ns = 0

@@ -14,16 +14,17 @@ from barnabas.quota.meters import Meter
 
 
 class Budget:
-    """The quotas of one client id of one user; None where it has none.
+    """The quotas of one client id of one user; None for those that it does not have.
 
     Args:
         longest_ms: most that a request for time is told to wait.
     """
 
-    __slots__ = ("_longest_ms", "consumer", "mutations", "producer", "request")
+    __slots__ = ("_longest_ms", "client_id", "consumer", "mutations", "producer", "request")
 
     def __init__(
         self,
+        client_id: str,
         *,
         producer: Meter | None,
         consumer: Meter | None,
@@ -31,6 +32,7 @@ class Budget:
         mutations: Meter | None,
         longest_ms: int,
     ) -> None:
+        self.client_id = client_id
         self.producer = producer
         self.consumer = consumer
         self.request = request

@@ -28,12 +28,14 @@ from barnabas.quota.meters import Meter, MeterKey, Meters, Span
 from barnabas.quota.table import QuotaTable
 from barnabas.server.apis.repeated_produce import RepeatedProduce
 from barnabas.server.quotas.budget import Budget
+from barnabas.server.quotas.group_members import GroupMembers
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
 
 NO_TABLE = QuotaTable({})
+OF_GROUP = f"group_{CONSUMER_BYTE_RATE}"  # the kind of a meter whose client id is a group
 
 
 class ClientQuotas:
@@ -45,6 +47,7 @@ class ClientQuotas:
         self._window_s = config.quota_window_size_seconds
         self._budgets: dict[tuple[str, str | None], Budget | None] = {}
         self.table = NO_TABLE
+        self.members = GroupMembers(broker)
         self.meters = Meters(
             Span(config.quota_window_num, config.quota_window_size_seconds),
             Span(config.controller_quota_window_num, config.controller_quota_window_size_seconds),
@@ -58,7 +61,7 @@ class ClientQuotas:
         broker = self._broker
         self.table = QuotaTable(decode_all(declared))
         self._budgets.clear()
-        broker.client_quotas = self if self.table.has_clients else None
+        broker.client_quotas = self if self.table.has_clients or self.table.groups else None
         for connection in list(broker.connections):
             connection.budget = None
             connection.repeated = RepeatedProduce()
@@ -77,6 +80,19 @@ class ClientQuotas:
 
     def now_ms(self) -> float:
         return self._broker.clock.monotonic_ms()
+
+    def consumer_meters(self, budget: Budget, host: str) -> tuple[Meter, ...]:
+        """What a client at an address pays with for what it consumes: its own quota, and those of its groups."""
+        own = () if budget.consumer is None else (budget.consumer,)
+        if not self.table.groups:
+            return own
+        return (*own, *filter(None, map(self._group_meter, self.members.groups_of(budget.client_id, host))))
+
+    def _group_meter(self, group_id: str) -> Meter | None:
+        bound = self.table.group_rate(group_id)
+        if bound is None or bound == inf:
+            return None
+        return self.meters.get(MeterKey(OF_GROUP, "", group_id), bound, self.now_ms())
 
     def window_bytes(self, meters: tuple[Meter, ...]) -> int:
         """The most that is given at once: what comes in a window, so that those who share a quota have their turn soon."""
@@ -98,10 +114,15 @@ class ClientQuotas:
             self._meter(key, user, client_id)
             for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE)
         )
-        if producer is consumer is request is mutations is None:
+        if producer is consumer is request is mutations is None and not self.table.groups:
             return None
         return Budget(
-            producer=producer, consumer=consumer, request=request, mutations=mutations, longest_ms=self._window_s * 1000
+            client_id,
+            producer=producer,
+            consumer=consumer,
+            request=request,
+            mutations=mutations,
+            longest_ms=self._window_s * 1000,
         )
 
     def _meter(self, key: str, user: str, client_id: str) -> Meter | None:

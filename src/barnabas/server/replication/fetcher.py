@@ -48,7 +48,7 @@ class Fetcher:
         self._leader_id = leader_id
         self._peers = peers_of(  # of its own: nothing else is to wait behind a fetch that waits
             lambda: broker.metadata,
-            config,
+            broker,
             f"fetcher-{number}",
             request_timeout_ms=max(config.replica_socket_timeout_ms, 2 * config.replica_fetch_wait_max_ms),
         )

@@ -29,7 +29,7 @@ class Fetchers:
         self._home: dict[FollowedPartition, Slot] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
-        self.requests = peers_of(lambda: broker.metadata, broker.config, "fetcher-requests")
+        self.requests = peers_of(lambda: broker.metadata, broker, "fetcher-requests")
 
     def __len__(self) -> int:
         return len(self._fetchers)

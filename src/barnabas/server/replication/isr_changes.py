@@ -61,7 +61,7 @@ class IsrChanges:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._peers = peers_of(lambda: broker.metadata, broker.config, "alter-partition")
+        self._peers = peers_of(lambda: broker.metadata, broker, "alter-partition")
         self._waiting: Asked = {}
         self._heard: dict[int, int] = {}
         self._task: asyncio.Task[None] | None = None

@@ -114,7 +114,7 @@ class Joining:
         self, leader: int, transactional_id: str, owner: Owner, partitions: list[TopicPartition], *, adds: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
         if self._peers is None:
-            self._peers = peers_of(lambda: self._broker.metadata, self._broker.config, "transactions")
+            self._peers = peers_of(lambda: self._broker.metadata, self._broker, "transactions")
         asked = AddPartitionsToTxnTransaction(
             transactional_id=transactional_id,
             producer_id=owner.producer_id,

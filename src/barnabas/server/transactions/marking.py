@@ -141,6 +141,6 @@ class MarkerSender:
 
     async def _request(self, leader: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         if self._peers is None:
-            self._peers = peers_of(lambda: self._broker.metadata, self._broker.config, "transactions")
+            self._peers = peers_of(lambda: self._broker.metadata, self._broker, "transactions")
         response: WriteTxnMarkersResponse = await self._peers.send(leader, request)
         return response

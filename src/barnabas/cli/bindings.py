@@ -1,0 +1,188 @@
+"""Access control lists as the command line says them: from options to bindings, and the three requests that make, show and remove them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.error_codes import ErrorCode
+from barnabas.security.acls import CLUSTER_NAME, OPERATIONS, Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+
+if TYPE_CHECKING:
+    from barnabas.cli.wire import Wire
+
+COLUMNS = {"permission": "PERMISSION", "principal": "PRINCIPAL", "operation": "OPERATION", "resource": "RESOURCE", "name": "NAME",
+           "pattern": "PATTERN", "host": "HOST"}  # fmt: skip
+KINDS = {
+    "topics": ResourceType.TOPIC,
+    "groups": ResourceType.GROUP,
+    "transactional_ids": ResourceType.TRANSACTIONAL_ID,
+    "delegation_tokens": ResourceType.DELEGATION_TOKEN,
+    "users": ResourceType.USER,
+}
+Pattern = tuple[ResourceType, str]
+
+
+def resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command options that name resources, and call it with a list of them as `resources`."""
+
+    @functools.wraps(function)
+    def command(*, on_cluster: bool, **options: Any) -> Any:
+        resources = [(kind, name) for option, kind in KINDS.items() for name in options.pop(option)]
+        if on_cluster:
+            resources.append((ResourceType.CLUSTER, CLUSTER_NAME))
+        return function(resources=resources, **options)
+
+    for option in (
+        click.option("--user", "users", multiple=True, metavar="PRINCIPAL", help="A user, as User:NAME; repeatable."),
+        click.option("--delegation-token", "delegation_tokens", multiple=True, metavar="ID", help="A token; repeatable."),
+        click.option("--transactional-id", "transactional_ids", multiple=True, metavar="ID", help="Repeatable."),
+        click.option("--cluster", "on_cluster", is_flag=True, help="The cluster."),
+        click.option("--group", "groups", multiple=True, metavar="NAME", help="A group, * for all; repeatable."),
+        click.option("--topic", "topics", multiple=True, metavar="NAME", help="A topic, * for all; repeatable."),
+    ):
+        command = option(command)
+    return command
+
+
+def parse_operation(text: str) -> Operation:
+    """`describe-configs`; raises BadInput."""
+    try:
+        operation = Operation[text.strip().upper().replace("-", "_")]
+    except KeyError:
+        operation = Operation.UNKNOWN
+    if operation in (Operation.UNKNOWN, Operation.ANY):
+        names = ", ".join(each.name.lower().replace("_", "-") for each in Operation if each > Operation.ANY)
+        raise BadInput(f"there is no operation {text!r}; there are {names}")
+    return operation
+
+
+def parse_principal(text: str) -> str:
+    """Raises BadInput for what is no principal."""
+    kind, _, name = text.partition(":")
+    if not kind or not name:
+        raise BadInput(f"{text!r} is no principal; write it like User:alice, Group:finance or Role:auditor")
+    return text
+
+
+def bindings(
+    resources: Iterable[Pattern],
+    *,
+    principals: Iterable[str],
+    operations: Iterable[str],
+    hosts: Iterable[str] = ("*",),
+    prefixed: bool = False,
+    deny: bool = False,
+) -> list[Acl]:
+    """Every resource with every principal, operation and host. Raises BadInput for an operation that a resource does not know."""
+    found = []
+    for (kind, name), operation in itertools.product(resources, [parse_operation(each) for each in operations]):
+        if operation is not Operation.ALL and operation not in OPERATIONS[kind]:
+            raise BadInput(f"{_word(operation)} cannot be done with a {_word(kind)}")
+        pattern = PatternType.PREFIXED if prefixed and kind is not ResourceType.CLUSTER else PatternType.LITERAL
+        for principal, host in itertools.product(map(parse_principal, principals), hosts):
+            found.append(Acl(kind, name, pattern, principal, host, operation, Permission.DENY if deny else Permission.ALLOW))
+    if not found:
+        raise BadInput("nothing is named: give --topic, --group, --cluster, --transactional-id, --delegation-token or --user")
+    return found
+
+
+def row(acl: Acl) -> dict[str, str]:
+    """A binding as a row of a table."""
+    return {
+        "permission": _word(acl.permission),
+        "principal": acl.principal,
+        "operation": _word(acl.operation),
+        "resource": _word(acl.resource_type),
+        "name": acl.name,
+        "pattern": _word(acl.pattern),
+        "host": acl.host,
+    }
+
+
+def _word(value: ResourceType | PatternType | Operation | Permission) -> str:
+    return value.name.lower().replace("_", "-")
+
+
+def create(wire: Wire, acls: Iterable[Acl]) -> None:
+    """Raises Failure with the first refusal; the others of the request are made all the same, as the protocol has it."""
+    from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+
+    creations = [
+        AclCreation(
+            resource_type=acl.resource_type,
+            resource_name=acl.name,
+            resource_pattern_type=acl.pattern,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission,
+        )
+        for acl in acls
+    ]
+    for result in wire.request(CreateAclsRequest(creations=creations)).results:
+        _check(result, "the binding is not made")
+
+
+def find(wire: Wire, wanted: AclFilter) -> list[Acl]:
+    """The bindings that a filter means; raises Failure."""
+    from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
+
+    answer = wire.request(DescribeAclsRequest(**_fields(wanted)))
+    _check(answer, "the bindings are not shown")
+    return [
+        Acl(
+            ResourceType(resource.resource_type),
+            resource.resource_name,
+            PatternType(resource.pattern_type),
+            acl.principal,
+            acl.host,
+            Operation(acl.operation),
+            Permission(acl.permission_type),
+        )
+        for resource in answer.resources
+        for acl in resource.acls
+    ]
+
+
+def delete(wire: Wire, filters: Iterable[AclFilter]) -> list[Acl]:
+    """What was removed; raises Failure."""
+    from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+
+    answer = wire.request(DeleteAclsRequest(filters=[DeleteAclsFilter(**_fields(each)) for each in filters]))
+    gone = []
+    for result in answer.filter_results:
+        _check(result, "the bindings are not removed")
+        for acl in result.matching_acls:
+            _check(acl, "a binding is not removed")
+            kind, pattern = ResourceType(acl.resource_type), PatternType(acl.pattern_type)
+            operation, permission = Operation(acl.operation), Permission(acl.permission_type)
+            gone.append(Acl(kind, acl.resource_name, pattern, acl.principal, acl.host, operation, permission))
+    return sorted(set(gone))
+
+
+def exactly(acl: Acl) -> AclFilter:
+    """The filter that means one binding."""
+    return AclFilter(*acl)
+
+
+def _fields(wanted: AclFilter) -> dict[str, Any]:
+    return {
+        "resource_type_filter": wanted.resource_type,
+        "resource_name_filter": wanted.name,
+        "pattern_type_filter": wanted.pattern,
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": wanted.operation,
+        "permission_type": wanted.permission,
+    }
+
+
+def _check(answer: Any, what: str) -> None:
+    if answer.error_code:
+        raise Failure(f"{what}: {answer.error_message or ''} ({ErrorCode(answer.error_code).name})")

@@ -1,0 +1,204 @@
+"""Access control lists made, shown and removed: CreateAcls, DescribeAcls, DeleteAcls.
+
+They are kept whether or not this broker has an authorizer, but without one nobody would decide by them, so that these requests are refused,
+as in Kafka. Where the bindings of one principal are asked for, what it has by its roles is shown as if it were its own; that goes when the
+role is taken from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from barnabas import limits
+from barnabas.cluster.declared import Kind
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from barnabas.protocol.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from barnabas.protocol.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from barnabas.security.acls import (
+    CLUSTER_NAME,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    acl_as_json,
+    acl_key,
+)
+
+if TYPE_CHECKING:
+    from barnabas.cluster.declared import Changes
+    from barnabas.cluster.metadata import MetadataImage
+    from barnabas.server.authorization.control import AccessControl
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+DISABLED = KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+# -- CreateAcls -------------------------------------------------------------------------------------------------------------
+
+
+async def handle_create_acls(broker: Broker, _context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
+    """CreateAcls (api 30): each binding by itself; one that is there already is there afterwards."""
+    if broker.authorizer is None:
+        return CreateAclsResponse(results=[_created(DISABLED) for _ in request.creations])
+    outcomes = [_checked(creation) for creation in request.creations]
+    wanted = [outcome for outcome in outcomes if isinstance(outcome, Acl)]
+    failure: KafkaError | None = None
+    try:
+        if len(request.creations) > limits.MAX_ACLS_PER_REQUEST:
+            raise _invalid(f"more than {limits.MAX_ACLS_PER_REQUEST} bindings in one request")
+        if wanted:
+            await broker.controller.declare(lambda image: (None, _with(image, wanted)))
+    except KafkaError as error:
+        failure = error
+    results = [_created(outcome if isinstance(outcome, KafkaError) else failure) for outcome in outcomes]
+    return CreateAclsResponse(results=results)
+
+
+def _with(image: MetadataImage, wanted: Iterable[Acl]) -> Changes:
+    declared = image.declarations(Kind.ACL)
+    made = {(Kind.ACL, acl_key(acl)): acl_as_json(acl) for acl in wanted}
+    if len(declared) + sum(key not in declared for _, key in made) > limits.MAX_ACLS:
+        raise _invalid(f"there would be more than {limits.MAX_ACLS} bindings")
+    return made
+
+
+def _checked(creation: AclCreation) -> Acl | KafkaError:
+    """The binding that is asked for, or why it cannot be."""
+    try:
+        kind, pattern = ResourceType(creation.resource_type), PatternType(creation.resource_pattern_type)
+        operation, permission = Operation(creation.operation), Permission(creation.permission_type)
+    except ValueError:
+        return _invalid("CreatableAcls contain unknown elements")
+    name, principal = creation.resource_name, creation.principal
+    for what, value in (("resourceType", kind), ("operation", operation), ("permissionType", permission)):
+        if value.name in ("UNKNOWN", "ANY"):
+            return _invalid(f"Invalid {what} {value.name}")
+    if pattern not in (PatternType.LITERAL, PatternType.PREFIXED):
+        return _invalid(f"Invalid patternType {pattern.name}")
+    if kind is ResourceType.CLUSTER and name != CLUSTER_NAME:
+        return _invalid("The only valid name for the CLUSTER resource is kafka-cluster")
+    if not name:
+        return _invalid("Resource name should not be empty")
+    if ":" not in principal:
+        return _invalid(
+            f"Could not parse principal from `{principal}` (no colon is present separating the principal type from the principal name)"
+        )
+    return Acl(kind, name, pattern, principal, creation.host, operation, permission)
+
+
+def _created(error: KafkaError | None) -> AclCreationResult:
+    if error is None:
+        return AclCreationResult(error_message=None)
+    return AclCreationResult(error_code=error.code, error_message=error.message)
+
+
+# -- DescribeAcls -----------------------------------------------------------------------------------------------------------
+
+
+def handle_describe_acls(broker: Broker, _context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
+    """DescribeAcls (api 29)."""
+    try:
+        if broker.authorizer is None:
+            raise DISABLED
+        found = broker.authorizer.matching(_filter_of(request))
+    except KafkaError as error:
+        return DescribeAclsResponse(error_code=error.code, error_message=error.message)
+    resources = [
+        DescribeAclsResource(
+            resource_type=kind,
+            resource_name=name,
+            pattern_type=pattern,
+            acls=[
+                AclDescription(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission)
+                for acl in acls
+            ],
+        )
+        for (kind, name, pattern), acls in groupby(found, key=lambda acl: acl[:3])
+    ]
+    return DescribeAclsResponse(error_message=None, resources=resources)
+
+
+def _filter_of(request: Any) -> AclFilter:
+    """Raises KafkaError(INVALID_REQUEST) for numbers that nobody knows."""
+    try:
+        wanted = AclFilter(
+            ResourceType(request.resource_type_filter),
+            request.resource_name_filter,
+            PatternType(request.pattern_type_filter),
+            request.principal_filter,
+            request.host_filter,
+            Operation(request.operation),
+            Permission(request.permission_type),
+        )
+    except ValueError as error:
+        raise _invalid("The filter contains unknown elements") from error
+    if 0 in (wanted.resource_type, wanted.pattern, wanted.operation, wanted.permission):
+        raise _invalid("The filter contains unknown elements")
+    return wanted
+
+
+# -- DeleteAcls -------------------------------------------------------------------------------------------------------------
+
+
+async def handle_delete_acls(broker: Broker, _context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
+    """DeleteAcls (api 31): each filter by itself."""
+    authorizer = broker.authorizer
+    if authorizer is None:
+        return DeleteAclsResponse(filter_results=[_refused(DISABLED) for _ in request.filters])
+    results = []
+    for each in request.filters:
+        try:
+            wanted = _filter_of(each)
+            gone = await broker.controller.declare(partial(_without, authorizer, wanted))
+        except KafkaError as error:
+            results.append(_refused(error))
+        else:
+            results.append(DeleteAclsFilterResult(error_message=None, matching_acls=[_gone(acl) for acl in gone]))
+    return DeleteAclsResponse(filter_results=results)
+
+
+def _without(authorizer: AccessControl, wanted: AclFilter, image: MetadataImage) -> tuple[Sequence[Acl], Changes]:
+    known = authorizer.parsed(image.declarations(Kind.ACL))
+    gone = {key: acl for key, acl in known.items() if wanted.matches(acl)}
+    return sorted(gone.values()), {(Kind.ACL, key): None for key in gone}
+
+
+def _refused(error: KafkaError) -> DeleteAclsFilterResult:
+    return DeleteAclsFilterResult(error_code=error.code, error_message=error.message)
+
+
+def _gone(acl: Acl) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        error_message=None,
+        resource_type=acl.resource_type,
+        resource_name=acl.name,
+        pattern_type=acl.pattern,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )
+
+
+HANDLERS = {29: handle_describe_acls, 30: handle_create_acls, 31: handle_delete_acls}

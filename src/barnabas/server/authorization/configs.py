@@ -1,0 +1,85 @@
+"""Guards of settings: those of topics and groups belong to them, all others to the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.cluster.metadata import ResourceType as ConfigResourceType
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages import alter_configs as legacy
+from barnabas.protocol.messages import incremental_alter_configs as incremental
+from barnabas.protocol.messages.describe_configs import DescribeConfigsResult
+from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from barnabas.security.acls import CLUSTER, Operation, Resource, ResourceType
+from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, on_cluster, then
+
+REFUSALS = {
+    ResourceType.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
+    ResourceType.GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
+    ResourceType.CLUSTER: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
+}
+Refused = Callable[[Any, ErrorCode, str], Message]
+
+
+def _owner_of(kind: int, name: str) -> Resource | None:
+    """What one must have a right on; None for a kind that nobody knows, which the handler refuses."""
+    if kind not in ConfigResourceType.__members__.values():
+        return None
+    if kind == ConfigResourceType.TOPIC:
+        return Resource(ResourceType.TOPIC, name)
+    if kind == ConfigResourceType.GROUP:
+        return Resource(ResourceType.GROUP, name)
+    return CLUSTER
+
+
+def _on_resources(operation: Operation, field: str, refused: Refused) -> Guard:
+    """A guard of requests whose resources are answered one by one, in `field`."""
+
+    def guard(asked: Asked, request: Any, go_on: GoOn) -> Answer:
+        kept, refusals = [], []
+        for resource in request.resources:
+            owner = _owner_of(resource.resource_type, resource.resource_name)
+            if owner is None or asked.access.allows(operation, *owner):
+                kept.append(resource)
+            else:
+                refusals.append(refused(resource, *REFUSALS[owner.type]))
+        request.resources = kept
+
+        def add(response: Any) -> None:
+            setattr(response, field, [*getattr(response, field), *refusals])
+
+        return then(go_on(request), add) if refusals else go_on(request)
+
+    return guard
+
+
+def _undescribed(resource: Any, code: ErrorCode, message: str) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        resource_type=resource.resource_type, resource_name=resource.resource_name, error_code=code, error_message=message
+    )
+
+
+def _unaltered(resource: Any, code: ErrorCode, message: str) -> legacy.AlterConfigsResourceResponse:
+    return legacy.AlterConfigsResourceResponse(
+        resource_type=resource.resource_type, resource_name=resource.resource_name, error_code=code, error_message=message
+    )
+
+
+def _unchanged(resource: Any, code: ErrorCode, message: str) -> incremental.AlterConfigsResourceResponse:
+    return incremental.AlterConfigsResourceResponse(
+        resource_type=resource.resource_type, resource_name=resource.resource_name, error_code=code, error_message=message
+    )
+
+
+def _unlisted(_request: ListConfigResourcesRequest, code: ErrorCode) -> ListConfigResourcesResponse:
+    return ListConfigResourcesResponse(error_code=code)
+
+
+GUARDS: dict[int, Guard] = {
+    32: _on_resources(Operation.DESCRIBE_CONFIGS, "results", _undescribed),
+    33: _on_resources(Operation.ALTER_CONFIGS, "responses", _unaltered),
+    44: _on_resources(Operation.ALTER_CONFIGS, "responses", _unchanged),
+    74: on_cluster(Operation.DESCRIBE_CONFIGS, _unlisted),
+}

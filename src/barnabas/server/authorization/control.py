@@ -1,0 +1,143 @@
+"""The authorizer of a broker, and what a session may do as far as it has asked.
+
+Owns the decider, the decisions that sessions were given, and their number.
+
+Rules
+  1. A decision is remembered for as long as the authorizer's version stays the same: after a change of bindings each session asks anew.
+  2. What is remembered is bounded, by session and in the number of sessions (`limits`); when it is too much all of it is forgotten.
+  3. Nothing that was decided for one principal, host and groups is used for another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas import limits
+from barnabas.errors import ConfigError
+from barnabas.security.acls import CLUSTER, Acl, AclFilter, Operation, Resource, ResourceType, acl_from_json
+from barnabas.security.authorizer import Authorizer, Session
+
+if TYPE_CHECKING:
+    from barnabas.cluster.declared import Declarations
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.server.connection import Connection
+    from barnabas.server.requests import RequestContext
+
+STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+CLASSES = frozenset({STANDARD, "kafka.security.authorizer.AclAuthorizer"})  # the second is what Kafka had with ZooKeeper
+
+
+class Access:
+    """What one session may do."""
+
+    __slots__ = ("_authorizer", "_decided", "groups", "principal", "session", "version")
+
+    def __init__(self, session: Session, authorizer: Authorizer) -> None:
+        self.principal, self.groups = session.principal, session.groups
+        self.session = authorizer.with_roles(session)
+        self.version = authorizer.version
+        self._authorizer = authorizer
+        self._decided: dict[tuple[Operation, ResourceType, str], bool] = {}
+
+    def allows(self, operation: Operation, kind: ResourceType, name: str) -> bool:
+        """Whether the session may do the operation with a resource."""
+        asked = (operation, kind, name)
+        allowed = self._decided.get(asked)
+        if allowed is None:
+            if len(self._decided) >= limits.MAX_DECISIONS_PER_SESSION:
+                self._decided.clear()
+            allowed = self._decided[asked] = self._authorizer.is_allowed(self.session, operation, Resource(kind, name))
+        return allowed
+
+    def allows_topic(self, operation: Operation, name: str) -> bool:
+        return self.allows(operation, ResourceType.TOPIC, name)
+
+    def allows_group(self, operation: Operation, name: str) -> bool:
+        return self.allows(operation, ResourceType.GROUP, name)
+
+    def allows_transaction(self, operation: Operation, transactional_id: str) -> bool:
+        return self.allows(operation, ResourceType.TRANSACTIONAL_ID, transactional_id)
+
+    def allows_cluster(self, operation: Operation) -> bool:
+        return self.allows(operation, *CLUSTER)
+
+    def allows_anywhere(self, operation: Operation, kind: ResourceType) -> bool:
+        """Whether there can be a resource of this type with which the session may do the operation."""
+        return self._authorizer.is_allowed_anywhere(self.session, operation, kind)
+
+    def operations(self, kind: ResourceType, name: str) -> int:
+        """The operations that the session may do, as a bit field (KIP-430)."""
+        return sum(1 << operation for operation in self._authorizer.operations(self.session, Resource(kind, name)))
+
+
+class AccessControl:
+    """The authorizer of one broker.
+
+    Args:
+        super_users: principals that may do everything.
+        allow_if_no_acl: `allow.everyone.if.no.acl.found`.
+    """
+
+    def __init__(self, super_users: frozenset[str], *, allow_if_no_acl: bool) -> None:
+        self._authorizer = Authorizer(super_users=super_users, allow_if_no_acl=allow_if_no_acl)
+        self.version = self._authorizer.version  # grows whenever a decision may come out another way
+        self._sessions: dict[Session, Access] = {}
+        self._acls: dict[str, Acl] = {}
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> AccessControl | None:
+        """What the configuration asks for; None where everybody may do everything."""
+        name = config.authorizer_class_name
+        if not name:
+            return None
+        if name not in CLASSES:
+            raise ConfigError("authorizer.class.name", name, f"{STANDARD}, which is built in, or nothing")
+        return cls(parse_super_users(config.super_users), allow_if_no_acl=config.allow_everyone_if_no_acl_found)
+
+    def take_acls(self, declared: Declarations) -> None:
+        """These bindings are declared now."""
+        self._acls = self.parsed(declared)
+        self._authorizer.replace(self._acls.values())
+        self.version = self._authorizer.version
+
+    def parsed(self, declared: Declarations) -> dict[str, Acl]:
+        """The bindings of declarations, by their keys; those known already are not read again, for there may be 100,000."""
+        known = self._acls
+        return {key: known[key] if key in known else acl_from_json(kept) for key, kept in declared.items()}
+
+    def matching(self, wanted: AclFilter) -> list[Acl]:
+        return self._authorizer.matching(wanted)
+
+    def access(self, session: Session) -> Access:
+        """What a session may do now."""
+        found = self._sessions.get(session)
+        if found is None or found.version != self._authorizer.version:
+            if len(self._sessions) >= limits.MAX_DECIDED_SESSIONS:
+                self._sessions.clear()
+            found = self._sessions[session] = Access(session, self._authorizer)
+        return found
+
+    def of_connection(self, connection: Connection) -> Access:
+        """What who is behind a connection may do now; the connection remembers it."""
+        found = connection.access
+        if (
+            found is None
+            or found.version != self.version
+            or found.principal != connection.principal
+            or found.groups != connection.groups
+        ):
+            found = self.access(Session(connection.principal, connection.peer_host, connection.groups))
+            connection.access = found
+        return found
+
+    def of_request(self, context: RequestContext) -> Access:
+        return self.access(Session(context.principal, context.client_host, context.groups))
+
+
+def parse_super_users(text: str) -> frozenset[str]:
+    """`User:alice;User:CN=broker,O=us`: names of certificates hold commas, so semicolons stand between. Raises ConfigError."""
+    names = [name.strip() for name in text.split(";") if name.strip()]
+    for name in names:
+        if ":" not in name:
+            raise ConfigError("super.users", name, "a principal like User:alice, several separated by semicolons")
+    return frozenset(names)

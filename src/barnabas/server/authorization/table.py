@@ -1,0 +1,41 @@
+"""Which guard stands before which API.
+
+Rules
+  1. An API that is served has a guard, asks for itself (`ASKS_ITSELF`) or is open to everybody (`OPEN`): a test holds the table against
+     what is served, and what is in none of them is refused by closing the connection.
+  2. A request that came in an Envelope is guarded as if who sent it had come himself, the Envelope as what brokers may send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from barnabas.errors import ProtocolError
+from barnabas.server.authorization import cluster, configs, describing, groups, offset_fetch, topics, transactions
+from barnabas.server.authorization.asking import Answer, Asked, Guard
+
+if TYPE_CHECKING:
+    from barnabas.server.authorization.control import AccessControl
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+ASKS_ITSELF = frozenset({0, 1})  # Produce and Fetch
+# SaslHandshake, ApiVersions, SaslAuthenticate; renewing, expiring and describing tokens is for their owners and renewers
+OPEN = frozenset({17, 18, 36, 39, 40, 41})
+
+GUARDS: dict[int, Guard] = {}
+for _family in (cluster, configs, describing, groups, offset_fetch, topics, transactions):
+    GUARDS.update(_family.GUARDS)
+
+
+def guarded(
+    broker: Broker, authorizer: AccessControl, context: RequestContext, request: Any, handle: Callable[[Any], Answer]
+) -> Answer:
+    """What `handle` answers to what is allowed of the request, and the refusal of the rest."""
+    guard = GUARDS.get(context.api_key)
+    if guard is not None:
+        return guard(Asked(broker, context, authorizer.of_request(context)), request, handle)
+    if context.api_key not in OPEN:
+        raise ProtocolError(f"api {context.api_key} has no guard")
+    return handle(request)

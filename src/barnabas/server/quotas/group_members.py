@@ -1,0 +1,104 @@
+"""Which clients belong to the groups that have a quota of their own: a fetch does not say of which group it is.
+
+A client belongs to a group if a member of it has the same client id and address. So a group whose quota should be exact has a client id of
+its own; where two groups share both, what their members consume is counted for both.
+
+Coordinators know the members. They are asked every two seconds, wherever they are, and only while there is a quota of a group.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from barnabas import limits
+from barnabas.errors import BarnabasError
+from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.server.peers import ClientError, Peers, peers_of
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+
+INTERVAL_MS = 2_000
+NO_GROUPS: tuple[str, ...] = ()
+log = logging.getLogger(__name__)
+
+
+class GroupMembers:
+    """As this broker knows them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._peers: Peers | None = None
+        self._groups: Mapping[tuple[str, str], tuple[str, ...]] = {}
+
+    def groups_of(self, client_id: str, host: str) -> tuple[str, ...]:
+        """The groups with a quota that a client belongs to."""
+        return self._groups.get((client_id, host), NO_GROUPS)
+
+    async def refresh(self) -> None:
+        """Ask the coordinators."""
+        names = self._broker.quotas.table.groups
+        if not names and not self._groups:
+            return
+        groups = {name for name in names if name is not None}
+        if None in names:
+            groups.update(await self._all_groups())
+        found: dict[tuple[str, str], list[str]] = {}
+        for group in await self._describe(sorted(groups)[: limits.MAX_QUOTA_GROUPS]):
+            for member in group.members:
+                key = (member.client_id, member.client_host.removeprefix("/"))
+                if group.group_id not in found.setdefault(key, []):
+                    found[key].append(group.group_id)
+        self._groups = {key: tuple(of_client) for key, of_client in found.items()}
+
+    async def close(self) -> None:
+        if self._peers is not None:
+            await self._peers.close()
+
+    async def _all_groups(self) -> set[str]:
+        broker = self._broker
+        try:
+            found = {group.group_id for group in await broker.groups.list_groups()}
+        except BarnabasError as error:  # its groups are being read
+            log.debug("event=groups-not-listed error=%s", error)
+            found = set()
+        for broker_id in self._others():
+            try:
+                answer = await self._to_peers().send(broker_id, ListGroupsRequest())
+            except ClientError as error:
+                log.debug("event=groups-not-listed broker=%d error=%s", broker_id, error)
+            else:
+                found.update(group.group_id for group in answer.groups)
+        return found
+
+    async def _describe(self, groups: Iterable[str]) -> list[DescribedGroup]:
+        described: list[DescribedGroup] = []
+        elsewhere: dict[int, list[str]] = {}
+        for group_id in groups:
+            leader = self._broker.coordinators.leader_of_group(group_id)
+            if leader == self._broker.config.broker_id:
+                try:
+                    described.append(await self._broker.groups.describe(group_id))
+                except BarnabasError as error:  # there is no such group now
+                    log.debug("event=group-not-described group=%s error=%s", group_id, error)
+            elif leader is not None:
+                elsewhere.setdefault(leader, []).append(group_id)
+        for broker_id, of_leader in elsewhere.items():
+            try:
+                answer = await self._to_peers().send(broker_id, DescribeGroupsRequest(groups=of_leader))
+            except ClientError as error:
+                log.debug("event=groups-not-described broker=%d error=%s", broker_id, error)
+            else:
+                described += [group for group in answer.groups if not group.error_code]
+        return described
+
+    def _others(self) -> list[int]:
+        return [broker_id for broker_id in self._broker.metadata.brokers if broker_id != self._broker.config.broker_id]
+
+    def _to_peers(self) -> Peers:
+        if self._peers is None:
+            self._peers = peers_of(lambda: self._broker.metadata, self._broker, "group-quotas")
+        return self._peers

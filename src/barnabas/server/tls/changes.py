@@ -1,0 +1,36 @@
+"""Changes of TLS settings while a broker runs, looked at before they are made.
+
+Only the broker itself can say whether a key store of its own can be read, so it does so before the change goes to whoever is controller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.cluster.configs import ALL_BROKERS, ResourceChange, settings_after
+from barnabas.cluster.metadata import ResourceType
+from barnabas.config.settings import check_broker
+from barnabas.errors import ConfigError, ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.server.broker import Broker
+
+PREFIX = "listener.name."
+
+
+def refuse_tls(broker: Broker, change: ResourceChange) -> KafkaError | None:
+    """Why this broker cannot take a change of its own TLS settings; None where it can, or the change is of something else."""
+    if change.kind != ResourceType.BROKER or change.name != str(broker.config.node_id):
+        return None
+    if not any(name.startswith(PREFIX) and ".ssl." in name for name, _, _ in change.changes):
+        return None
+    try:
+        after = settings_after(change, broker.metadata.config(ResourceType.BROKER, change.name))
+        check_broker(after, of_all_brokers=False)
+        of_all = broker.metadata.config(ResourceType.BROKER, ALL_BROKERS)
+        broker.tls.check(broker.controller.static.with_dynamic({**of_all, **after}))
+    except KafkaError as error:
+        return error
+    except ConfigError as error:
+        return KafkaError(ErrorCode.INVALID_REQUEST, str(error))
+    return None

@@ -1,0 +1,155 @@
+"""The terms on which each TLS listener of a broker accepts, and how they change while it runs.
+
+Owns the context and the mapping of names of every listener with TLS, and the context by which this broker connects to others. A change of
+settings or of files makes new contexts for new connections; open ones keep theirs.
+
+Rules
+  1. At the start whatever is wrong is a ConfigError. Later, settings that do not hold are refused where they are asked for (`check`), and
+     files that cannot be read leave what was there before.
+  2. A new certificate bears the names of the old one, unless `ssl.allow.dn.changes` and `ssl.allow.san.changes` allow others, as in Kafka:
+     clients check the name, and a broker that nobody can reach any more cannot be told better.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.config.listeners import has_tls
+from barnabas.config.sasl import setting
+from barnabas.errors import ConfigError
+from barnabas.security.principals import PrincipalRules
+from barnabas.server.peers import inter_broker_endpoint
+from barnabas.tls.contexts import client_context, server_context
+from barnabas.tls.names import alternative_names_of, subject_of
+from barnabas.tls.pem import certificates_in
+from barnabas.tls.settings import ClientAuth, TlsSettings, server_settings
+from barnabas.tls.source import ContextSource
+from barnabas.tls.stores import read_keys
+
+if TYPE_CHECKING:
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.server.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+
+class ListenerTls:
+    """The terms of one listener; raises ConfigError."""
+
+    def __init__(self, settings: TlsSettings, rules: PrincipalRules, metrics: Metrics) -> None:
+        self.source = ContextSource(settings, server_context)
+        self._rules = rules
+        self.metrics = metrics
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        return self.source.context
+
+    def principal_of(self, subject: str) -> str:
+        """Raises NoMatchingRule."""
+        return f"User:{self._rules.name_of(subject)}"
+
+
+class BrokerTls:
+    """All TLS of one broker."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._listeners: dict[str, ListenerTls] = {}
+        self._peers: ContextSource | None = None
+
+    def open(self, config: BrokerConfig) -> None:
+        """Make every context; raises ConfigError."""
+        for endpoint in config.listener_endpoints:
+            if has_tls(endpoint.protocol):
+                settings = settings_of(config, endpoint.listener)
+                rules = PrincipalRules(str(setting(config, "ssl.principal.mapping.rules", endpoint.listener)))
+                self._listeners[endpoint.listener] = ListenerTls(settings, rules, self._metrics)
+        between = inter_broker_endpoint(config)
+        if config.zookeeper_connect and has_tls(between.protocol):
+            self._peers = ContextSource(settings_of(config, between.listener), client_context)
+
+    @property
+    def is_used(self) -> bool:
+        return bool(self._listeners)
+
+    def of(self, listener: str) -> ListenerTls:
+        return self._listeners[listener]
+
+    def for_peers(self) -> ssl.SSLContext:
+        """What this broker connects to others with, where the listener between brokers has TLS."""
+        assert self._peers is not None, "asked before `open`, or without TLS between brokers"
+        return self._peers.context
+
+    def check(self, config: BrokerConfig) -> None:
+        """Whether the running broker can take these settings; raises ConfigError."""
+        for listener, terms in self._listeners.items():
+            settings = settings_of(config, listener)
+            if settings != terms.source.settings:
+                server_context(settings)
+                check_names(config, terms.source.settings, settings)
+
+    def update(self, config: BrokerConfig) -> None:
+        """Take over changed settings; those that do not hold are logged and left."""
+        for change in self._changes(config):
+            try:
+                change()
+            except ConfigError as error:
+                log.error("changed TLS settings are not taken, the old ones stay reason=%r", str(error))
+
+    def _changes(self, config: BrokerConfig) -> list[Callable[[], bool]]:
+        changes = [partial(terms.source.change, settings_of(config, listener)) for listener, terms in self._listeners.items()]
+        if self._peers is not None:
+            changes.append(partial(self._peers.change, settings_of(config, inter_broker_endpoint(config).listener)))
+        return changes  # type: ignore[return-value]  # a partial is one
+
+    def refresh(self) -> None:
+        """Look at the files."""
+        for listener, terms in self._listeners.items():
+            if terms.source.refresh():
+                log.info("event=certificates-reloaded listener=%s", listener)
+        if self._peers is not None:
+            self._peers.refresh()
+
+
+def settings_of(config: BrokerConfig, listener: str) -> TlsSettings:
+    """What is set for a listener.
+
+    A listener with SASL asks for certificates only where `ssl.client.auth` is set for it alone (KIP-684).
+    """
+    settings = server_settings(listener, lambda name: setting(config, name, listener))
+    protocol = next((each.protocol for each in config.listener_endpoints if each.listener == listener), "")
+    if protocol == "SASL_SSL" and f"{settings.prefix}ssl.client.auth" not in config.texts:
+        return replace(settings, client_auth=ClientAuth.NONE)
+    return settings
+
+
+def check_names(config: BrokerConfig, before: TlsSettings, after: TlsSettings) -> None:
+    """Raises ConfigError where a new certificate bears other names than the old one and may not."""
+    old, new = _certificate(before), _certificate(after)
+    if old is None or new is None:
+        return
+    key = after.key("keystore.location")
+    shown = after.keystore_location or "(text)"
+    if not config.ssl_allow_dn_changes and subject_of(old) != subject_of(new):
+        allowed = f"a certificate with the distinguished name of the old one ({subject_of(old)}); this one is {subject_of(new)}"
+        raise ConfigError(key, shown, allowed)
+    missing = alternative_names_of(old) - alternative_names_of(new)
+    if not config.ssl_allow_san_changes and missing:
+        raise ConfigError(
+            key, shown, f"a certificate with all alternative names of the old one; {', '.join(sorted(missing))} is missing"
+        )
+
+
+def _certificate(settings: TlsSettings) -> bytes | None:
+    """The first certificate of a key store, or None where the store cannot be read any more."""
+    try:
+        keys = read_keys(settings)
+    except ConfigError:
+        return None
+    return None if keys is None else ssl.PEM_cert_to_DER_cert(certificates_in(keys.chain)[0])

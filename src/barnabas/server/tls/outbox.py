@@ -1,0 +1,117 @@
+"""The sending half of a TLS connection: an `Outbox` that encrypts what it sends.
+
+How it works: buffers and pieces of files are gathered into one stretch of plain text, encrypted as full records with one call, and written
+with one more. A file is read where the plain text is gathered, so its bytes are not held anywhere else.
+
+Rules
+  1. Nothing is encrypted before the kernel has taken what was encrypted before: a connection that does not read holds one stretch
+     (`limits.TLS_GATHERED_BYTES`) and no more, and its file regions stay regions.
+  2. What OpenSSL itself has to say (the handshake, alerts, new keys) goes behind what is encrypted already (`push_sealed`), for records
+     are numbered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Callable
+
+from barnabas.server.outbox import FILE_BYTES_PER_TURN, HeldRegion, Outbox, Region
+from barnabas.server.tls.buffers import TlsBuffers
+from barnabas.storage.files import Files
+from barnabas.storage.reading import FileRegion
+
+
+class TlsOutbox(Outbox):
+    """As `Outbox`; `waiting_bytes` counts plain text, and encrypted bytes that the kernel has not taken.
+
+    Args:
+        tls: of the connection; its outgoing BIO is that of `buffers`.
+    """
+
+    __slots__ = ("_buffers", "_sealed", "_tls")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        descriptor: int,
+        files: Files,
+        on_room: Callable[[], None],
+        on_error: Callable[[OSError], None],
+        *,
+        tls: ssl.SSLObject,
+        buffers: TlsBuffers,
+    ) -> None:
+        super().__init__(loop, descriptor, files, on_room, on_error)
+        self._tls = tls
+        self._buffers = buffers
+        self._sealed = memoryview(b"")  # encrypted, not yet taken by the kernel
+
+    def push_sealed(self, data: bytes) -> None:
+        """Queue what is encrypted already; sent by the next `flush`."""
+        self._sealed = memoryview(b"".join((self._sealed, data)) if self._sealed else data)
+        self.waiting_bytes += len(data)
+
+    def flush(self) -> None:
+        if self._blocked or not (self._items or self._sealed):
+            return
+        self._file_bytes_left = FILE_BYTES_PER_TURN
+        try:
+            while self._sealed or self._items:
+                if not self._sealed:
+                    if self._file_bytes_left <= 0:
+                        raise BlockingIOError  # the next turn goes on
+                    self._seal()
+                sent = os.write(self._descriptor, self._sealed)
+                self.waiting_bytes -= sent
+                self._sealed = self._sealed[sent:]
+        except BlockingIOError:
+            self._wait_for_room()
+        except OSError as error:
+            self._sealed = self._sealed[:0]
+            self._give_up(error)
+
+    def close(self) -> None:
+        self._sealed = self._sealed[:0]
+        super().close()
+
+    def _seal(self) -> None:
+        """Encrypt what waits, up to a buffer full."""
+        plain = self._buffers.plain
+        filled = 0
+        while self._items and filled < len(plain):
+            item = self._items[0]
+            room = len(plain) - filled
+            if isinstance(item, Region):
+                size = min(item.size, room, self._file_bytes_left)
+                if size <= 0:
+                    break
+                filled += self._read(item, plain[filled : filled + size])
+            elif len(item) <= room:
+                plain[filled : filled + len(item)] = item
+                filled += len(item)
+                self._items.popleft()
+            else:
+                view = memoryview(item)
+                plain[filled:] = view[:room]
+                self._items[0] = view[room:]
+                filled = len(plain)
+        self._tls.write(plain[:filled])
+        sealed = self._buffers.outgoing.read()
+        self.waiting_bytes += len(sealed) - filled
+        self._sealed = memoryview(sealed)
+
+    def _read(self, region: Region, target: memoryview) -> int:
+        size = os.preadv(region.fileno, [target], region.position)
+        if size == 0:
+            raise OSError(f"a file region of {region.size} bytes ends before its end")
+        self._file_bytes_left -= size
+        if size == region.size:
+            self._items.popleft()
+            return size
+        if isinstance(region, FileRegion):
+            region = self._items[0] = HeldRegion(region, self._files)
+        region.position += size
+        region.size -= size
+        return size

@@ -1,0 +1,245 @@
+"""TLS between a socket and a connection: shakes hands, decrypts into the connection's buffers, and is its transport.
+
+Owns one OpenSSL object over the BIOs that all connections of the loop share (`TlsBuffers`), and what was received and not decrypted while
+the connection was paused. The `Connection` above knows nothing of it but its principal: it is made with the socket, so that limits count
+half-open ones too, and gets no byte before the handshake is over.
+
+Rules
+  1. A handshake ends within `limits.TLS_HANDSHAKE_TIMEOUT_S` and `limits.MAX_TLS_HANDSHAKE_BYTES`, or its connection does.
+  2. When the connection or another one gets a turn, both BIOs are as they should be: the outgoing one empty (what it had is in the outbox),
+     the incoming one untouched by anybody else until this turn is over.
+  3. While the connection is paused nothing is decrypted; what was received stays as it came, one buffer at most.
+
+A handshake that failed is answered with an alert, and then the connection is kept until the other side has hung up, for `LINGER_S` at
+most: a socket that is closed with unread bytes in it takes the alert back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+import logging
+import os
+import ssl
+from typing import Any, cast
+
+from barnabas import limits
+from barnabas.security.principals import NoMatchingRule
+from barnabas.server.connection import Connection
+from barnabas.server.tls.buffers import TlsBuffers
+from barnabas.server.tls.listeners import ListenerTls
+from barnabas.server.tls.outbox import TlsOutbox
+from barnabas.tls.failures import reason_of
+from barnabas.tls.names import subject_of
+
+log = logging.getLogger(__name__)
+LINGER_S = 1.0
+
+
+class State(enum.Enum):
+    HANDSHAKE = enum.auto()
+    OPEN = enum.auto()
+    LINGERING = enum.auto()  # refused; what comes is dropped until the other side hangs up
+    CLOSED = enum.auto()
+
+
+class TlsProtocol(asyncio.BufferedProtocol):
+    """The asyncio protocol of one TLS client, and the transport of its `Connection`.
+
+    Args:
+        terms: of the listener; the context that it has now is this connection's for good.
+    """
+
+    def __init__(self, connection: Connection, terms: ListenerTls, buffers: TlsBuffers, loop: asyncio.AbstractEventLoop) -> None:
+        self._connection = connection
+        self._terms = terms
+        self._buffers = buffers
+        self._loop = loop
+        self._tls = terms.context.wrap_bio(buffers.incoming, buffers.outgoing, server_side=True)
+        self._transport: asyncio.Transport | None = None
+        self._descriptor = -1
+        self._outbox: TlsOutbox | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._state = State.HANDSHAKE
+        self._handshake_bytes = 0
+        self._paused = False
+        self._kept = b""  # received while paused
+
+    # --- the loop's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._descriptor = transport.get_extra_info("socket").fileno()
+        self._timer = self._loop.call_later(limits.TLS_HANDSHAKE_TIMEOUT_S, self._expire)
+        self._connection.connection_made(cast(asyncio.BaseTransport, self))  # as much of one as it asks for
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end()
+        self._connection.connection_lost(exc)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffers.received
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._state in {State.HANDSHAKE, State.OPEN}:
+            self._take(self._buffers.received[:nbytes])
+
+    # --- the connection's side
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        if name == "outbox":
+            return self._make_outbox
+        return default if self._transport is None else self._transport.get_extra_info(name, default)
+
+    def pause_reading(self) -> None:
+        self._paused = True
+        if self._transport is not None and self._state is not State.CLOSED:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._loop.call_soon(self._go_on)  # not within the turn of whoever resumes it: rule 2
+
+    def abort(self) -> None:
+        """Say goodbye if the socket takes it, and close."""
+        if self._state is State.OPEN and (self._outbox is None or not self._outbox.waiting_bytes):
+            with contextlib.suppress(ssl.SSLError):
+                self._tls.unwrap()  # tells the other side; its answer is not waited for
+            self._write_now()
+        self._end()
+        if self._transport is not None:
+            self._transport.abort()
+
+    # --- inside
+
+    def _make_outbox(self, *args: Any) -> TlsOutbox:
+        self._outbox = TlsOutbox(*args, tls=self._tls, buffers=self._buffers)
+        return self._outbox
+
+    def _take(self, data: memoryview) -> None:
+        try:
+            self._work_on(data)
+        except ssl.SSLError as error:
+            self._fail(reason_of(error))
+        except NoMatchingRule as error:
+            self._fail(str(error))
+
+    def _work_on(self, data: memoryview) -> None:
+        """Decrypt `data` and what OpenSSL still has, as far as the connection takes it."""
+        position = 0
+        if self._state is State.HANDSHAKE:
+            position = self._shake_hands(data)
+        while self._state is State.OPEN:
+            if self._paused:
+                self._kept = b"".join((self._buffers.incoming.read(), data[position:]))
+                return
+            target = self._connection.get_buffer(-1)
+            filled, position, ended = self._fill(target, data, position)
+            self._hand_over_sealed()
+            if filled:
+                self._connection.buffer_updated(filled)
+            if ended:
+                return
+
+    def _fill(self, target: memoryview, data: memoryview, position: int) -> tuple[int, int, bool]:
+        """Decrypt into `target` until it is full or `data` at its end; how much is there, how far it came, whether that is all."""
+        tls, incoming, filled, size = self._tls, self._buffers.incoming, 0, len(target)
+        while filled < size:
+            try:
+                got: int = tls.read(size - filled, target[filled:])  # type: ignore[assignment]  # how much came
+            except ssl.SSLWantReadError:
+                if position == len(data):
+                    return filled, position, True
+                fed = data[position : position + limits.TLS_FED_BYTES]
+                incoming.write(fed)
+                position += len(fed)
+                continue
+            if not got:  # the other side has said goodbye
+                self._connection.close()
+                return 0, position, True
+            filled += got
+        return filled, position, False
+
+    def _shake_hands(self, data: memoryview) -> int:
+        """One step of the handshake; how much of `data` was worked on."""
+        self._handshake_bytes += len(data)
+        if self._handshake_bytes > limits.MAX_TLS_HANDSHAKE_BYTES:
+            self._fail(f"a handshake of more than {limits.MAX_TLS_HANDSHAKE_BYTES} bytes")
+            return 0
+        self._buffers.incoming.write(data)
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._hand_over_sealed()
+            return len(data)
+        self._hand_over_sealed()
+        certificate = self._tls.getpeercert(binary_form=True)
+        if certificate is not None and self._connection.authentication is None:  # else the log-in says who it is
+            self._connection.principal = self._terms.principal_of(subject_of(certificate))
+        if self._timer is not None:
+            self._timer.cancel()
+        self._terms.metrics.tls_handshakes += 1
+        self._state = State.OPEN
+        return len(data)
+
+    def _hand_over_sealed(self) -> None:
+        """What OpenSSL itself has to send goes behind what waits."""
+        if self._buffers.outgoing.pending and self._outbox is not None:
+            self._outbox.push_sealed(self._buffers.outgoing.read())
+            self._outbox.flush()
+            if self._outbox is not None and self._outbox.waiting_bytes > limits.MAX_UNSENT_BYTES:
+                self._connection.pause("unsent")
+
+    def _go_on(self) -> None:
+        if self._paused or self._state is not State.OPEN:
+            return
+        kept, self._kept = self._kept, b""
+        self._take(memoryview(kept))
+        if not self._paused and self._state is State.OPEN and self._transport is not None:
+            self._transport.resume_reading()
+
+    def _expire(self) -> None:
+        if self._state is State.HANDSHAKE:
+            self._refused("no handshake in time")
+        self._connection.close()
+
+    def _fail(self, reason: str) -> None:
+        """Drop the connection, its alert sent."""
+        if self._state is State.HANDSHAKE:
+            self._refused(reason)
+        else:
+            log.warning("connection closed peer=%s reason=%r", self._connection.peer, reason)
+        self._write_now()
+        self._buffers.forget()
+        transport = self._transport
+        if transport is None or self._state is not State.HANDSHAKE:
+            self._connection.close()
+            return
+        self._state = State.LINGERING
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(LINGER_S, self._connection.close)
+        transport.write_eof()
+
+    def _refused(self, reason: str) -> None:
+        self._terms.metrics.tls_handshakes_failed += 1
+        log.warning("handshake failed peer=%s listener=%s reason=%r", self._connection.peer, self._connection.listener, reason)
+
+    def _write_now(self) -> None:
+        """Send what OpenSSL has, if the socket takes it: an alert or a goodbye."""
+        data = self._buffers.outgoing.read()
+        if data and (self._outbox is None or not self._outbox.waiting_bytes):
+            with contextlib.suppress(OSError):
+                os.write(self._descriptor, data)
+
+    def _end(self) -> None:
+        self._state = State.CLOSED
+        self._kept = b""
+        self._outbox = None
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,42 @@
+"""The context of a client, which follows its files as a listener's does."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+
+from barnabas.tls.contexts import client_context
+from barnabas.tls.settings import TlsSettings
+from barnabas.tls.source import ContextSource
+
+MakeContext = Callable[[], ssl.SSLContext]  # called for each connection
+
+
+class ClientTls:
+    """Gives the context for a connection that is about to be made.
+
+    Two of the same settings are equal, and one that is sent to another process reads its files there.
+
+    Raises:
+        ConfigError: the settings or their files do not do.
+    """
+
+    def __init__(self, settings: TlsSettings) -> None:
+        self.settings = settings
+        self._source = ContextSource(settings, client_context)
+
+    def __call__(self) -> ssl.SSLContext:
+        self._source.refresh()
+        return self._source.context
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ClientTls) and other.settings == self.settings
+
+    def __hash__(self) -> int:
+        return hash(self.settings)
+
+    def __repr__(self) -> str:
+        return f"ClientTls({self.settings!r})"
+
+    def __reduce__(self) -> tuple[type[ClientTls], tuple[TlsSettings]]:
+        return ClientTls, (self.settings,)

@@ -1,0 +1,169 @@
+"""From settings to the contexts of OpenSSL that connections are made with.
+
+Owns what is allowed: TLS 1.2 and 1.3, no renegotiation, no compression, no session tickets.
+
+Rules
+  1. A private key lies in memory only: OpenSSL takes keys from files, so it gets one that is none (`_in_memory`).
+  2. A server that asks for certificates must be told whom to believe. Kafka would believe every public authority then.
+  3. A client believes whom it is told to, else the authorities of the system, and checks the name of the server unless told not to.
+
+Sessions are not resumed (no tickets): connections to brokers live long, and a session that is resumed does not look at the client's
+certificate again, which may have ended or lost its authority meanwhile.
+
+Ugly: Python's `ssl` of 3.11 cannot choose among the cipher suites of TLS 1.3, so they are taken all together or, where none is named, not
+at all with TLS 1.3.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from barnabas.errors import ConfigError
+from barnabas.tls.settings import HIDDEN, ClientAuth, TlsSettings
+from barnabas.tls.stores import KeyMaterial, read_keys, read_trusted
+
+VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+SUITES_OF_1_3 = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
+REQUESTS = {
+    ClientAuth.NONE: ssl.CERT_NONE,
+    ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
+    ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
+}
+
+
+def server_context(settings: TlsSettings) -> ssl.SSLContext:
+    """What a listener accepts connections with; raises ConfigError."""
+    keys, trusted = read_keys(settings), read_trusted(settings)
+    if keys is None:
+        raise ConfigError(settings.key("keystore.location"), "", "a key store: a TLS listener needs a certificate")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _prepare(context, settings)
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.num_tickets = 0
+    _show(context, settings, keys)
+    if settings.client_auth is not ClientAuth.NONE:
+        if trusted is None:
+            allowed = f"a trust store, for ssl.client.auth={settings.client_auth.value}"
+            raise ConfigError(settings.key("truststore.location"), "", allowed)
+        _believe(context, settings, trusted)
+        context.verify_mode = REQUESTS[settings.client_auth]
+    return context
+
+
+def client_context(settings: TlsSettings) -> ssl.SSLContext:
+    """What a client connects with; raises ConfigError."""
+    keys, trusted = read_keys(settings), read_trusted(settings)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _prepare(context, settings)
+    context.check_hostname = settings.check_host_name and settings.verify
+    if not settings.verify:
+        context.verify_mode = ssl.CERT_NONE
+    elif trusted is None:
+        context.load_default_certs()
+    else:
+        _believe(context, settings, trusted)
+    if keys is not None:
+        _show(context, settings, keys)
+    return context
+
+
+def _prepare(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    lowest, highest = settings.enabled_protocols[0], settings.enabled_protocols[0]
+    for protocol in settings.enabled_protocols:
+        lowest, highest = min(lowest, protocol), max(highest, protocol)
+    context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
+    named = set(settings.cipher_suites)
+    if named:
+        of_1_3 = named & SUITES_OF_1_3
+        if of_1_3 and of_1_3 != SUITES_OF_1_3 and highest == "TLSv1.3":
+            allowed = f"all suites of TLS 1.3 ({', '.join(sorted(SUITES_OF_1_3))}) or none of them, which leaves TLS 1.2"
+            raise ConfigError(settings.key("cipher.suites"), ",".join(settings.cipher_suites), allowed)
+        highest = highest if of_1_3 else "TLSv1.2"
+        lowest = lowest if named - SUITES_OF_1_3 else "TLSv1.3"
+        if lowest > highest:
+            allowed = f"suites of {', '.join(settings.enabled_protocols)}"
+            raise ConfigError(settings.key("cipher.suites"), ",".join(settings.cipher_suites), allowed)
+        _choose_ciphers(context, settings)
+    context.minimum_version, context.maximum_version = VERSIONS[lowest], VERSIONS[highest]
+
+
+def _choose_ciphers(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    for name in settings.cipher_suites:
+        if name in SUITES_OF_1_3:
+            continue
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).set_ciphers(openssl_name(name))
+        except ssl.SSLError:
+            raise ConfigError(settings.key("cipher.suites"), name, "the name of a cipher suite that OpenSSL has") from None
+    chosen = [openssl_name(name) for name in settings.cipher_suites if name not in SUITES_OF_1_3]
+    if chosen:
+        context.set_ciphers(":".join(chosen))
+
+
+def openssl_name(suite: str) -> str:
+    """OpenSSL's name of a suite of TLS 1.2, from the one that the standard and Java have.
+
+    `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384` is `ECDHE-RSA-AES256-GCM-SHA384`; a name of OpenSSL's is let pass.
+    """
+    exchange, is_standard, cipher = suite.removeprefix("TLS_").partition("_WITH_")
+    if not is_standard:
+        return suite
+    for bits in ("128", "256"):
+        cipher = cipher.replace(f"AES_{bits}_CBC", f"AES{bits}").replace(f"AES_{bits}", f"AES{bits}")
+    cipher = cipher.removesuffix("_SHA256") if "CHACHA20" in cipher else cipher
+    parts = ([] if exchange == "RSA" else [exchange]) + [cipher]
+    return "-".join(parts).replace("_", "-")
+
+
+def _show(context: ssl.SSLContext, settings: TlsSettings, keys: KeyMaterial) -> None:
+    def password() -> str:
+        if keys.key_password is None:
+            raise ConfigError(settings.key("key.password"), "", "the password of the private key, which is encrypted")
+        return keys.key_password
+
+    try:
+        with _in_memory(keys.chain) as chain, _in_memory(keys.key) as key:
+            context.load_cert_chain(chain, key, password)
+    except (ssl.SSLError, ValueError) as error:
+        _refuse_keys(settings, error)
+
+
+def _refuse_keys(settings: TlsSettings, error: Exception) -> NoReturn:
+    reason = getattr(error, "reason", None) or str(error)
+    if "MISMATCH" in reason:
+        allowed = "a private key and its own certificate; these two do not belong together"
+    elif settings.key_password is not None:
+        raise ConfigError(settings.key("key.password"), HIDDEN, "the password of the private key") from None
+    else:
+        allowed = f"a certificate and a private key that OpenSSL takes ({reason.replace('_', ' ').lower()})"
+    name = "keystore.location" if settings.keystore_location else "certificate.location"
+    shown = settings.keystore_location or settings.certificate_location
+    if shown is None:
+        name, shown = "keystore.certificate.chain", "(text)"
+    raise ConfigError(settings.key(name), shown, allowed) from None
+
+
+def _believe(context: ssl.SSLContext, settings: TlsSettings, trusted: str) -> None:
+    try:
+        context.load_verify_locations(cadata=trusted)
+    except ssl.SSLError as error:
+        name = "truststore.location" if settings.truststore_location else "truststore.certificates"
+        reason = (error.reason or str(error)).replace("_", " ").lower()
+        raise ConfigError(
+            settings.key(name), settings.truststore_location or "(text)", f"certificates that OpenSSL takes ({reason})"
+        ) from None
+
+
+@contextmanager
+def _in_memory(text: str) -> Iterator[str]:
+    """The path of a file that is nowhere but in memory."""
+    descriptor = os.memfd_create("pem")
+    try:
+        os.write(descriptor, text.encode())
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,18 @@
+"""What went wrong on a connection, in words: OpenSSL's, and the usual cause of the most usual ones."""
+
+from __future__ import annotations
+
+import ssl
+
+OTHER_PROTOCOL = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "RECORD_LAYER_FAILURE"}
+
+
+def reason_of(error: BaseException) -> str:
+    """A few words; those of the error itself where it has nothing to do with TLS."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate not taken: {error.verify_message.rstrip('.')}"
+    if not isinstance(error, ssl.SSLError):
+        return str(error)
+    reason = error.reason or (str(error.args[1]) if len(error.args) > 1 else str(error))
+    words = reason.replace("_", " ").lower()
+    return f"{words}: does the other side speak TLS?" if reason in OTHER_PROTOCOL else f"TLS: {words}"

@@ -1,0 +1,148 @@
+"""What is set about TLS, for one listener or one client, under the names of Kafka's Java code.
+
+Owns the reading of settings into `TlsSettings`; whether files are there and keys fit is for `stores` and `contexts` to say. The names that
+librdkafka has for the same things are taken too, because people bring settings of either client.
+
+Rule: a `TlsSettings` holds secrets. Its text shows none of them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+
+from barnabas.errors import ConfigError
+
+PROTOCOLS = ("TLSv1.2", "TLSv1.3")  # older ones are broken, and refused
+HIDDEN = "[hidden]"
+
+
+class ClientAuth(enum.Enum):
+    """Whether a server asks for a client's certificate."""
+
+    NONE = "none"
+    REQUESTED = "requested"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class TlsSettings:
+    """The attributes are Kafka's keys without `ssl.`; None where a key is unset.
+
+    Args:
+        prefix: what stands before `ssl.` in the names of the keys, for messages.
+    """
+
+    prefix: str = ""
+    keystore_type: str | None = None
+    keystore_location: str | None = None
+    keystore_password: str | None = field(default=None, repr=False)
+    keystore_key: str | None = field(default=None, repr=False)
+    keystore_certificate_chain: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+    key_location: str | None = None  # librdkafka's: the key in a file of its own
+    certificate_location: str | None = None  # and the chain in another
+    truststore_type: str | None = None
+    truststore_location: str | None = None
+    truststore_password: str | None = field(default=None, repr=False)
+    truststore_certificates: str | None = None
+    client_auth: ClientAuth = ClientAuth.NONE
+    enabled_protocols: tuple[str, ...] = PROTOCOLS
+    cipher_suites: tuple[str, ...] = ()
+    check_host_name: bool = True  # ssl.endpoint.identification.algorithm=https
+    verify: bool = True  # librdkafka's enable.ssl.certificate.verification
+
+    def __post_init__(self) -> None:
+        for protocol in self.enabled_protocols:
+            if protocol not in PROTOCOLS:
+                allowed = f"{' and '.join(PROTOCOLS)}; older versions are not safe"
+                raise ConfigError(self.key("enabled.protocols"), ",".join(self.enabled_protocols), allowed)
+        if not self.enabled_protocols:
+            raise ConfigError(self.key("enabled.protocols"), "", f"one of {', '.join(PROTOCOLS)} at least")
+
+    def key(self, name: str) -> str:
+        """The name of a key for messages."""
+        return f"{self.prefix}ssl.{name}"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every file that is named."""
+        named = (self.keystore_location, self.key_location, self.certificate_location, self.truststore_location)
+        return tuple(name for name in named if name)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether there is something to show to the other side."""
+        return any((self.keystore_location, self.keystore_key, self.keystore_certificate_chain, self.certificate_location))
+
+    @property
+    def has_trust(self) -> bool:
+        return bool(self.truststore_location or self.truststore_certificates)
+
+
+TEXTS = tuple(
+    item.name
+    for item in fields(TlsSettings)
+    if item.name not in {"prefix", "client_auth", "enabled_protocols", "cipher_suites", "check_host_name", "verify"}
+)
+OF_LIBRDKAFKA = {  # its name -> ours; `ssl.keystore.location` and `.password` are the same, and its key stores are PKCS12
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+}
+
+
+def server_settings(listener: str, value_of: Callable[[str], object]) -> TlsSettings:
+    """The settings of a broker's listener.
+
+    Args:
+        value_of: what a key without the listener's prefix comes to on this listener.
+    """
+
+    def text(name: str) -> str | None:
+        value = value_of(f"ssl.{name.replace('_', '.')}")
+        return str(value) if value else None
+
+    stores = {name: text(name) for name in TEXTS if name not in {"key_location", "certificate_location"}}
+    protocols, suites = value_of("ssl.enabled.protocols"), value_of("ssl.cipher.suites")
+    return TlsSettings(
+        prefix=f"listener.name.{listener.lower()}.",
+        **stores,  # type: ignore[arg-type]  # all of them are texts
+        client_auth=ClientAuth(value_of("ssl.client.auth")),
+        enabled_protocols=tuple(protocols) if isinstance(protocols, tuple) else PROTOCOLS,
+        cipher_suites=tuple(suites) if isinstance(suites, tuple) else (),
+        check_host_name=bool(value_of("ssl.endpoint.identification.algorithm")),
+    )
+
+
+def client_settings(options: Mapping[str, str]) -> TlsSettings:
+    """The settings of a client, by the Java client's names or librdkafka's.
+
+    Raises:
+        ConfigError: a value that cannot be what its name says.
+    """
+    named = {OF_LIBRDKAFKA.get(name, name): value for name, value in options.items()}
+    verification = named.get("enable.ssl.certificate.verification", "true").lower()
+    if verification not in {"true", "false"}:
+        raise ConfigError("enable.ssl.certificate.verification", verification, "true or false")
+    stores = {name: named.get(f"ssl.{name.replace('_', '.')}") or None for name in TEXTS}
+    return TlsSettings(
+        **stores,  # type: ignore[arg-type]  # all of them are texts
+        enabled_protocols=_words(named.get("ssl.enabled.protocols")) or PROTOCOLS,
+        cipher_suites=_words(named.get("ssl.cipher.suites")),
+        check_host_name=_identification(named.get("ssl.endpoint.identification.algorithm", "https")),
+        verify=verification == "true",
+    )
+
+
+def _identification(text: str) -> bool:
+    """Java writes nothing for no check, librdkafka `none`."""
+    if text.lower() not in {"", "none", "https"}:
+        raise ConfigError("ssl.endpoint.identification.algorithm", text, "https, or nothing for no check")
+    return text.lower() == "https"
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in (text or "").split(",") if word.strip())

@@ -1,0 +1,72 @@
+"""A context that follows its settings and their files.
+
+Owns when a context is made anew: what is made goes to new connections, those that are open keep theirs. What cannot be read while it is
+running leaves the old one in place: a certificate that is being replaced must not take the listener down.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from collections.abc import Callable
+
+from barnabas.errors import ConfigError
+from barnabas.tls.settings import TlsSettings
+
+log = logging.getLogger(__name__)
+Stamp = tuple[tuple[int, int, int] | None, ...]  # of each file: time, size, inode; None for one that is not there
+
+
+class ContextSource:
+    """The context of one listener or client.
+
+    Args:
+        make: `server_context` or `client_context`.
+
+    Raises:
+        ConfigError: the first context cannot be made.
+    """
+
+    def __init__(self, settings: TlsSettings, make: Callable[[TlsSettings], ssl.SSLContext]) -> None:
+        self.settings = settings
+        self._make = make
+        self._stamp = stamp_of(settings)
+        self.context = make(settings)
+        self.generation = 1  # how many there were
+
+    def change(self, settings: TlsSettings) -> bool:
+        """Take other settings; whether the context is another now. Raises ConfigError, and then nothing has changed."""
+        stamp = stamp_of(settings)
+        if settings == self.settings and stamp == self._stamp:
+            return False
+        self.context = self._make(settings)
+        self.settings, self._stamp = settings, stamp
+        self.generation += 1
+        return True
+
+    def refresh(self) -> bool:
+        """Look whether files have changed; whether the context is another now. What cannot be read is logged once and left."""
+        stamp = stamp_of(self.settings)
+        if stamp == self._stamp:
+            return False
+        self._stamp = stamp
+        try:
+            self.context = self._make(self.settings)
+        except ConfigError as error:
+            log.error("changed certificates are not taken, the old ones stay reason=%r", str(error))
+            return False
+        self.generation += 1
+        return True
+
+
+def stamp_of(settings: TlsSettings) -> Stamp:
+    return tuple(_stamp(name) for name in settings.files)
+
+
+def _stamp(name: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(name)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,127 @@
+"""Rights that come and go while somebody is connected: what was allowed before is not done afterwards, on any of the short ways."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.security.acls import CLUSTER_NAME, Operation, ResourceType
+from barnabas.server.authorization.table import ASKS_ITSELF, GUARDS, OPEN
+from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
+from tests.server.authorization.people import ALICE, acl, guarded, names_of
+from tests.server.in_process import TOPIC
+
+REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+WRITE = acl(ResourceType.TOPIC, TOPIC, Operation.WRITE)
+READ = acl(ResourceType.TOPIC, TOPIC, Operation.READ)
+
+
+def test_every_api_that_is_served_is_guarded_or_open() -> None:
+    assert GUARDS.keys() | ASKS_ITSELF | OPEN >= SERVED | BETWEEN_BROKERS
+    assert not GUARDS.keys() & (ASKS_ITSELF | OPEN)
+
+
+async def test_producing_is_allowed_and_forbidden_again(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as people:
+        assert await people.admin.create() == 0
+        alice = await people.connect(ALICE)
+        assert await alice.produce(b"v") == REFUSED
+        assert await people.allow(WRITE) == [0]
+        assert [await alice.produce(b"v") for _ in range(3)] == [0, 0, 0]  # the later ones are known from the first
+        await people.forget()
+        assert [await alice.produce(b"v") for _ in range(2)] == [REFUSED, REFUSED]
+        assert await people.admin.fetch() == (0, [b"v"] * 3)
+
+
+async def test_what_a_session_rests_on_is_asked_anew(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as people:
+        await people.admin.create()
+        await people.admin.produce(b"v")
+        await people.allow(READ)
+        alice = await people.connect(ALICE)
+        wanted = FetchTopic(topic=TOPIC, partitions=[FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=2**20)])
+
+        async def fetch(session_id: int, epoch: int, *topics: FetchTopic) -> FetchResponse:
+            request = FetchRequest(
+                replica_id=-1,
+                max_wait_ms=0,
+                min_bytes=0,
+                max_bytes=2**20,
+                session_id=session_id,
+                session_epoch=epoch,
+                topics=list(topics),
+            )
+            answer = await alice.ask((1, 11), request, FetchResponse)
+            assert isinstance(answer, FetchResponse)
+            return answer
+
+        first = await fetch(0, 0, wanted)
+        assert first.session_id
+        assert (await fetch(first.session_id, 1)).responses == []  # it is told all, and rests
+        await people.forget()
+        (topic,) = (await fetch(first.session_id, 2)).responses
+        assert topic.partitions[0].error_code == REFUSED
+        await people.allow(READ)
+        (topic,) = (await fetch(first.session_id, 3)).responses
+        assert (topic.partitions[0].error_code, topic.partitions[0].high_watermark) == (0, 1)
+
+
+async def test_nobody_calls_himself_a_broker(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as people:
+        await people.admin.create()
+        await people.admin.produce(b"v")
+        await people.allow(READ)
+        alice = await people.connect(ALICE)
+        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=2**20)
+        request = FetchRequest(
+            replica_id=2, max_wait_ms=0, min_bytes=0, max_bytes=2**20, topics=[FetchTopic(topic=TOPIC, partitions=[partition])]
+        )
+        answer = await alice.ask((1, 11), request, FetchResponse)
+        assert answer.responses[0].partitions[0].error_code == REFUSED
+        await people.allow(acl(ResourceType.CLUSTER, CLUSTER_NAME, Operation.CLUSTER_ACTION))
+        answer = await alice.ask((1, 11), request, FetchResponse)
+        assert answer.responses[0].partitions[0].error_code != REFUSED
+
+
+async def test_topics_are_hidden_from_who_may_not_describe_them(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as people:
+        for name in ("mine", "yours"):
+            assert await people.admin.create(name=name) == 0
+        alice = await people.connect(ALICE)
+        await people.allow(acl(ResourceType.TOPIC, "mine", Operation.READ))
+        answer = await alice.ask((3, 9), MetadataRequest(topics=None), MetadataResponse)
+        assert names_of(answer.topics) == ["mine"]
+        answer = await people.admin.ask((3, 9), MetadataRequest(topics=None), MetadataResponse)
+        assert {"mine", "yours"} <= set(names_of(answer.topics))
+
+
+async def test_a_group_has_what_is_bound_to_it(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as people:
+        await people.admin.create()
+        await people.allow(acl(ResourceType.TOPIC, TOPIC, Operation.WRITE, principal="Group:writers"))
+        alice, bob = await people.connect(ALICE, ("Group:readers", "Group:writers")), await people.connect("User:bob")
+        assert await alice.produce(b"v") == 0
+        assert await bob.produce(b"v") == REFUSED
+
+
+@pytest.mark.parametrize("allowed", ["true", "false"])
+async def test_where_there_is_no_binding_the_setting_decides(tmp_path: Path, allowed: str) -> None:
+    async with guarded(tmp_path, allow_everyone_if_no_acl_found=allowed) as people:
+        await people.admin.create()
+        alice = await people.connect(ALICE)
+        assert await alice.produce(b"v") == (0 if allowed == "true" else REFUSED)
+
+
+async def test_bindings_outlive_the_broker(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as people:
+        await people.admin.create()
+        assert await people.allow(WRITE, WRITE) == [0, 0]
+    async with guarded(tmp_path) as people:
+        alice = await people.connect(ALICE)
+        assert await alice.produce(b"v") == 0
+        (result,) = (await people.forget()).filter_results
+        assert [(each.principal, each.resource_name) for each in result.matching_acls] == [(ALICE, TOPIC)]

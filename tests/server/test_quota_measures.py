@@ -1,0 +1,46 @@
+"""What Prometheus is told of quotas, and when a client is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas import limits
+from barnabas.clock import SystemClock
+from barnabas.server.broker import Broker
+from barnabas.server.metrics import render
+from tests.server.in_process import running
+from tests.server.quotas import set_quota_by
+
+ENTITY = '{client_id="limits",quota="producer_byte_rate",user=""}'  # what the lines of tests call themselves
+
+
+class Forward(SystemClock):
+    """A clock that can be put forward."""
+
+    ahead_ms = 0.0
+
+    def monotonic_ms(self) -> float:
+        return super().monotonic_ms() + self.ahead_ms
+
+
+def measured(broker: Broker) -> dict[str, float]:
+    lines = [line.rsplit(" ", 1) for line in render(broker).decode().splitlines() if not line.startswith("#")]
+    return {name.removeprefix("barnabas_"): float(value) for name, value in lines}
+
+
+async def test_what_a_client_uses_is_shown_until_it_is_long_gone(tmp_path: Path) -> None:
+    clock = Forward()
+    async with running([tmp_path], None, clock) as client:
+        assert await client.create() == 0
+        await client.in_thread(lambda: set_quota_by(client.line, {"client_id": "limits"}, producer_byte_rate=1e6))
+        assert await client.produce(b"v" * 10_000) == 0
+        shown = measured(client.broker)
+        assert shown[f"quota_bound{ENTITY}"] == 1e6
+        assert 900 < shown[f"quota_rate{ENTITY}"] < 1_100, "10 kB over ten windows"
+        assert shown[f"quota_throttled_seconds_total{ENTITY}"] == 0
+        clock.ahead_ms = limits.QUOTA_METER_IDLE_MS + 1_000.0
+        client.broker.quotas.expire()
+        shown = measured(client.broker)
+        assert (shown["quota_meters"], f"quota_rate{ENTITY}" in shown) == (0, False)
+        assert await client.produce(b"v" * 10_000) == 0
+        assert measured(client.broker)["quota_meters"] == 1
