@@ -44,6 +44,9 @@ class State(enum.Enum):
     CLOSED = enum.auto()
 
 
+RECEIVING = frozenset({State.HANDSHAKE, State.OPEN})
+
+
 class TlsProtocol(asyncio.BufferedProtocol):
     """The asyncio protocol of one TLS client, and the transport of its `Connection`.
 
@@ -63,6 +66,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._state = State.HANDSHAKE
         self._handshake_bytes = 0
+        self._has_goodbye = False  # the other side will send no more
         self._paused = False
         self._kept = b""  # received while paused
 
@@ -85,7 +89,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         return self._buffers.received
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self._state in {State.HANDSHAKE, State.OPEN}:
+        if self._state in RECEIVING:
             self._take(self._buffers.received[:nbytes])
 
     # --- the connection's side
@@ -144,7 +148,9 @@ class TlsProtocol(asyncio.BufferedProtocol):
             if filled:
                 self._connection.buffer_updated(filled)
             if ended:
-                return
+                break
+        if self._has_goodbye:  # what came before it counts
+            self._connection.close()
 
     def _fill(self, target: memoryview, data: memoryview, position: int) -> tuple[int, int, bool]:
         """Decrypt into `target` until it is full or `data` at its end; how much is there, how far it came, whether that is all."""
@@ -159,9 +165,9 @@ class TlsProtocol(asyncio.BufferedProtocol):
                 incoming.write(fed)
                 position += len(fed)
                 continue
-            if not got:  # the other side has said goodbye
-                self._connection.close()
-                return 0, position, True
+            if not got:
+                self._has_goodbye = True
+                return filled, position, True
             filled += got
         return filled, position, False
 
@@ -196,11 +202,12 @@ class TlsProtocol(asyncio.BufferedProtocol):
                 self._connection.pause("unsent")
 
     def _go_on(self) -> None:
-        if self._paused or self._state is not State.OPEN:
+        if self._paused or self._state not in RECEIVING:
             return
-        kept, self._kept = self._kept, b""
-        self._take(memoryview(kept))
-        if not self._paused and self._state is State.OPEN and self._transport is not None:
+        if self._state is State.OPEN:  # OpenSSL may have some of a record, too
+            kept, self._kept = self._kept, b""
+            self._take(memoryview(kept))
+        if not self._paused and self._state in RECEIVING and self._transport is not None:
             self._transport.resume_reading()
 
     def _expire(self) -> None:
