@@ -30,6 +30,7 @@ from barnabas.storage.files import Files
 
 if TYPE_CHECKING:
     from barnabas.server.authentication.login import Login
+    from barnabas.server.authorization.control import Access
     from barnabas.server.quotas.allowance import Paid
     from barnabas.server.quotas.budget import Budget
     from barnabas.server.quotas.muting import Mute
@@ -78,6 +79,8 @@ class Connection(asyncio.BufferedProtocol):
         self.local_port = 0
         self.principal = "User:ANONYMOUS"
         self.groups: tuple[str, ...] = ()  # of the principal: "Group:finance"
+        self.access: Access | None = None  # what the principal may do, as the authorizer said last
+        self.by_token = False  # whether a delegation token was shown
         self.authentication: Login | None = None  # asked about each frame, until it is known who is there
         self.login: Login | None = None  # where the listener wants one
         self.max_frame_bytes = receiver.max_frame_bytes

@@ -30,9 +30,10 @@ CLASSES = frozenset({STANDARD, "kafka.security.authorizer.AclAuthorizer"})  # th
 class Access:
     """What one session may do."""
 
-    __slots__ = ("_authorizer", "_decided", "session", "version")
+    __slots__ = ("_authorizer", "_decided", "groups", "principal", "session", "version")
 
     def __init__(self, session: Session, authorizer: Authorizer) -> None:
+        self.principal, self.groups = session.principal, session.groups
         self.session = authorizer.with_roles(session)
         self.version = authorizer.version
         self._authorizer = authorizer
@@ -79,6 +80,7 @@ class AccessControl:
 
     def __init__(self, super_users: frozenset[str], *, allow_if_no_acl: bool) -> None:
         self._authorizer = Authorizer(super_users=super_users, allow_if_no_acl=allow_if_no_acl)
+        self.version = self._authorizer.version  # grows whenever a decision may come out another way
         self._sessions: dict[Session, Access] = {}
         self._acls: dict[str, Acl] = {}
 
@@ -92,15 +94,11 @@ class AccessControl:
             raise ConfigError("authorizer.class.name", name, f"{STANDARD}, which is built in, or nothing")
         return cls(parse_super_users(config.super_users), allow_if_no_acl=config.allow_everyone_if_no_acl_found)
 
-    @property
-    def version(self) -> int:
-        """Grows whenever a decision may come out another way."""
-        return self._authorizer.version
-
     def take_acls(self, declared: Declarations) -> None:
         """These bindings are declared now."""
         self._acls = self.parsed(declared)
         self._authorizer.replace(self._acls.values())
+        self.version = self._authorizer.version
 
     def parsed(self, declared: Declarations) -> dict[str, Acl]:
         """The bindings of declarations, by their keys; those known already are not read again, for there may be 100,000."""
@@ -120,7 +118,17 @@ class AccessControl:
         return found
 
     def of_connection(self, connection: Connection) -> Access:
-        return self.access(Session(connection.principal, connection.peer_host, connection.groups))
+        """What who is behind a connection may do now; the connection remembers it."""
+        found = connection.access
+        if (
+            found is None
+            or found.version != self.version
+            or found.principal != connection.principal
+            or found.groups != connection.groups
+        ):
+            found = self.access(Session(connection.principal, connection.peer_host, connection.groups))
+            connection.access = found
+        return found
 
     def of_request(self, context: RequestContext) -> Access:
         return self.access(Session(context.principal, context.client_host, context.groups))
