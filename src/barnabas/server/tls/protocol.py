@@ -135,15 +135,15 @@ class TlsProtocol(asyncio.BufferedProtocol):
 
     def _work_on(self, data: memoryview) -> None:
         """Decrypt `data` and what OpenSSL still has, as far as the connection takes it."""
-        position = 0
+        incoming = self._buffers.incoming
+        incoming.write(data)
         if self._state is State.HANDSHAKE:
-            position = self._shake_hands(data)
+            self._shake_hands(len(data))
         while self._state is State.OPEN:
             if self._paused:
-                self._kept = b"".join((self._buffers.incoming.read(), data[position:]))
+                self._kept = incoming.read()
                 return
-            target = self._connection.get_buffer(-1)
-            filled, position, ended = self._fill(target, data, position)
+            filled, ended = self._fill(self._connection.get_buffer(-1))
             self._hand_over_sealed()
             if filled:
                 self._connection.buffer_updated(filled)
@@ -152,37 +152,31 @@ class TlsProtocol(asyncio.BufferedProtocol):
         if self._has_goodbye:  # what came before it counts
             self._connection.close()
 
-    def _fill(self, target: memoryview, data: memoryview, position: int) -> tuple[int, int, bool]:
-        """Decrypt into `target` until it is full or `data` at its end; how much is there, how far it came, whether that is all."""
-        tls, incoming, filled, size = self._tls, self._buffers.incoming, 0, len(target)
-        while filled < size:
-            try:
-                got: int = tls.read(size - filled, target[filled:])  # type: ignore[assignment]  # how much came
-            except ssl.SSLWantReadError:
-                if position == len(data):
-                    return filled, position, True
-                fed = data[position : position + limits.TLS_FED_BYTES]
-                incoming.write(fed)
-                position += len(fed)
-                continue
-            if not got:
-                self._has_goodbye = True
-                return filled, position, True
-            filled += got
-        return filled, position, False
+    def _fill(self, target: memoryview) -> tuple[int, bool]:
+        """Decrypt into `target`; how much is there, and whether that is all."""
+        read, filled, size = self._tls.read, 0, len(target)
+        try:
+            while filled < size:
+                got: int = read(size - filled, target[filled:])  # type: ignore[assignment]  # how much came
+                if not got:
+                    self._has_goodbye = True
+                    return filled, True
+                filled += got
+        except ssl.SSLWantReadError:
+            return filled, True
+        return filled, False
 
-    def _shake_hands(self, data: memoryview) -> int:
-        """One step of the handshake; how much of `data` was worked on."""
-        self._handshake_bytes += len(data)
+    def _shake_hands(self, received: int) -> None:
+        """One step of the handshake, with so many bytes more."""
+        self._handshake_bytes += received
         if self._handshake_bytes > limits.MAX_TLS_HANDSHAKE_BYTES:
             self._fail(f"a handshake of more than {limits.MAX_TLS_HANDSHAKE_BYTES} bytes")
-            return 0
-        self._buffers.incoming.write(data)
+            return
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
             self._hand_over_sealed()
-            return len(data)
+            return
         self._hand_over_sealed()
         certificate = self._tls.getpeercert(binary_form=True)
         if certificate is not None and self._connection.authentication is None:  # else the log-in says who it is
@@ -191,7 +185,6 @@ class TlsProtocol(asyncio.BufferedProtocol):
             self._timer.cancel()
         self._terms.metrics.tls_handshakes += 1
         self._state = State.OPEN
-        return len(data)
 
     def _hand_over_sealed(self) -> None:
         """What OpenSSL itself has to send goes behind what waits."""
