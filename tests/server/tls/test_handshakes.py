@@ -255,3 +255,44 @@ async def test_bytes_that_are_no_record_close_an_open_connection(tmp_path: Path,
         await ends[0].read()
         await until(lambda: not broker.connections)
         assert await ask(broker, context_of(certificates))
+
+
+async def test_what_a_closed_connection_leaves_is_nobody_elses(tmp_path: Path, certificates: Certificates) -> None:
+    """A request that ends its connection, and behind it more than was decrypted by then."""
+    async with serving(tmp_path, certificates) as broker:
+        _, writer = await asyncio.open_connection("127.0.0.1", port_of(broker), ssl=context_of(certificates))
+        unknown = b"\x7f\xff" + bytes(1_000)
+        writer.write((len(unknown)).to_bytes(4, "big") + unknown[:-1])
+        await until(lambda: broker.receiver.queued_bytes)
+        writer.write(unknown[-1:] + bytes(100_000))
+        await until(lambda: not broker.connections)
+        assert await ask(broker, context_of(certificates))
+        writer.transport.abort()
+
+
+async def test_a_connection_that_is_closed_within_the_turn_of_another_takes_nothing_from_it(
+    tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path, certificates) as broker:
+        context = context_of(certificates)
+        ends = [await asyncio.open_connection("127.0.0.1", port_of(broker), ssl=context) for _ in range(2)]
+        await until(lambda: broker.metrics.tls_handshakes == 2)
+        (reader, writer), (_, other) = ends
+        port = other.get_extra_info("sockname")[1]
+        victim = next(connection for connection in broker.connections if connection.peer_port == port)
+        dispatch = broker.dispatch
+
+        def closing(connection: Connection, frame: memoryview) -> None:
+            victim.close()
+            dispatch(connection, frame)
+
+        monkeypatch.setattr(broker, "dispatch", closing)
+        count = 2_000
+        writer.write(HELLO[:-1])
+        await until(lambda: broker.receiver.queued_bytes)
+        writer.write(HELLO[-1:] + (count - 1) * HELLO)
+        for _ in range(count):
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            await reader.readexactly(size)
+        for _, each in ends:
+            each.transport.abort()

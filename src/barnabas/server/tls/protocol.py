@@ -111,7 +111,8 @@ class TlsProtocol(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """Say goodbye if the socket takes it, and close."""
-        if self._state is State.OPEN and (self._outbox is None or not self._outbox.waiting_bytes):
+        is_free = self._outbox is None or not self._outbox.waiting_bytes
+        if self._state is State.OPEN and is_free and not self._buffers.incoming.pending:  # else it would read what is another's
             with contextlib.suppress(ssl.SSLError):
                 self._tls.unwrap()  # tells the other side; its answer is not waited for
             self._write_now()
@@ -132,6 +133,8 @@ class TlsProtocol(asyncio.BufferedProtocol):
             self._fail(reason_of(error))
         except NoMatchingRule as error:
             self._fail(str(error))
+        finally:
+            self._buffers.forget()  # what a connection left that was closed meanwhile; the next one must not find it
 
     def _work_on(self, data: memoryview) -> None:
         """Decrypt `data` and what OpenSSL still has, as far as the connection takes it."""
@@ -215,7 +218,6 @@ class TlsProtocol(asyncio.BufferedProtocol):
         else:
             log.warning("connection closed peer=%s reason=%r", self._connection.peer, reason)
         self._write_now()
-        self._buffers.forget()
         transport = self._transport
         if transport is None or self._state is not State.HANDSHAKE:
             self._connection.close()
