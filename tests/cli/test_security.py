@@ -36,7 +36,7 @@ def test_certificates_do_for_a_broker_and_the_commands(command: Command, tmp_pat
         at = ("-b", broker.bootstrap_servers)
         assert command("topic", "create", "t", *at, "--command-config", tmp_path / "client.properties").code == 0
         by_librdkafka = [part for option in ["security.protocol=ssl", *options] for part in ("-X", option)]
-        assert "t" in command("topic", "list", *at, *by_librdkafka).text.split()
+        assert b"t" in command("topic", "list", *at, *by_librdkafka).out.split()
         versions = command("cluster", "api-versions", *at, *by_librdkafka)
         assert versions.code == 0, versions.err
         assert command("topic", "list", *at, "-X", "security.protocol=ssl", "-X", options[0], "--timeout", "3").code == 1

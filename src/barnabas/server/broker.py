@@ -26,6 +26,7 @@ from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
 from barnabas.server import dispatch, joining, maintenance
 from barnabas.server.authentication.doors import Doors
+from barnabas.server.authorization.audit import AuditLog, audit_of
 from barnabas.server.authorization.control import AccessControl
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
@@ -69,6 +70,12 @@ def encode_cluster_id(random_id: UUID) -> str:
     return urlsafe_b64encode(random_id.bytes).decode().rstrip("=")
 
 
+async def _close(part: AuditLog | HttpEndpoint | Forwarder | None) -> None:
+    """A part that not every broker has."""
+    if part is not None:
+        await part.close()
+
+
 class Broker:
     """One broker in one event loop.
 
@@ -90,6 +97,7 @@ class Broker:
         self.connections: dict[Connection, None] = {}
         self.declarations = DeclarationFollowers(lambda: self.metadata)
         self.authorizer = AccessControl.of(config)  # None: everybody may do everything
+        self.audit: AuditLog | None = None
         self.client_quotas: ClientQuotas | None = None  # while there are any
         self.quotas = ClientQuotas(self)
         self.connection_rates = ConnectionRates(self)
@@ -157,6 +165,7 @@ class Broker:
         self._follow_acls()
         member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
+        self.doors.update_config(self.config)
         self.tls.open(self.config)
         self.quotas.start()
         await open_logs(self)
@@ -215,6 +224,7 @@ class Broker:
 
     def _follow_acls(self) -> None:
         if self.authorizer is not None:
+            self.audit = audit_of(self, self.authorizer)
             self.declarations.follow(Kind.ACL, self.authorizer.take_acls)
 
     def _register_alone(self, controller: Administration, *, bump_leader_epochs: bool) -> None:
@@ -253,14 +263,13 @@ class Broker:
         await self.fetchers.close()
         await self.isr.close()
         await self.cleaner.close()
-        if self.http is not None:
-            await self.http.close()
+        await _close(self.audit)
+        await _close(self.http)
         await self.joining.close()
         await self.quotas.members.close()
         if hasattr(self, "coordinators"):
             await self.coordinators.close()
-        if self.forwarder is not None:
-            await self.forwarder.close()
+        await _close(self.forwarder)
         if hasattr(self, "controller"):
             await self.controller.close()
         for partition in self.partitions:

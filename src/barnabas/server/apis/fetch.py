@@ -255,7 +255,7 @@ class _Fetch:
         self._partitions.clear()
         self._is_held_back = False
         authorizer = self._broker.authorizer
-        access = None if authorizer is None else authorizer.of_connection(self._connection)
+        access = None if authorizer is None else authorizer.of_hot_request(self._connection, 1)
         if access is not None and self._context.session is not None:
             self._context.session.check_rights(access.version)
         for wanted in self._context.partitions:

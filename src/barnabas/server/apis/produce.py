@@ -60,7 +60,7 @@ def handle_produce(
 ) -> None:
     """Append every batch of the request and answer, now or when they are committed."""
     head = read_produce(frame, body, version)
-    access = None if broker.authorizer is None else broker.authorizer.of_connection(connection)
+    access = None if broker.authorizer is None else broker.authorizer.of_hot_request(connection, 0)
     if head.acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
         answers = _refuse_all(head, ErrorCode.INVALID_REQUIRED_ACKS)
         connection.send([write_produce_answer(version, correlation_id, answers)])
@@ -131,7 +131,7 @@ def _append_all(
         _check_unanswered(answers)
         return
     failed = any(answer.error_code for _, partitions in answers for answer in partitions)
-    if version >= FIRST_ZSTD_VERSION and not failed and (budget is None or budget.is_free_to_produce):
+    if version >= FIRST_ZSTD_VERSION and not failed:
         learn(broker, connection, frame, version, head)
     if not waiting:
         if failed:

@@ -18,10 +18,12 @@ from barnabas.protocol.messages.describe_delegation_token import (
 from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
 from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 from barnabas.security import tokens
+from barnabas.security.acls import Operation, ResourceType
 from barnabas.security.tokens import Lifetimes, Token
 
 if TYPE_CHECKING:
     from barnabas.cluster.metadata import MetadataImage
+    from barnabas.server.authorization.control import Access
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
@@ -99,7 +101,7 @@ async def expire_token(
 def describe_tokens(
     broker: Broker, context: RequestContext, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
-    """All that one may see: without an authorizer those of everybody, as with Kafka."""
+    """All that one may see: of others those that an authorizer allows, or all where there is none."""
     try:
         key = _key(broker, context)
     except KafkaError as error:
@@ -107,11 +109,11 @@ def describe_tokens(
     owners = None
     if request.owners is not None:
         owners = {f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners}
-    sees_all = not broker.config.authorizer_class_name
+    access = None if broker.authorizer is None else broker.authorizer.of_request(context)
     found = [
         _described(token, key)
         for token in tokens.tokens_of(broker.metadata.declarations(Kind.TOKEN))
-        if (owners is None or token.owner in owners) and (sees_all or token.is_of(context.principal))
+        if (owners is None or token.owner in owners) and (token.is_of(context.principal) or _may_see(access, token))
     ]
     return DescribeDelegationTokenResponse(tokens=found)
 
@@ -152,6 +154,12 @@ def _key(broker: Broker, context: RequestContext) -> str:
     if not broker.config.delegation_token_secret_key:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     return broker.config.delegation_token_secret_key
+
+
+def _may_see(access: Access | None, token: Token) -> bool:
+    if access is None or access.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id):
+        return True
+    return access.allows(Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner)
 
 
 def may_ask(context: RequestContext) -> bool:

@@ -7,6 +7,7 @@ on what is, and puts its refusals into the handler's answer.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.error_codes import ErrorCode
@@ -76,10 +77,17 @@ def on_cluster(operations: Operation | Sequence[Operation], refuse: Refuse) -> G
     return guard
 
 
-def split(topics: Iterable[Any], may: Callable[[str], bool]) -> tuple[list[Any], list[Any]]:
-    """Topics with names that may be used, and those that may not."""
+def split(
+    items: Iterable[Any], may: Callable[[Any], bool], *, name_of: Callable[[Any], Any] = attrgetter("name")
+) -> tuple[list[Any], list[Any]]:
+    """Items whose names may be used, and those whose may not; each is asked about once."""
     allowed: list[Any] = []
     denied: list[Any] = []
-    for topic in topics:
-        (allowed if may(topic.name) else denied).append(topic)
+    for item in items:
+        (allowed if may(name_of(item)) else denied).append(item)
     return allowed, denied
+
+
+def itself(name: str) -> str:
+    """The name of an item that is one."""
+    return name

@@ -10,6 +10,7 @@ Rules
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas import limits
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+Audited = Callable[["Access", int, str | None], "Access"]  # of an API's key and a client id
 CLASSES = frozenset({STANDARD, "kafka.security.authorizer.AclAuthorizer"})  # the second is what Kafka had with ZooKeeper
 
 
@@ -48,6 +50,14 @@ class Access:
                 self._decided.clear()
             allowed = self._decided[asked] = self._authorizer.is_allowed(self.session, operation, Resource(kind, name))
         return allowed
+
+    @property
+    def silent(self) -> Access:
+        """The same for questions that are nobody's deed: what is left out of a list, which of two rights somebody has."""
+        return self
+
+    def note(self, operation: Operation, kind: ResourceType, name: str) -> None:
+        """Something is done by a right on something else: for the audit log."""
 
     def allows_topic(self, operation: Operation, name: str) -> bool:
         return self.allows(operation, ResourceType.TOPIC, name)
@@ -81,6 +91,7 @@ class AccessControl:
     def __init__(self, super_users: frozenset[str], *, allow_if_no_acl: bool) -> None:
         self._authorizer = Authorizer(super_users=super_users, allow_if_no_acl=allow_if_no_acl)
         self.version = self._authorizer.version  # grows whenever a decision may come out another way
+        self.audited: Audited | None = None  # where there is an audit log
         self._sessions: dict[Session, Access] = {}
         self._acls: dict[str, Acl] = {}
 
@@ -89,6 +100,8 @@ class AccessControl:
         """What the configuration asks for; None where everybody may do everything."""
         name = config.authorizer_class_name
         if not name:
+            if config.audit_log_file is not None or config.audit_log_topic_enable:
+                raise ConfigError("audit.log.*", "set", "unset where there is no authorizer.class.name, for nothing is decided")
             return None
         if name not in CLASSES:
             raise ConfigError("authorizer.class.name", name, f"{STANDARD}, which is built in, or nothing")
@@ -117,6 +130,11 @@ class AccessControl:
             found = self._sessions[session] = Access(session, self._authorizer)
         return found
 
+    def of_hot_request(self, connection: Connection, api_key: int) -> Access:
+        """What may be done by a request that is worked on without a context."""
+        access = self.of_connection(connection)
+        return access if self.audited is None else self.audited(access, api_key, None)
+
     def of_connection(self, connection: Connection) -> Access:
         """What who is behind a connection may do now; the connection remembers it."""
         found = connection.access
@@ -131,7 +149,8 @@ class AccessControl:
         return found
 
     def of_request(self, context: RequestContext) -> Access:
-        return self.access(Session(context.principal, context.client_host, context.groups))
+        access = self.access(Session(context.principal, context.client_host, context.groups))
+        return access if self.audited is None else self.audited(access, context.api_key, context.client_id)
 
 
 def parse_super_users(text: str) -> frozenset[str]:

@@ -25,7 +25,7 @@ REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 def cluster_operations(asked: Asked) -> int:
     """What may be done with the cluster; nothing is told to who may not describe it."""
-    return asked.access.operations(*CLUSTER) if asked.access.allows_cluster(Operation.DESCRIBE) else 0
+    return asked.access.operations(*CLUSTER) if asked.access.silent.allows_cluster(Operation.DESCRIBE) else 0
 
 
 def guard_metadata(asked: Asked, request: MetadataRequest, go_on: GoOn) -> Answer:
@@ -43,7 +43,7 @@ def guard_metadata(asked: Asked, request: MetadataRequest, go_on: GoOn) -> Answe
         if is_emptied:
             response.topics = []
         elif asks_for_all:
-            response.topics = [t for t in response.topics if access.allows_topic(Operation.DESCRIBE, t.name or "")]
+            response.topics = [t for t in response.topics if access.silent.allows_topic(Operation.DESCRIBE, t.name or "")]
         if request.include_topic_authorized_operations:
             for topic in response.topics:
                 if topic.name is not None:
@@ -62,7 +62,7 @@ def _split_metadata(asked: Asked, request: MetadataRequest) -> tuple[list[Metada
     if any(t.topic_id != ZERO_UUID for t in topics) and asked.version < FIRST_VERSION_WITH_TOPIC_ID_LOOKUP:
         return list(topics), []  # refused as a whole by the handler
     may_create = asked.version < FIRST_VERSION_WITH_AUTO_CREATE_FLAG or request.allow_auto_topic_creation
-    may_create = may_create and config.auto_create_topics_enable and not access.allows_cluster(Operation.CREATE)
+    may_create = may_create and config.auto_create_topics_enable and not access.silent.allows_cluster(Operation.CREATE)
     allowed: list[MetadataRequestTopic] = []
     denied: dict[object, MetadataResponseTopic] = {}
     for topic in topics:
@@ -104,7 +104,7 @@ def guard_describe_topic_partitions(asked: Asked, request: DescribeTopicPartitio
         request.topics, denied = split(request.topics, may_describe)
     else:
         cursor = request.cursor
-        names = [name for name in sorted(asked.broker.metadata.topics) if may_describe(name)]
+        names = [n for n in sorted(asked.broker.metadata.topics) if access.silent.allows_topic(Operation.DESCRIBE, n)]
         if cursor is not None and cursor.topic_name not in names:
             names = [name for name in names if name > cursor.topic_name]
             request.cursor = None

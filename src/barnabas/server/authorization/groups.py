@@ -38,7 +38,7 @@ from barnabas.server.apis.groups import (
     TOPIC_IDS_FROM_VERSION,
     TRANSACTION_KEY,
 )
-from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, split, then
+from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, itself, split, then
 
 GROUP_REFUSED, TOPIC_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 COORDINATOR_REFUSALS = {
@@ -61,9 +61,10 @@ def guard_find_coordinator(asked: Asked, request: FindCoordinatorRequest, go_on:
         if _may_find(asked, request.key_type, request.key):
             return go_on(request)
         return FindCoordinatorResponse(error_code=code, error_message=message, node_id=node_id, host=host, port=port)
-    denied = [key for key in request.coordinator_keys if not _may_find(asked, request.key_type, key)]
+    request.coordinator_keys, denied = split(
+        request.coordinator_keys, lambda key: _may_find(asked, request.key_type, key), name_of=itself
+    )
     refusals = [Coordinator(key=key, error_code=code, error_message="", node_id=node_id, host=host, port=port) for key in denied]
-    request.coordinator_keys = [key for key in request.coordinator_keys if key not in denied]
 
     def add(response: FindCoordinatorResponse) -> None:
         response.coordinators = [*refusals, *response.coordinators]
@@ -106,8 +107,7 @@ def guard_membership(asked: Asked, request: Any, go_on: GoOn) -> Answer:
 def guard_describe_groups(asked: Asked, request: DescribeGroupsRequest, go_on: GoOn) -> Answer:
     """DescribeGroups (api 15)."""
     access = asked.access
-    denied = [group for group in request.groups if not access.allows_group(Operation.DESCRIBE, group)]
-    request.groups = [group for group in request.groups if access.allows_group(Operation.DESCRIBE, group)]
+    request.groups, denied = split(request.groups, lambda group: access.allows_group(Operation.DESCRIBE, group), name_of=itself)
 
     def finish(response: DescribeGroupsResponse) -> None:
         if request.include_authorized_operations:
@@ -122,7 +122,7 @@ def guard_describe_groups(asked: Asked, request: DescribeGroupsRequest, go_on: G
 
 def guard_list_groups(asked: Asked, request: ListGroupsRequest, go_on: GoOn) -> Answer:
     """ListGroups (api 16): all to who may describe the cluster, to others those that they may describe."""
-    access = asked.access
+    access = asked.access.silent
     if access.allows_cluster(Operation.DESCRIBE):
         return go_on(request)
 
@@ -134,9 +134,9 @@ def guard_list_groups(asked: Asked, request: ListGroupsRequest, go_on: GoOn) -> 
 
 def guard_delete_groups(asked: Asked, request: DeleteGroupsRequest, go_on: GoOn) -> Answer:
     """DeleteGroups (api 42)."""
-    names = dict.fromkeys(request.groups_names)
-    denied = [group for group in names if not asked.access.allows_group(Operation.DELETE, group)]
-    request.groups_names = [group for group in names if group not in denied]
+    request.groups_names, denied = split(
+        dict.fromkeys(request.groups_names), lambda group: asked.access.allows_group(Operation.DELETE, group), name_of=itself
+    )
 
     def add(response: DeleteGroupsResponse) -> None:
         refusals = [DeletableGroupResult(group_id=group, error_code=GROUP_REFUSED) for group in denied]

@@ -56,8 +56,7 @@ def _take_out(asked: Asked, group: OffsetFetchRequestGroup) -> list[OffsetFetchR
     """Leave in a request what may be asked for; the refusals of the rest."""
     if group.topics is None:
         return []
-    denied = [topic for topic in group.topics if not _may_describe(asked, topic)]
-    group.topics = [topic for topic in group.topics if _may_describe(asked, topic)]
+    group.topics, denied = split(group.topics, lambda topic: _may_describe(asked, topic), name_of=lambda topic: topic)
     return [
         OffsetFetchResponseTopics(
             name=topic.name,

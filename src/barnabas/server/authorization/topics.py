@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderTopicResult,
 )
-from barnabas.security.acls import Operation
+from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, split, then
 
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -69,11 +70,11 @@ def _no_more_partitions(topic: Any) -> CreatePartitionsTopicResult:
 
 def guard_offset_for_leader_epoch(asked: Asked, request: OffsetForLeaderEpochRequest, go_on: GoOn) -> Answer:
     """OffsetForLeaderEpoch (api 23): brokers ask for what they follow, consumers for what they may describe."""
-    if asked.access.allows_cluster(Operation.CLUSTER_ACTION):
+    if asked.access.silent.allows_cluster(Operation.CLUSTER_ACTION):
         return go_on(request)
-    allowed = [t for t in request.topics if asked.access.allows_topic(Operation.DESCRIBE, t.topic)]
-    denied = [t for t in request.topics if not asked.access.allows_topic(Operation.DESCRIBE, t.topic)]
-    request.topics = allowed
+    request.topics, denied = split(
+        request.topics, lambda name: asked.access.allows_topic(Operation.DESCRIBE, name), name_of=attrgetter("topic")
+    )
 
     def add(response: Any) -> None:
         response.topics = [*response.topics, *map(_no_epochs, denied)]
@@ -90,12 +91,15 @@ def guard_create_topics(asked: Asked, request: CreateTopicsRequest, go_on: GoOn)
     """CreateTopics (api 19): by a right on the cluster or on the name; settings are told to who may describe them."""
     access = asked.access
     denied: list[Any] = []
-    if not access.allows_cluster(Operation.CREATE):
+    if access.silent.allows_cluster(Operation.CREATE):
+        for topic in request.topics:
+            access.note(Operation.CREATE, ResourceType.TOPIC, topic.name)
+    else:
         request.topics, denied = split(request.topics, lambda name: access.allows_topic(Operation.CREATE, name))
 
     def finish(response: CreateTopicsResponse) -> None:
         for result in response.topics:
-            if not result.error_code and not access.allows_topic(Operation.DESCRIBE_CONFIGS, result.name):
+            if not result.error_code and not access.silent.allows_topic(Operation.DESCRIBE_CONFIGS, result.name):
                 result.topic_config_error_code = REFUSED
                 result.num_partitions = result.replication_factor = -1
                 result.configs = []
@@ -117,7 +121,10 @@ def _uncreated(topic: Any) -> CreatableTopicResult:
 
 def guard_delete_topics(asked: Asked, request: DeleteTopicsRequest, go_on: GoOn) -> Answer:
     """DeleteTopics (api 20): the name of a topic that one may not describe is not given away to who has its id."""
-    if asked.access.allows_cluster(Operation.DELETE):
+    if asked.access.silent.allows_cluster(Operation.DELETE):
+        told = [topic.name or asked.broker.metadata.topic_name(topic.topic_id) or "" for topic in request.topics]
+        for name in (*request.topic_names, *told):
+            asked.access.note(Operation.DELETE, ResourceType.TOPIC, name)
         return go_on(request)
     denied: list[DeletableTopicResult] = []
     if asked.version >= FIRST_DELETE_VERSION_WITH_IDS:
@@ -148,7 +155,7 @@ def _why_not_delete(asked: Asked, given: str | None, topic_id: UUID) -> Deletabl
     name = metadata.topic_name(topic_id) if by_id else given
     if name is None or asked.access.allows_topic(Operation.DELETE, name):
         return None
-    may_describe = asked.access.allows_topic(Operation.DESCRIBE, name)
+    may_describe = asked.access.silent.allows_topic(Operation.DESCRIBE, name)
     if not by_id and may_describe and metadata.topic(name) is None:
         return None
     told = name if may_describe or not by_id else None

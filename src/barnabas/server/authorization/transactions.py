@@ -35,7 +35,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.apis.transactions import BATCHED_FROM_VERSION, NO_EPOCH, NO_PRODUCER_ID
-from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, on_cluster, split, then
+from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, itself, on_cluster, split, then
 
 REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 GROUP_REFUSED, TOPIC_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -45,7 +45,7 @@ def guard_init_producer_id(asked: Asked, request: InitProducerIdRequest, go_on: 
     """InitProducerId (api 22): who may write to any topic may do so without duplicates (KIP-679)."""
     access, name = asked.access, request.transactional_id
     if name is None:
-        may_write = access.allows_cluster(Operation.IDEMPOTENT_WRITE) or access.allows_anywhere(
+        may_write = access.silent.allows_cluster(Operation.IDEMPOTENT_WRITE) or access.allows_anywhere(
             Operation.WRITE, ResourceType.TOPIC
         )
         code = None if may_write else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -149,14 +149,13 @@ def guard_describe(asked: Asked, request: DescribeTransactionsRequest, go_on: Go
     access = asked.access
 
     def may_describe(name: str) -> bool:
-        return access.allows_transaction(Operation.DESCRIBE, name)
+        return not name or access.allows_transaction(Operation.DESCRIBE, name)  # without a name: the handler refuses it
 
-    denied = [name for name in request.transactional_ids if name and not may_describe(name)]
-    request.transactional_ids = [name for name in request.transactional_ids if not name or may_describe(name)]
+    request.transactional_ids, denied = split(request.transactional_ids, may_describe, name_of=itself)
 
     def finish(response: DescribeTransactionsResponse) -> None:
         for state in response.transaction_states:
-            state.topics = [topic for topic in state.topics if access.allows_topic(Operation.DESCRIBE, topic.topic)]
+            state.topics = [topic for topic in state.topics if access.silent.allows_topic(Operation.DESCRIBE, topic.topic)]
         refusals = [TransactionState(transactional_id=name, error_code=REFUSED) for name in denied]
         response.transaction_states = [*response.transaction_states, *refusals]
 
@@ -170,7 +169,7 @@ def guard_list(asked: Asked, request: ListTransactionsRequest, go_on: GoOn) -> A
         response.transaction_states = [
             state
             for state in response.transaction_states
-            if asked.access.allows_transaction(Operation.DESCRIBE, state.transactional_id)
+            if asked.access.silent.allows_transaction(Operation.DESCRIBE, state.transactional_id)
         ]
 
     return then(go_on(request), finish)

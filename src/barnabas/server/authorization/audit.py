@@ -1,0 +1,245 @@
+"""The audit log: who did what from where, and whether it was allowed; to a file and to the topic `__audit_log`.
+
+Owns what waits to be written, and the sampling of what happens all the time.
+
+Rules
+  1. No request waits for the audit log. What comes faster than it can be written is dropped, counted, and the count is written.
+  2. What is refused, and what changes something, is always taken. Of reads, writes and look-ups that are allowed a share is
+     (`audit.log.data.sample.rate`), spread evenly; produce requests that a connection repeats, and so are not decided about again, are not.
+  3. Where much is dropped, the room that is left over belongs to what was allowed and changes something.
+  4. Texts that peers choose are cut; no secret is among them, for only names are written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from barnabas import limits
+from barnabas.errors import BarnabasError
+from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.records.batch import build_batch
+from barnabas.security.acls import Operation, ResourceType
+from barnabas.server.authorization.control import Access, AccessControl
+from barnabas.server.peers import Peers, peers_of
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.security.authorizer import Session
+    from barnabas.server.broker import Broker
+
+log = logging.getLogger(__name__)
+TOPIC = "__audit_log"
+FLUSH_S = 0.2  # so long entries are gathered, so that a batch is worth its append
+SAMPLED = frozenset(
+    {
+        Operation.READ,
+        Operation.WRITE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.DESCRIBE_TOKENS,
+        Operation.CLUSTER_ACTION,
+        Operation.IDEMPOTENT_WRITE,
+    }
+)
+
+
+class Entry(NamedTuple):
+    """One decision."""
+
+    time_ms: int
+    session: Session
+    api_key: int
+    client_id: str | None
+    operation: Operation
+    resource_type: ResourceType
+    name: str
+    allowed: bool
+
+
+class AuditLog:
+    """The audit log of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        config = broker.config
+        self._broker = broker
+        self._rate = config.audit_log_data_sample_rate
+        self._file = None if config.audit_log_file is None else Path(config.audit_log_file)
+        self._uses_topic = config.audit_log_topic_enable
+        self._credit = 0.0
+        self._waiting: deque[Entry] = deque()
+        self._dropped = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._peers: Peers | None = None
+
+    def note(
+        self, session: Session, asked: tuple[int, str | None], what: tuple[Operation, ResourceType, str], allowed: bool
+    ) -> None:
+        """Take a decision in, if it is to be taken.
+
+        Args:
+            asked: the API and the client id of the request.
+        """
+        operation, kind, name = what
+        is_sampled = operation in SAMPLED
+        if allowed and is_sampled:
+            self._credit += self._rate
+            if self._credit < 1:
+                return
+            self._credit -= 1
+        room = limits.MAX_AUDIT_ENTRIES if allowed and not is_sampled else limits.MAX_AUDIT_ENTRIES // 2
+        if len(self._waiting) >= room:
+            self._dropped += 1
+            return
+        self._waiting.append(Entry(self._broker.clock.now_ms(), session, *asked, operation, kind, name, allowed))
+        if self._timer is None and self._writing is None:
+            self._timer = self._broker.loop.call_later(FLUSH_S, self._begin)
+
+    async def close(self) -> None:
+        """Write what waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._writing is not None:
+            await self._writing
+        await self._write_all()
+        if self._peers is not None:
+            await self._peers.close()
+
+    def _begin(self) -> None:
+        self._timer = None
+        self._writing = self._broker.loop.create_task(self._write_all())
+        self._writing.add_done_callback(self._end)
+
+    def _end(self, _: asyncio.Task[None]) -> None:
+        self._writing = None
+        if self._waiting and self._timer is None:
+            self._timer = self._broker.loop.call_later(FLUSH_S, self._begin)
+
+    async def _write_all(self) -> None:
+        while self._waiting or self._dropped:
+            count = min(len(self._waiting), limits.MAX_AUDIT_BATCH)
+            lines = [_line(self._waiting.popleft(), self._broker.config.broker_id) for _ in range(count)]
+            if self._dropped:
+                lines.append(json.dumps({"broker": self._broker.config.broker_id, "dropped": self._dropped}).encode())
+                self._dropped = 0
+            await self._write(lines)
+
+    async def _write(self, lines: Sequence[bytes]) -> None:
+        """To wherever they go; what fails is told and forgotten, for whoever asked has been answered long ago."""
+        if self._file is not None:
+            try:
+                await self._broker.loop.run_in_executor(self._broker.io_threads, _append, self._file, lines)
+            except OSError as error:
+                log.error("event=audit-not-written entries=%d file=%s error=%r", len(lines), self._file, str(error))
+        if self._uses_topic:
+            try:
+                await self._to_topic(lines)
+            except BarnabasError as error:
+                log.error("event=audit-not-written entries=%d topic=%s error=%r", len(lines), TOPIC, str(error))
+
+    async def _to_topic(self, lines: Sequence[bytes]) -> None:
+        broker = self._broker
+        if broker.metadata.topic(TOPIC) is None:
+            error = (await broker.controller.auto_create([TOPIC]))[TOPIC]
+            if error is not None:
+                raise error
+        now_ms = broker.clock.now_ms()
+        batch = build_batch([(None, line) for line in lines], timestamp_ms=now_ms)
+        mine = self._led_here()
+        if mine is not None:
+            mine.append_as_leader(memoryview(bytearray(batch)), now_ms, acks_all=False)
+            return
+        state = broker.metadata.partition(TOPIC, 0)
+        if self._peers is None:
+            self._peers = peers_of(lambda: broker.metadata, broker, "audit")
+        data = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)])
+        request = ProduceRequest(acks=1, timeout_ms=broker.config.request_timeout_ms, topic_data=[data])
+        await self._peers.send(-1 if state is None else state.leader, request, at_most=LAST_VERSION_BY_NAME)
+
+    def _led_here(self) -> Partition | None:
+        topic = self._broker.metadata.topic(TOPIC)
+        for index in range(0 if topic is None else len(topic.partitions)):
+            found = self._broker.partitions.get(TOPIC, index)
+            if found is not None and found.is_leader and not found.is_offline:
+                return found
+        return None
+
+
+LAST_VERSION_BY_NAME = 12  # of Produce; later ones name topics by their ids
+
+
+def _line(entry: Entry, broker_id: int) -> bytes:
+    session = entry.session
+    fields: dict[str, Any] = {
+        "time": datetime.fromtimestamp(entry.time_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+        "broker": broker_id,
+        "principal": _cut(session.principal),
+        "host": session.host,
+        "client_id": None if entry.client_id is None else _cut(entry.client_id),
+        "api": APIS[entry.api_key][1],
+        "operation": entry.operation.name,
+        "resource": entry.resource_type.name,
+        "name": _cut(entry.name),
+        "allowed": entry.allowed,
+    }
+    return json.dumps(fields).encode()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= limits.MAX_AUDIT_TEXT else text[: limits.MAX_AUDIT_TEXT] + "…"
+
+
+def _append(path: Path, lines: Sequence[bytes]) -> None:
+    with path.open("ab") as file:
+        file.write(b"".join(line + b"\n" for line in lines))
+
+
+def audit_of(broker: Broker, authorizer: AccessControl) -> AuditLog | None:
+    """The audit log that the configuration asks for, fed by the authorizer."""
+    config = broker.config
+    if config.audit_log_file is None and not config.audit_log_topic_enable:
+        return None
+    audit = AuditLog(broker)
+    authorizer.audited = lambda access, api_key, client_id: AuditedAccess(access, audit, api_key, client_id)
+    return audit
+
+
+class AuditedAccess(Access):
+    """What one session may do, for one request whose decisions the audit log gets."""
+
+    __slots__ = ("_asked", "_audit", "_inner")
+
+    def __init__(self, inner: Access, audit: AuditLog, api_key: int, client_id: str | None) -> None:
+        self.session, self.version = inner.session, inner.version
+        self.principal, self.groups = inner.principal, inner.groups
+        self._inner = inner
+        self._audit = audit
+        self._asked = (api_key, client_id)
+
+    @property
+    def silent(self) -> Access:
+        return self._inner
+
+    def allows(self, operation: Operation, kind: ResourceType, name: str) -> bool:
+        allowed = self._inner.allows(operation, kind, name)
+        self._audit.note(self.session, self._asked, (operation, kind, name), allowed)
+        return allowed
+
+    def note(self, operation: Operation, kind: ResourceType, name: str) -> None:
+        self._audit.note(self.session, self._asked, (operation, kind, name), True)
+
+    def allows_anywhere(self, operation: Operation, kind: ResourceType) -> bool:
+        allowed = self._inner.allows_anywhere(operation, kind)
+        self._audit.note(self.session, self._asked, (operation, kind, "*"), allowed)
+        return allowed
+
+    def operations(self, kind: ResourceType, name: str) -> int:
+        return self._inner.operations(kind, name)

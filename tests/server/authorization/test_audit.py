@@ -1,0 +1,133 @@
+"""The audit log: what is taken, how much of it, and where it goes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from barnabas import limits
+from barnabas.config.broker import BrokerConfig
+from barnabas.errors import ConfigError
+from barnabas.security.acls import Operation, ResourceType
+from barnabas.security.authorizer import Session
+from barnabas.server.authorization import audit as module
+from barnabas.server.authorization.audit import TOPIC, AuditLog
+from barnabas.server.authorization.control import STANDARD, AccessControl
+from tests.server.authorization.people import ALICE, acl, guarded
+from tests.server.in_process import until
+
+
+def entries(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+async def test_what_is_refused_and_what_is_changed_is_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    async with guarded(tmp_path / "data", audit_log_file=str(path), audit_log_data_sample_rate="0") as people:
+        await people.admin.create(name="made")
+        alice = await people.connect(ALICE)
+        await alice.produce(b"v", name="made")
+        await people.allow(acl(ResourceType.TOPIC, "made", Operation.WRITE))
+        await alice.produce(b"v", name="made")
+        await people.admin.delete(name="made")
+        await until(lambda: any(entry["operation"] == "DELETE" for entry in entries(path)))
+    fields = ("principal", "api", "operation", "resource", "name", "allowed")
+    told = [tuple(entry[field] for field in fields) for entry in entries(path)]
+    assert told == [
+        ("User:admin", "CreateTopics", "CREATE", "TOPIC", "made", True),
+        (ALICE, "Produce", "WRITE", "TOPIC", "made", False),
+        ("User:admin", "CreateAcls", "ALTER", "CLUSTER", "kafka-cluster", True),
+        ("User:admin", "DeleteTopics", "DELETE", "TOPIC", "made", True),
+    ]
+    assert {entry["host"] for entry in entries(path)} == {"127.0.0.1"}
+
+
+async def test_it_goes_to_a_topic(tmp_path: Path) -> None:
+    async with guarded(tmp_path, audit_log_topic_enable="true", audit_log_data_sample_rate="0") as people:
+        await people.admin.create(name="made")
+        broker = people.admin.broker
+        await until(lambda: any(p.topic == TOPIC and p.log.log_end_offset for p in broker.partitions))
+        (index,) = [p.index for p in broker.partitions if p.topic == TOPIC and p.log.log_end_offset]
+        code, values = await people.admin.fetch(index, name=TOPIC)
+        assert code == 0
+        assert [(entry["principal"], entry["name"]) for entry in map(json.loads, filter(None, values))] == [
+            ("User:admin", "made")
+        ]
+        alice = await people.connect(ALICE)
+        assert (await alice.fetch(index, name=TOPIC))[0] != 0  # it is for those who are allowed to read it
+
+
+class Written:
+    """An audit log without a broker, whose entries stay where they are put."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, rate: float) -> None:
+        config = SimpleNamespace(
+            audit_log_data_sample_rate=rate, audit_log_file=None, audit_log_topic_enable=False, broker_id=1, request_timeout_ms=1
+        )
+        loop = SimpleNamespace(call_later=lambda *_: SimpleNamespace(cancel=lambda: None))
+        broker = SimpleNamespace(config=config, clock=SimpleNamespace(now_ms=lambda: 0), loop=loop)
+        self.audit = AuditLog(cast(Any, broker))
+        self.lines: list[dict[str, Any]] = []
+
+        async def write(lines: list[bytes]) -> None:
+            self.lines += map(json.loads, lines)
+
+        monkeypatch.setattr(self.audit, "_write", write)
+
+    def note(self, operation: Operation, *, allowed: bool = True, name: str = "t") -> None:
+        self.audit.note(Session(ALICE, "10.0.0.1"), (3, "client"), (operation, ResourceType.TOPIC, name), allowed)
+
+
+async def test_a_share_of_what_happens_all_the_time_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = Written(monkeypatch, 0.25)
+    for _ in range(100):
+        written.note(Operation.READ)
+        written.note(Operation.READ, allowed=False)
+        written.note(Operation.ALTER)
+    await written.audit.close()
+    found = [(line["operation"], line["allowed"]) for line in written.lines]
+    assert [found.count(each) for each in (("READ", True), ("READ", False), ("ALTER", True))] == [25, 100, 100]
+
+
+async def test_what_is_too_much_is_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_AUDIT_ENTRIES", 10)
+    written = Written(monkeypatch, 1.0)
+    for _ in range(20):
+        written.note(Operation.READ, allowed=False)
+    for _ in range(20):
+        written.note(Operation.ALTER)
+    await written.audit.close()
+    operations = [line.get("operation") for line in written.lines]
+    assert (operations.count("READ"), operations.count("ALTER")) == (5, 5)
+    assert [line["dropped"] for line in written.lines if "dropped" in line] == [30]
+
+
+async def test_long_names_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = Written(monkeypatch, 1.0)
+    written.note(Operation.ALTER, name="n" * 30_000)
+    await written.audit.close()
+    assert len(written.lines[0]["name"]) == limits.MAX_AUDIT_TEXT + 1
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"audit.log.file": "audit.log"},
+        {"audit.log.topic.enable": "true"},
+        {"authorizer.class.name": "org.example.Other"},
+        {"authorizer.class.name": STANDARD, "super.users": "User:admin;alice"},
+    ],
+)
+def test_settings_that_do_not_do_are_refused(properties: dict[str, str]) -> None:
+    config, _ = BrokerConfig.from_properties({"log.dirs": "/nowhere", **properties})
+    with pytest.raises(ConfigError):
+        AccessControl.of(config)
+
+
+def test_a_file_that_cannot_be_written_is_told_and_stops_nobody(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        module._append(tmp_path / "missing" / "audit", [b"{}"])

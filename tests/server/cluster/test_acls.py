@@ -1,0 +1,78 @@
+"""Rights in a cluster: made on one broker they hold on all, and what is passed on to the controller is decided for who asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from barnabas.client.asynchronous import AsyncClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.plans import call
+from barnabas.client.results import NewTopic
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.records.batch import Record, build_batch
+from barnabas.security.acls import AclFilter, Operation, PatternType, Permission, ResourceType
+from barnabas.server.authorization.control import STANDARD
+from tests.server.cluster.in_process import Cluster, running
+
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SETTINGS = {
+    "listeners": "SECURE://127.0.0.1:0",
+    "listener.security.protocol.map": "SECURE:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "SECURE",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "sasl.jaas.config": f"{LOGIN} username=broker password=geheim user_broker=geheim user_admin=pw user_alice=pw;",
+    "authorizer.class.name": STANDARD,
+    "super.users": "User:broker;User:admin",
+}
+
+
+def client(cluster: Cluster, user: str, broker_id: int) -> AsyncClient:
+    servers = f"127.0.0.1:{cluster.brokers[broker_id].endpoints[0].port}"
+    shown = {"sasl.mechanism": "PLAIN", "sasl.username": user, "sasl.password": "pw"}
+    return AsyncClient(ClientConfig.from_options({"bootstrap.servers": servers, "security.protocol": "SASL_PLAINTEXT", **shown}))
+
+
+async def ask(asking: AsyncClient, request: Message) -> Any:
+    """The answer of the broker that the client knows first."""
+    return await asking.run(call(request))
+
+
+async def test_rights_hold_on_every_broker(tmp_path: Path) -> None:
+    async with running(tmp_path, count=2, **SETTINGS) as cluster:
+        follower = next(
+            i for i, broker in cluster.brokers.items() if broker.member is not None and not broker.member.is_controller
+        )
+        async with client(cluster, "admin", follower) as admin, client(cluster, "alice", follower) as alice:
+            await admin.create_topics([NewTopic("t", 2, 2)])
+            wanted = CreateTopicsRequest(
+                topics=[CreatableTopic(name="mine", num_partitions=1, replication_factor=1)], timeout_ms=9000
+            )
+            answer = await ask(alice, wanted)
+            assert answer.topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED  # the controller asked what alice may do
+            creations = [
+                AclCreation(
+                    resource_type=ResourceType.TOPIC,
+                    resource_name=name,
+                    resource_pattern_type=PatternType.LITERAL,
+                    principal="User:alice",
+                    host="*",
+                    operation=operation,
+                    permission_type=Permission.ALLOW,
+                )
+                for name, operation in (("t", Operation.WRITE), ("mine", Operation.CREATE))
+            ]
+            answer = await ask(admin, CreateAclsRequest(creations=creations))
+            assert [result.error_code for result in answer.results] == [0, 0]
+            mine = AclFilter(principal="User:alice")
+            brokers = cluster.brokers.values()
+            await cluster.until(lambda: all(b.authorizer and len(b.authorizer.matching(mine)) == 2 for b in brokers))
+            assert (await ask(alice, wanted)).topics[0].error_code == 0
+            for partition in range(2):
+                await alice.produce("t", partition, build_batch([Record(0, 0, None, b"hello")]))
+        copies = [broker.partitions.get("t", number) for broker in cluster.brokers.values() for number in range(2)]
+        await cluster.until(lambda: all(copy is not None and copy.log.log_end_offset == 1 for copy in copies))
