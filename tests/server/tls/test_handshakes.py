@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import random
 import ssl
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -296,3 +298,33 @@ async def test_a_connection_that_is_closed_within_the_turn_of_another_takes_noth
             await reader.readexactly(size)
         for _, each in ends:
             each.transport.abort()
+
+
+async def test_mutated_handshakes_do_no_harm(
+    tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "TLS_HANDSHAKE_TIMEOUT_S", 0.5)
+    tls, _, outgoing = in_memory(context_of(certificates))
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    hello = outgoing.read()
+    chance = random.Random(7)
+    count = 300
+    async with serving(tmp_path, certificates) as broker:
+
+        async def attempt() -> None:
+            data = bytearray(hello[: chance.randrange(1, len(hello) + 1)])
+            for _ in range(chance.randrange(1, 4)):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+            async with plain(port_of(broker)) as (reader, writer):
+                writer.write(bytes(data) + chance.randbytes(chance.randrange(50)))
+                writer.write_eof()
+                with contextlib.suppress(ConnectionError):
+                    await reader.read()
+
+        for _ in range(count // 20):
+            await asyncio.gather(*(attempt() for _ in range(20)))
+        await until(lambda: not broker.connections)
+        assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+        assert await ask(broker, context_of(certificates))
+        assert broker.metrics.tls_handshakes == 1
