@@ -49,7 +49,6 @@ MAX_JWKS_KEYS = 100  # of them
 TLS_GATHERED_BYTES = (
     256 * 1024
 )  # plain text that is encrypted at once, and what a TLS connection holds of it while its socket is full
-TLS_FED_BYTES = 64 * 1024  # of received bytes that OpenSSL gets at once: the copy it makes stays in the cache
 TLS_HANDSHAKE_TIMEOUT_S = 15.0  # from the connection to the end of the handshake
 MAX_TLS_HANDSHAKE_BYTES = 256 * 1024  # of a peer; certificates with all that lead to an authority are a few kB
 MAX_DELEGATION_TOKENS = 10_000  # at once; each is looked through when one is renewed

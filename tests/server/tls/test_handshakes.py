@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import random
 import ssl
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -255,3 +257,74 @@ async def test_bytes_that_are_no_record_close_an_open_connection(tmp_path: Path,
         await ends[0].read()
         await until(lambda: not broker.connections)
         assert await ask(broker, context_of(certificates))
+
+
+async def test_what_a_closed_connection_leaves_is_nobody_elses(tmp_path: Path, certificates: Certificates) -> None:
+    """A request that ends its connection, and behind it more than was decrypted by then."""
+    async with serving(tmp_path, certificates) as broker:
+        _, writer = await asyncio.open_connection("127.0.0.1", port_of(broker), ssl=context_of(certificates))
+        unknown = b"\x7f\xff" + bytes(1_000)
+        writer.write((len(unknown)).to_bytes(4, "big") + unknown[:-1])
+        await until(lambda: broker.receiver.queued_bytes)
+        writer.write(unknown[-1:] + bytes(100_000))
+        await until(lambda: not broker.connections)
+        assert await ask(broker, context_of(certificates))
+        writer.transport.abort()
+
+
+async def test_a_connection_that_is_closed_within_the_turn_of_another_takes_nothing_from_it(
+    tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path, certificates) as broker:
+        context = context_of(certificates)
+        ends = [await asyncio.open_connection("127.0.0.1", port_of(broker), ssl=context) for _ in range(2)]
+        await until(lambda: broker.metrics.tls_handshakes == 2)
+        (reader, writer), (_, other) = ends
+        port = other.get_extra_info("sockname")[1]
+        victim = next(connection for connection in broker.connections if connection.peer_port == port)
+        dispatch = broker.dispatch
+
+        def closing(connection: Connection, frame: memoryview) -> None:
+            victim.close()
+            dispatch(connection, frame)
+
+        monkeypatch.setattr(broker, "dispatch", closing)
+        count = 2_000
+        writer.write(HELLO[:-1])
+        await until(lambda: broker.receiver.queued_bytes)
+        writer.write(HELLO[-1:] + (count - 1) * HELLO)
+        for _ in range(count):
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            await reader.readexactly(size)
+        for _, each in ends:
+            each.transport.abort()
+
+
+async def test_mutated_handshakes_do_no_harm(
+    tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "TLS_HANDSHAKE_TIMEOUT_S", 0.5)
+    tls, _, outgoing = in_memory(context_of(certificates))
+    with contextlib.suppress(ssl.SSLWantReadError):
+        tls.do_handshake()
+    hello = outgoing.read()
+    chance = random.Random(7)
+    count = 300
+    async with serving(tmp_path, certificates) as broker:
+
+        async def attempt() -> None:
+            data = bytearray(hello[: chance.randrange(1, len(hello) + 1)])
+            for _ in range(chance.randrange(1, 4)):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+            async with plain(port_of(broker)) as (reader, writer):
+                writer.write(bytes(data) + chance.randbytes(chance.randrange(50)))
+                writer.write_eof()
+                with contextlib.suppress(ConnectionError):
+                    await reader.read()
+
+        for _ in range(count // 20):
+            await asyncio.gather(*(attempt() for _ in range(20)))
+        await until(lambda: not broker.connections)
+        assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+        assert await ask(broker, context_of(certificates))
+        assert broker.metrics.tls_handshakes == 1

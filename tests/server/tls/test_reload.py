@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import ssl
 from pathlib import Path
 from typing import cast
 
 import pytest
+from confluent_kafka import Producer
 
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -114,3 +116,39 @@ async def test_changed_settings_are_taken_at_once_or_refused(tmp_path: Path, cer
         third, writer = await serial_of(client, certificates)
         writer.transport.abort()
         assert third == first
+
+
+async def test_certificates_change_under_load_and_nothing_is_lost(tmp_path: Path, certificates: Certificates) -> None:
+    (tmp_path / "stores").mkdir()
+    stores = [str(reissued(certificates, tmp_path / "stores")) for _ in range(2)]
+    async with running([tmp_path / "data"], None, None, **settings(certificates, certificates.broker.combined)) as client:
+        port = next(endpoint.port for endpoint in client.broker.endpoints if endpoint.listener == "SSL")
+        done = asyncio.Event()
+        rounds = 10
+
+        def produce(number: int) -> int:
+            """By a producer of its own, so by connections of their own; how many records were acknowledged."""
+            failed: list[object] = []
+            producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", **certificates.client_settings()})
+            for index in range(200):
+                producer.produce(
+                    "load", f"{number} {index}", on_delivery=lambda error, _: failed.append(error) if error else None
+                )
+            assert producer.flush(20) == 0
+            return 200 - len(failed)
+
+        async def change() -> None:
+            for turn in itertools.count():
+                if done.is_set():
+                    return
+                assert (await alter(client, {LOCATION: stores[turn % 2]}))[0] == 0
+
+        changing = asyncio.ensure_future(change())
+        counts = [await asyncio.to_thread(produce, number) for number in range(rounds)]
+        done.set()
+        await changing
+        assert counts == [200] * rounds
+        partition = client.broker.partitions.get("load", 0)
+        assert partition is not None
+        assert partition.log.log_end_offset == rounds * 200
+        assert client.broker.tls.of("SSL").source.generation > 2

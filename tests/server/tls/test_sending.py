@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 from pathlib import Path
 
 import pytest
 
+from barnabas import limits
 from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -15,12 +17,13 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRespons
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
 from barnabas.testing import Broker
-from tests.server.wire import CREATE_TOPICS, Line
+from tests.server.wire import CREATE_TOPICS, TIMEOUT_S, Line, framed
 
 PRODUCE, FETCH, METADATA = (0, 9), (1, 12), (3, 9)
 TOPIC = "sending"
 VALUE = os.urandom(1_000_000)
 RECORDS = 40
+CREATION = CreateTopicsRequest(topics=[CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)], timeout_ms=30_000)
 
 
 class TlsLine(Line):
@@ -37,10 +40,10 @@ def resident_bytes(pid: int | None) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def fetch_request(max_bytes: int, offset: int = 0) -> FetchRequest:
-    wanted = [FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes, current_leader_epoch=-1)]
+def fetch_request(max_bytes: int, *, max_wait_ms: int = 0) -> FetchRequest:
+    wanted = [FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes, current_leader_epoch=-1)]
     topics = [FetchTopic(topic=TOPIC, partitions=wanted)]
-    return FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=max_bytes, session_epoch=-1, topics=topics)
+    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=max_bytes, session_epoch=-1, topics=topics)
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
@@ -50,9 +53,7 @@ def test_slow_readers_cost_little_and_get_everything(version: str) -> None:
         with TlsLine(broker) as line:
             line.ask(
                 CREATE_TOPICS,
-                CreateTopicsRequest(
-                    topics=[CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)], timeout_ms=30_000
-                ),
+                CREATION,
                 CreateTopicsResponse,
             )
             for _ in range(RECORDS):
@@ -78,3 +79,33 @@ def test_slow_readers_cost_little_and_get_everything(version: str) -> None:
         assert len(values) > 1
         assert set(values) == {VALUE}
         lines[0].socket.close()
+
+
+def test_a_connection_that_waits_is_paused_and_goes_on() -> None:
+    """More long polls at once than a connection may have in flight, and then a goodbye behind the last record."""
+    polls = 3 * limits.MAX_REQUESTS_IN_FLIGHT
+    with Broker(tls=True) as broker, TlsLine(broker) as line:
+        line.ask(CREATE_TOPICS, CREATION, CreateTopicsResponse)
+        request = fetch_request(1_000, max_wait_ms=200)
+        line.socket.sendall(b"".join(framed(FETCH, request, number) for number in range(polls)))
+        assert [int.from_bytes(line.receive()[:4], "big") for _ in range(polls)] == list(range(polls))
+
+
+def test_what_comes_before_a_goodbye_counts() -> None:
+    data = [PartitionProduceData(index=0, records=bytes(build_batch([(None, b"last")], timestamp_ms=1)))]
+    last = ProduceRequest(acks=0, timeout_ms=30_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=data)])
+    with Broker(tls=True) as broker:
+        with TlsLine(broker) as line:
+            line.ask(CREATE_TOPICS, CREATION, CreateTopicsResponse)
+            line.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # both arrive together
+            line.send(PRODUCE, last)
+            line.socket.setblocking(False)
+            with pytest.raises(ssl.SSLWantReadError):
+                line.socket.unwrap()  # type: ignore[attr-defined]
+            line.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
+            line.socket.settimeout(TIMEOUT_S)
+            with pytest.raises(ssl.SSLZeroReturnError):
+                line.socket.recv(1)
+        with TlsLine(broker) as line:
+            answer = line.ask(FETCH, fetch_request(1_000), FetchResponse)
+            assert b"last" in bytes(answer.responses[0].partitions[0].records or b"")

@@ -84,8 +84,8 @@ KEYS = (
     ConfigKey("sasl.server.max.receive.size", INT, 524_288, None, MEDIUM, READ_ONLY, HONOURED,
               "Largest message during SASL authentication."),
     ConfigKey("security.inter.broker.protocol", STRING, "PLAINTEXT", one_of("PLAINTEXT", "SSL",
-              "SASL_PLAINTEXT", "SASL_SSL"), MEDIUM, READ_ONLY, NO_EFFECT,
-              "Security protocol between brokers."),
+              "SASL_PLAINTEXT", "SASL_SSL"), MEDIUM, READ_ONLY, HONOURED,
+              "The listener between brokers, by its name, where inter.broker.listener.name does not say which."),
     ConfigKey("security.providers", STRING, None, None, LOW, READ_ONLY, NO_EFFECT,
               "Classes that provide security algorithms."),
 )

@@ -22,6 +22,8 @@ class TlsBuffers:
         self.outgoing = ssl.MemoryBIO()
 
     def forget(self) -> None:
-        """Drop what a connection that failed has left."""
-        self.incoming.read()
-        self.outgoing.read()
+        """Leave both BIOs empty."""
+        if self.incoming.pending:
+            self.incoming.read()
+        if self.outgoing.pending:
+            self.outgoing.read()

@@ -44,6 +44,9 @@ class State(enum.Enum):
     CLOSED = enum.auto()
 
 
+RECEIVING = frozenset({State.HANDSHAKE, State.OPEN})
+
+
 class TlsProtocol(asyncio.BufferedProtocol):
     """The asyncio protocol of one TLS client, and the transport of its `Connection`.
 
@@ -63,6 +66,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._state = State.HANDSHAKE
         self._handshake_bytes = 0
+        self._has_goodbye = False  # the other side will send no more
         self._paused = False
         self._kept = b""  # received while paused
 
@@ -85,7 +89,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         return self._buffers.received
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self._state in {State.HANDSHAKE, State.OPEN}:
+        if self._state in RECEIVING:
             self._take(self._buffers.received[:nbytes])
 
     # --- the connection's side
@@ -107,7 +111,8 @@ class TlsProtocol(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """Say goodbye if the socket takes it, and close."""
-        if self._state is State.OPEN and (self._outbox is None or not self._outbox.waiting_bytes):
+        is_free = self._outbox is None or not self._outbox.waiting_bytes
+        if self._state is State.OPEN and is_free and not self._buffers.incoming.pending:  # else it would read what is another's
             with contextlib.suppress(ssl.SSLError):
                 self._tls.unwrap()  # tells the other side; its answer is not waited for
             self._write_now()
@@ -128,55 +133,53 @@ class TlsProtocol(asyncio.BufferedProtocol):
             self._fail(reason_of(error))
         except NoMatchingRule as error:
             self._fail(str(error))
+        finally:
+            self._buffers.forget()  # what a connection left that was closed meanwhile; the next one must not find it
 
     def _work_on(self, data: memoryview) -> None:
         """Decrypt `data` and what OpenSSL still has, as far as the connection takes it."""
-        position = 0
+        incoming = self._buffers.incoming
+        incoming.write(data)
         if self._state is State.HANDSHAKE:
-            position = self._shake_hands(data)
+            self._shake_hands(len(data))
         while self._state is State.OPEN:
             if self._paused:
-                self._kept = b"".join((self._buffers.incoming.read(), data[position:]))
+                self._kept = incoming.read()
                 return
-            target = self._connection.get_buffer(-1)
-            filled, position, ended = self._fill(target, data, position)
+            filled, ended = self._fill(self._connection.get_buffer(-1))
             self._hand_over_sealed()
             if filled:
                 self._connection.buffer_updated(filled)
             if ended:
-                return
+                break
+        if self._has_goodbye:  # what came before it counts
+            self._connection.close()
 
-    def _fill(self, target: memoryview, data: memoryview, position: int) -> tuple[int, int, bool]:
-        """Decrypt into `target` until it is full or `data` at its end; how much is there, how far it came, whether that is all."""
-        tls, incoming, filled, size = self._tls, self._buffers.incoming, 0, len(target)
-        while filled < size:
-            try:
-                got: int = tls.read(size - filled, target[filled:])  # type: ignore[assignment]  # how much came
-            except ssl.SSLWantReadError:
-                if position == len(data):
-                    return filled, position, True
-                fed = data[position : position + limits.TLS_FED_BYTES]
-                incoming.write(fed)
-                position += len(fed)
-                continue
-            if not got:  # the other side has said goodbye
-                self._connection.close()
-                return 0, position, True
-            filled += got
-        return filled, position, False
+    def _fill(self, target: memoryview) -> tuple[int, bool]:
+        """Decrypt into `target`; how much is there, and whether that is all."""
+        read, filled, size = self._tls.read, 0, len(target)
+        try:
+            while filled < size:
+                got: int = read(size - filled, target[filled:])  # type: ignore[assignment]  # how much came
+                if not got:
+                    self._has_goodbye = True
+                    return filled, True
+                filled += got
+        except ssl.SSLWantReadError:
+            return filled, True
+        return filled, False
 
-    def _shake_hands(self, data: memoryview) -> int:
-        """One step of the handshake; how much of `data` was worked on."""
-        self._handshake_bytes += len(data)
+    def _shake_hands(self, received: int) -> None:
+        """One step of the handshake, with so many bytes more."""
+        self._handshake_bytes += received
         if self._handshake_bytes > limits.MAX_TLS_HANDSHAKE_BYTES:
             self._fail(f"a handshake of more than {limits.MAX_TLS_HANDSHAKE_BYTES} bytes")
-            return 0
-        self._buffers.incoming.write(data)
+            return
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
             self._hand_over_sealed()
-            return len(data)
+            return
         self._hand_over_sealed()
         certificate = self._tls.getpeercert(binary_form=True)
         if certificate is not None and self._connection.authentication is None:  # else the log-in says who it is
@@ -185,7 +188,6 @@ class TlsProtocol(asyncio.BufferedProtocol):
             self._timer.cancel()
         self._terms.metrics.tls_handshakes += 1
         self._state = State.OPEN
-        return len(data)
 
     def _hand_over_sealed(self) -> None:
         """What OpenSSL itself has to send goes behind what waits."""
@@ -196,11 +198,12 @@ class TlsProtocol(asyncio.BufferedProtocol):
                 self._connection.pause("unsent")
 
     def _go_on(self) -> None:
-        if self._paused or self._state is not State.OPEN:
+        if self._paused or self._state not in RECEIVING:
             return
-        kept, self._kept = self._kept, b""
-        self._take(memoryview(kept))
-        if not self._paused and self._state is State.OPEN and self._transport is not None:
+        if self._state is State.OPEN:  # OpenSSL may have some of a record, too
+            kept, self._kept = self._kept, b""
+            self._take(memoryview(kept))
+        if not self._paused and self._state in RECEIVING and self._transport is not None:
             self._transport.resume_reading()
 
     def _expire(self) -> None:
@@ -215,7 +218,6 @@ class TlsProtocol(asyncio.BufferedProtocol):
         else:
             log.warning("connection closed peer=%s reason=%r", self._connection.peer, reason)
         self._write_now()
-        self._buffers.forget()
         transport = self._transport
         if transport is None or self._state is not State.HANDSHAKE:
             self._connection.close()
