@@ -22,7 +22,7 @@ from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 2, 3, 18, 19, 20
-INCREMENTAL_ALTER_CONFIGS, ALTER_PARTITION_REASSIGNMENTS = 44, 45
+INCREMENTAL_ALTER_CONFIGS, ALTER_PARTITION_REASSIGNMENTS, ALTER_CLIENT_QUOTAS = 44, 45, 49
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
 FIRST_FLEXIBLE = {
     LIST_OFFSETS: 6,
@@ -32,6 +32,7 @@ FIRST_FLEXIBLE = {
     DELETE_TOPICS: 4,
     INCREMENTAL_ALTER_CONFIGS: 1,
     ALTER_PARTITION_REASSIGNMENTS: 0,
+    ALTER_CLIENT_QUOTAS: 1,
 }
 CLIENT_ID = b"bench"
 REQUEST_TIMEOUT_MS = 30_000
@@ -76,11 +77,13 @@ def _zigzag(value: int) -> bytes:
     return varint(value << 1)
 
 
-def produce_frame(topic: str, partition: int, batch: bytes, *, acks: int, correlation_id: int = 0) -> bytes:
+def produce_frame(
+    topic: str, partition: int, batch: bytes, *, acks: int, correlation_id: int = 0, client_id: bytes = CLIENT_ID
+) -> bytes:
     name = topic.encode()
     body = b"\0" + acks.to_bytes(2, "big", signed=True) + _I32.pack(REQUEST_TIMEOUT_MS)
     body += b"\2" + varint(len(name) + 1) + name + b"\2" + _I32.pack(partition) + varint(len(batch) + 1) + batch + b"\0\0\0"
-    return _frame(PRODUCE, PRODUCE_VERSION, correlation_id, body, flexible=True)
+    return _frame(PRODUCE, PRODUCE_VERSION, correlation_id, body, flexible=True, client_id=client_id)
 
 
 def fetch_frame(topic: str, offsets: dict[int, int], *, max_bytes: int, partition_max_bytes: int) -> bytes:
@@ -95,8 +98,10 @@ def fetch_frame(topic: str, offsets: dict[int, int], *, max_bytes: int, partitio
     return _frame(FETCH, FETCH_VERSION, 0, body, flexible=True)
 
 
-def _frame(api_key: int, version: int, correlation_id: int, body: bytes, *, flexible: bool) -> bytes:
-    head = _HEAD.pack(api_key, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID + (b"\0" if flexible else b"")
+def _frame(
+    api_key: int, version: int, correlation_id: int, body: bytes, *, flexible: bool, client_id: bytes = CLIENT_ID
+) -> bytes:
+    head = _HEAD.pack(api_key, version, correlation_id, len(client_id)) + client_id + (b"\0" if flexible else b"")
     return _I32.pack(len(head) + len(body)) + head + body
 
 

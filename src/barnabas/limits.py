@@ -52,6 +52,7 @@ TLS_GATHERED_BYTES = (
 TLS_FED_BYTES = 64 * 1024  # of received bytes that OpenSSL gets at once: the copy it makes stays in the cache
 TLS_HANDSHAKE_TIMEOUT_S = 15.0  # from the connection to the end of the handshake
 MAX_TLS_HANDSHAKE_BYTES = 256 * 1024  # of a peer; certificates with all that lead to an authority are a few kB
+MAX_DELEGATION_TOKENS = 10_000  # at once; each is looked through when one is renewed
 MAX_AUDIT_ENTRIES = 20_000  # of the audit log that wait to be written; what comes beyond is dropped and counted
 MAX_AUDIT_BATCH = 500  # entries written at once
 MAX_AUDIT_TEXT = 256  # characters of a name in the audit log

@@ -134,11 +134,24 @@ def test_the_catalog_lies_beside_the_storage(tmp_path: Path) -> None:
     assert catalog_settings("s3a://bucket/x", tmp_path)["spark.sql.warehouse.dir"] == str(tmp_path / ".catalog" / "warehouse")
 
 
-def test_the_process_of_a_run_ends_with_its_parent(tmp_path: Path) -> None:
+SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(60)\n"
+DOES_NOT_STOP = """
+import sys, threading, types
+pyspark, sql = types.ModuleType("pyspark"), types.ModuleType("pyspark.sql")
+context = types.SimpleNamespace(stop=threading.Event().wait)
+pyspark.SparkContext = types.SimpleNamespace(_active_spark_context=context)
+sql.SparkSession = types.SimpleNamespace(_instantiatedSession=None)
+sys.modules.update({"pyspark": pyspark, "pyspark.sql": sql})
+"""
+
+
+@pytest.mark.parametrize(("text", "grace_s"), [(SLEEPS, 60), (DOES_NOT_STOP + SLEEPS, 0.1)])
+def test_the_process_of_a_run_ends_with_its_parent(text: str, grace_s: float, tmp_path: Path) -> None:
     script = tmp_path / "job.py"
-    script.write_text("import time\nprint('begun', flush=True)\ntime.sleep(60)\n")
+    script.write_text(text)
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "barnabas.pipelines.running", f"--events={tmp_path / 'e'}", f"--parent-pipe={reading}"]
+    command += [f"--grace={grace_s}"]
     with subprocess.Popen([*command, str(script)], pass_fds=[reading], stdout=subprocess.PIPE, text=True) as process:
         os.close(reading)
         assert process.stdout is not None

@@ -136,6 +136,21 @@ def test_where_much_is_to_be_read_for_a_cut_that_is_done_before(leader: Log, fol
     assert [producer.last_sequence for producer in follower.log.producers()] == [299 if changes else 289]
 
 
+@pytest.mark.parametrize(("cleaned_end", "begins_anew"), [(3, False), (4, True)])
+def test_a_cut_below_what_was_compacted_begins_the_log_anew(
+    leader: Log, follower: Following, cleaned_end: int, begins_anew: bool
+) -> None:
+    for number in range(5):
+        for log in (leader, follower.log) if number < 3 else (follower.log,):
+            produce(log, 1)
+    produce(leader, 2)
+    follower.log.cleaned_end = cleaned_end
+    assert follower.receive(follower.position, answer_of(leader, follower, 0), NOW) is Next.FETCH
+    assert follower.log.log_end_offset == (0 if begins_anew else 3)
+    follow(leader, follower)
+    assert content(follower.log) == content(leader)
+
+
 def test_nothing_is_cut_without_the_leaders_word(leader: Log, follower: Following) -> None:
     produce(follower.log, 1)
     produce(follower.log, 1)

@@ -22,15 +22,19 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class Line:
-    """A connection that sends frames and reads answers, as slowly as the test wants."""
+    """A connection that sends frames and reads answers, as slowly as the test wants.
 
-    def __init__(self, broker: Broker, receive_buffer: int = 0) -> None:
+    Args:
+        broker: or its port.
+    """
+
+    def __init__(self, broker: Broker | int, receive_buffer: int = 0) -> None:
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(TIMEOUT_S)
         try:
-            self.socket.connect(("127.0.0.1", broker.port))
+            self.socket.connect(("127.0.0.1", broker if isinstance(broker, int) else broker.port))
         except OSError:
             self.socket.close()
             raise

@@ -33,6 +33,7 @@ COMMANDS = {
     "transaction": Entry("transaction", "transaction", "List, describe, find and end transactions."),
     "user": Entry("user", "user", "Add, list and delete users who log in by SCRAM, and change their passwords."),
     "quota": Entry("quota", "quota", "Set, list, describe and remove quotas of clients, addresses and groups."),
+    "security": Entry("security", "security", "Make an authority and certificates."),
     "config": Entry("config", "config", "Show and change settings of topics, brokers and groups."),
     "acl": Entry("acl", "acl", "Say who may do what, and ask whether somebody may."),
     "role": Entry("role", "role", "Name sets of rights and give them to users and groups."),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
 from barnabas.config.sasl import OAUTHBEARER, is_sasl, login_options, mechanisms_of, setting
 from barnabas.errors import ConfigError
@@ -86,7 +85,7 @@ def oauth_of(config: BrokerConfig, listener: str) -> OauthSettings:
 
 
 def _check_url(url: str) -> None:
-    if urlsplit(url).scheme not in {"file", "http", "https"}:
+    if url.partition(":")[0].lower() not in {"file", "http", "https"}:
         raise ConfigError(JWKS_URL, url, "an address that begins with file:, http: or https:")
     if find_spec("jwt") is None:
         raise ConfigError(JWKS_URL, url, "nothing, as long as the extra is not installed: pip install 'barnabas[oauth]'")

@@ -54,10 +54,11 @@ def main() -> None:
     parser.add_argument("--full-refresh-all", action="store_true")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--every", type=float)
+    parser.add_argument("--grace", type=float, default=GRACE_S)
     parser.add_argument("target", type=Path)
     parser.add_argument("arguments", nargs="*")
     given = parser.parse_args()
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: _end(given.grace))
     signal.signal(signal.SIGUSR1, _raise)
     threading.Thread(target=_watch, args=(given.parent_pipe,), daemon=True).start()
     os.environ.setdefault("PYSPARK_PYTHON", interpreter.command())
@@ -68,9 +69,10 @@ def main() -> None:
         DeclaredRun(given, conf).run()
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _end(grace_s: float) -> None:
     if not _ending.is_set():
         _ending.set()
+        threading.Thread(target=_kill_after, args=(grace_s,), daemon=True).start()
         threading.Thread(target=_leave, daemon=True).start()
 
 
@@ -84,10 +86,14 @@ def _leave() -> None:
         _stop_classic_session()
     finally:
         os.kill(os.getpid(), signal.SIGUSR1)  # wakes the main thread, whatever it does
-        time.sleep(GRACE_S)
-        if os.getpgid(0) == os.getpid():
-            os.killpg(0, signal.SIGKILL)
-        os._exit(STOPPED)
+
+
+def _kill_after(grace_s: float) -> None:
+    """A query whose tasks do not end, or whose cluster is gone, keeps Spark waiting for ever."""
+    time.sleep(grace_s)
+    if os.getpgid(0) == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(STOPPED)
 
 
 def _stop_classic_session() -> None:

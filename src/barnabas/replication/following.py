@@ -12,7 +12,9 @@ Rules
      flushed is not claimed. And it promises that nothing below its start comes back: a start that is not written down is not claimed.
   4. The high watermark follows the leader's and never passes the log's end.
   5. What the leader no longer has is given up; what it has begun later than this log ends is begun anew from there.
-  6. Nothing is cut while the cleaner puts segments in the place of others; the fetcher asks again.
+  6. A compacted log that is cut below where it is clean is begun anew: what is left lacks records that were replaced by others behind the
+     cut. That happens where records were lost that counted as committed.
+  7. Nothing is cut while the cleaner puts segments in the place of others; the fetcher asks again.
 """
 
 from __future__ import annotations
@@ -169,7 +171,7 @@ class Following:
             target = min(epoch_end, diverging.end_offset)
         else:
             target = epoch_end
-        rewind = self.log.plan_truncation(target)
+        rewind = None if self._is_full_of_gaps(target) else self.log.plan_truncation(target)
         if rewind is not None:
             self.planned = Cut(target, rewind)
             return Next.CUT
@@ -191,6 +193,13 @@ class Following:
             self._truncate(cut.offset, cut.rewind)
         return Next.FETCH
 
+    def _is_full_of_gaps(self, offset: int) -> bool:
+        """Whether what lies below `offset` may lack records that compaction took out for newer ones behind it."""
+        return offset < self.log.cleaned_end
+
     def _truncate(self, offset: int, rewind: ProducerRewind | None = None) -> None:
-        self.log.truncate_to(offset, rewind)
+        if self._is_full_of_gaps(offset):
+            self.log.truncate_fully_and_start_at(self.log.log_start_offset)
+        else:
+            self.log.truncate_to(offset, rewind)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)

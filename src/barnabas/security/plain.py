@@ -35,10 +35,12 @@ class PlainExchange:
         except UnicodeDecodeError:
             raise AuthenticationFailed("a message that is no UTF-8") from None
         if len(fields) != 3:
-            raise AuthenticationFailed(f"a message of {len(fields)} fields")
+            told = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(fields)}"
+            raise AuthenticationFailed(f"a message of {len(fields)} fields", told)
         authorization, user, password = fields
         if not user or not password:
-            raise AuthenticationFailed("no user name" if not user else "no password")
+            missing = "password" if user else "username"
+            raise AuthenticationFailed(f"no {missing}", f"Authentication failed: {missing} not specified")
         expected = self._passwords.get(user, NO_PASSWORD)
         if not hmac.compare_digest(expected.encode(), password.encode()):
             raise AuthenticationFailed(

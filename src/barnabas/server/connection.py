@@ -80,6 +80,7 @@ class Connection(asyncio.BufferedProtocol):
         self.principal = "User:ANONYMOUS"
         self.groups: tuple[str, ...] = ()  # of the principal: "Group:finance"
         self.access: Access | None = None  # what the principal may do, as the authorizer said last
+        self.by_token = False  # whether a delegation token was shown
         self.authentication: Login | None = None  # asked about each frame, until it is known who is there
         self.login: Login | None = None  # where the listener wants one
         self.max_frame_bytes = receiver.max_frame_bytes

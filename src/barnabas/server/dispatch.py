@@ -34,6 +34,7 @@ from barnabas.server.apis import (
     offsets,
     quotas,
     sasl,
+    tokens,
     topics,
     transactions,
     transactions_admin,
@@ -75,6 +76,7 @@ for _family in (
     offsets,
     quotas,
     sasl,
+    tokens,
     topics,
     transactions,
     transactions_admin,
@@ -194,7 +196,7 @@ class RequestDispatcher:
         """What is the controller's goes to the controller, wherever that is."""
         if isinstance(request, EnvelopeRequest):
             return self._guarded(context, request, lambda allowed: forwarder.handle_envelope(context, allowed, self._serve))
-        if not forwarder.takes(header, request):
+        if not forwarder.takes(header, request, context):
             return self._handle(context, request)
         answer = response_class(header.api_key)
         return forwarder.answer(bytes(frame), context, header, lambda: _awaited(self._handle(context, request)), answer)
@@ -283,6 +285,7 @@ class RequestDispatcher:
             connection.local_port,
             connection.client_software,
             connection.groups,
+            connection.by_token,
         )
 
 

@@ -35,6 +35,7 @@ from barnabas.protocol.messages.create_topics import (
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.server.apis.configs import is_refused_here
+from barnabas.server.apis.tokens import may_ask
 from barnabas.server.peers import ClientError, peers_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
 CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 19, 37, 20, 44
 # ... CreateAcls, DeleteAcls, AlterConfigs, ElectLeaders, AlterPartitionReassignments and their list, AlterClientQuotas,
 # AlterUserScramCredentials, UpdateFeatures, UnregisterBroker
-FORWARDED = frozenset(
+TOKENS = frozenset({38, 39, 40})  # CreateDelegationToken and those that renew and end them
+FORWARDED = TOKENS | frozenset(
     {CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS, 30, 31, 33, 43, 45, 46, 49, 51, 57, 64}
 )
 PATIENCE_S = 20.0  # less than the 30 s that clients wait by default
@@ -69,9 +71,9 @@ class Forwarder:
     async def close(self) -> None:
         await self._peers.close()
 
-    def takes(self, header: RequestHeader, request: Message) -> bool:
-        """Whether a request is the controller's; levels of loggers belong to the process."""
-        if header.api_key not in FORWARDED:
+    def takes(self, header: RequestHeader, request: Message, context: RequestContext) -> bool:
+        """Whether a request is the controller's; levels of loggers belong to the process, and who may have no tokens is told so here."""
+        if header.api_key not in FORWARDED or (header.api_key in TOKENS and not may_ask(context)):
             return False
         if not isinstance(request, IncrementalAlterConfigsRequest):
             return True

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
-from barnabas.errors import StorageError
+from barnabas.errors import KafkaError, StorageError
+from barnabas.server.apis.tokens import remove_expired
 from barnabas.server.listeners import close_idle
 from barnabas.server.quotas.group_members import INTERVAL_MS as GROUP_MEMBERS_MS
 from barnabas.server.recovery import Unflushed, flushes_due
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
 
+log = logging.getLogger(__name__)
 IDLE_CHECK_MS = 1_000
 GARBAGE_CHECK_MS = 5_000
 IN_SYNC_CHECK_MS = 1_000
@@ -51,6 +54,7 @@ def schedule(broker: Broker, timers: Timers) -> None:
     timers.every(QUOTAS_CHECK_MS, broker.quotas.expire, "quotas")
     if broker.tls.is_used:
         timers.every(CERTIFICATES_CHECK_MS, broker.tls.refresh, "certificates")
+    timers.every(config.delegation_token_expiry_check_interval_ms, lambda: _remove_tokens(broker), "tokens")
     timers.every(config.producer_id_expiration_check_interval_ms, lambda: _expire_producers(broker), "producers")
 
 
@@ -181,3 +185,10 @@ async def _expire_producers(broker: Broker) -> None:
         if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
             await asyncio.sleep(0)
         partition.log.expire_producers(now_ms)
+
+
+async def _remove_tokens(broker: Broker) -> None:
+    try:
+        await remove_expired(broker)
+    except KafkaError as error:
+        log.warning("expired tokens stay until the next time error=%s", error)

@@ -19,3 +19,4 @@ class RequestContext(NamedTuple):
     local_port: int
     client_software: tuple[str, str]
     groups: tuple[str, ...] = ()  # that the principal is in ("Group:finance")
+    by_token: bool = False  # whether a delegation token was shown at the log-in

@@ -55,7 +55,7 @@ def test_versions_handshake_and_password_open_the_way(line: Line, version: int) 
     answer = shake_hands(line)
     assert (answer.error_code, answer.mechanisms) == (0, ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
     done = show(line, GOOD, version)
-    assert (done.error_code, done.error_message, done.auth_bytes, done.session_lifetime_ms) == (0, None, b"", 0)
+    assert (done.error_code, done.error_message, done.auth_bytes, done.session_lifetime_ms) == (0, "", b"", 0)
     assert asks_topics(line)
 
 
@@ -81,11 +81,22 @@ def test_a_wrong_password_and_an_unknown_user_are_told_the_same(line: Line, toke
     assert line.is_closed()
 
 
-@pytest.mark.parametrize("token", [b"", b"alice", b"\0\0geheim", b"\0alice\0", b"\xff\0alice\0geheim", b"a\0b\0c\0d"])
-def test_a_token_that_cannot_be_read(line: Line, token: bytes) -> None:
+@pytest.mark.parametrize(
+    ("token", "told"),
+    [
+        (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
+        (b"a\0b\0c\0d", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        (b"\0\0geheim", "Authentication failed: username not specified"),
+        (b"\0alice\0", "Authentication failed: password not specified"),
+        (
+            b"\xff\0alice\0geheim",
+            "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN",
+        ),
+    ],
+)
+def test_a_token_that_cannot_be_read(line: Line, token: bytes, told: str) -> None:
     shake_hands(line)
     answer = show(line, token)
-    told = "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN"
     assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, told)
     assert line.is_closed()
 
@@ -197,7 +208,7 @@ def test_logging_in_again_keeps_user_and_mechanism(broker: Broker) -> None:
     changes = {
         b"\0bob\0b": "Cannot change principals during re-authentication from User.alice: User.bob",
         WRONG: "Authentication failed: Invalid username or password",
-        b"": "Authentication failed during re-authentication due to invalid credentials with SASL mechanism PLAIN",
+        b"\xff": "Authentication failed during re-authentication due to invalid credentials with SASL mechanism PLAIN",
     }
     for token, told in changes.items():
         with Line(broker) as line:
@@ -215,6 +226,15 @@ def test_logging_in_again_keeps_user_and_mechanism(broker: Broker) -> None:
             answer = show(line, token)
             assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, told)
             assert line.is_closed()
+
+
+def test_another_mechanism_at_re_authentication(line: Line) -> None:
+    shake_hands(line)
+    show(line, GOOD)
+    assert shake_hands(line, "SCRAM-SHA-256").error_code == 0
+    told = "SASL mechanism 'SCRAM-SHA-256' requested by client is not supported for re-authentication of mechanism 'PLAIN'"
+    assert show(line, b"n,,n=alice,r=x").error_message == told
+    assert line.is_closed()
 
 
 def test_no_secret_gets_into_the_log(broker: Broker) -> None:

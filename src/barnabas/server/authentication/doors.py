@@ -18,7 +18,8 @@ from barnabas.security.exchange import Exchange, Identity
 from barnabas.security.oauth import OAuthExchange
 from barnabas.security.penalties import Penalties
 from barnabas.security.plain import PlainExchange
-from barnabas.security.scram import Credential, ScramExchange
+from barnabas.security.scram import Credential, ScramExchange, unknown
+from barnabas.security.tokens import credential_for, usable
 from barnabas.security.users import find_credential
 from barnabas.server.authentication.bearer import Providers
 from barnabas.server.authentication.login import Login
@@ -72,7 +73,7 @@ class Door:
 
     def _finder(self, mechanism: str) -> Callable[[str, bool], tuple[Credential, Identity]]:
         def find(name: str, by_token: bool) -> tuple[Credential, Identity]:
-            return self._doors.find_credential(mechanism, name), Identity(name)
+            return self._doors.find_token(mechanism, name) if by_token else self._doors.find_user(mechanism, name)
 
         return find
 
@@ -108,8 +109,16 @@ class Doors:
     def new_nonce(self) -> str:
         return self._broker.new_id().hex
 
-    def find_credential(self, mechanism: str, user: str) -> Credential:
-        return find_credential(self._broker.metadata.declarations(Kind.USER), user, mechanism)
+    def find_user(self, mechanism: str, user: str) -> tuple[Credential, Identity]:
+        return find_credential(self._broker.metadata.declarations(Kind.USER), user, mechanism), Identity(user)
+
+    def find_token(self, mechanism: str, token_id: str) -> tuple[Credential, Identity]:
+        key = self._broker.config.delegation_token_secret_key or ""
+        token = usable(self._broker.metadata.declarations(Kind.TOKEN), token_id, self.now_ms())
+        if token is None or not key:
+            return unknown(mechanism, token_id, key.encode()), Identity(token_id)
+        owner = token.owner.partition(":")[2]
+        return credential_for(token_id, mechanism, key), Identity(owner, token.expires_ms, by_token=True)
 
     def open(self, connection: Connection) -> None:
         """Ask a new connection to log in, if its listener wants that."""

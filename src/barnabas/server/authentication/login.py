@@ -143,7 +143,7 @@ class Login:
             answer = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=told)
             self._fail(encode_answer(answer, header), error.reason)
             return
-        answer = SaslAuthenticateResponse(error_message=None, auth_bytes=token, session_lifetime_ms=lifetime_ms)
+        answer = SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms)
         self._connection.send([encode_answer(answer, header)])
 
     def _receive_bare(self, token: bytes) -> None:
@@ -165,22 +165,17 @@ class Login:
     def _evaluate(self, token: bytes) -> tuple[bytes, int]:
         """The answer to a token, and the session's lifetime if that was the last."""
         assert self._exchange is not None
+        if self._identity is not None and self._mechanism != self._kept_mechanism:
+            told = f"SASL mechanism '{self._mechanism}' requested by client is not supported for re-authentication of mechanism "
+            raise AuthenticationFailed("another mechanism at re-authentication", f"{told}'{self._kept_mechanism}'")
         answer = self._exchange.evaluate(token)
         identity = self._exchange.identity
         if identity is None:
             return answer, 0
-        self._check_same(identity)
-        return answer, self._let_in(identity)
-
-    def _check_same(self, identity: Identity) -> None:
-        if self._identity is None:
-            return
-        if self._mechanism != self._kept_mechanism:
-            told = f"SASL mechanism '{self._mechanism}' requested by client is not supported for re-authentication of mechanism "
-            raise AuthenticationFailed("another mechanism at re-authentication", f"{told}'{self._kept_mechanism}'")
-        if identity.user != self._identity.user:
+        if self._identity is not None and identity.user != self._identity.user:
             told = f"Cannot change principals during re-authentication from User.{self._identity.user}: User.{identity.user}"
             raise AuthenticationFailed("another user at re-authentication", told)
+        return answer, self._let_in(identity)
 
     # In and out
 
@@ -196,7 +191,7 @@ class Login:
         lifetime_ms = self._door.lifetime_ms(self._mechanism, identity)
         if lifetime_ms is not None:
             self._timer = self._loop.call_later(lifetime_ms / 1000, self._expire)
-        connection.principal = f"User:{identity.user}"
+        connection.principal, connection.by_token = f"User:{identity.user}", identity.by_token
         connection.groups = tuple(f"Group:{name}" for name in identity.groups)
         connection.authentication = None
         connection.max_frame_bytes = self._door.max_request_bytes

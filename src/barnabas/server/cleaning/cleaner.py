@@ -280,6 +280,7 @@ class LogCleaner:
         )  # fmt: skip
         sizes = [0, 0]
         task = self._task(partition, found)
+        partition.log.cleaned_end = max(partition.log.cleaned_end, found.end_offset)
 
         async def take(group: CleanedGroup) -> None:
             sizes[0] += group.bytes_before

@@ -85,6 +85,7 @@ class Log(ShrinkingLog):
             raise storage_error(directory.parent, error) from error
         opened._take_over(loaded, clean_shutdown=clean_shutdown, recovery_point=recovery_point)
         opened._producers.expire(now_ms, producer_id_expiration_ms)
+        opened.cleaned_end = min(cleaned_offset, opened.log_end_offset)
         if clean_shutdown or not opened.log_end_offset:
             opened._as_on_disk = opened._extent
         return opened

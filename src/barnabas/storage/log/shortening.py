@@ -207,6 +207,7 @@ class ShrinkingLog(GrowingLog):
         self._torn = False
         end = self.log_end_offset = self._segments.active.next_offset
         self.lowest_truncation = min(self.lowest_truncation, end)
+        self.cleaned_end = min(self.cleaned_end, end)
         self._plan_roll()
         self._flusher.truncated(end)
         self.log_start_offset = min(self.log_start_offset, end)

@@ -56,6 +56,7 @@ class LogState:
         self._as_on_disk: tuple[int, int, int, int] | None = None  # `_extent` of which the files tell everything
         self._closed = False
         self._swapping: Segment | None = None  # the cleaned one
+        self.cleaned_end = 0  # below it records may be gone for newer ones of their keys, which lie below it as well
         self.lowest_truncation = MAX_OFFSET  # since whoever counts how far the log is clean has set it back
 
     @property

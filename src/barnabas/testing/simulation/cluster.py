@@ -83,7 +83,7 @@ class ClusterSimulation(Crowd):
         self._rest()
         self._examine()
         self._rest()  # leaders may have been balanced meanwhile
-        compare_replicas(self.nodes, may_lose=self.scenario.may_lose)
+        compare_replicas(self.nodes)
         self._check_places()
         for node in self.nodes:
             self._finish(node.stop())

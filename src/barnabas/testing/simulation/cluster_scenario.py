@@ -79,11 +79,6 @@ class ClusterScenario:
     def flushed(self) -> bool:
         return self.kind == "flushed"
 
-    @property
-    def may_lose(self) -> bool:
-        """Whether what was acknowledged may be gone: all lost what they had not synced."""
-        return self.kind == "blackout"
-
 
 def draw_cluster(random: Random, kind: str | None = None, blows: Sequence[str] = ()) -> ClusterScenario:
     """The scenario of a seed.

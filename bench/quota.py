@@ -1,0 +1,202 @@
+"""`python -m bench.quota`: how near clients come to their quota, and whether a greedy one harms its neighbours, beside Apache Kafka.
+
+Clients here send as fast as they are let: they do not look at throttle_time_ms, so what holds them is the server alone. In turns, one node
+of each; writes bench/results/quota.json, which `docs/performance.md` shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import multiprocessing
+import selectors
+import socket
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+from barnabas.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    OpData,
+    RequestEntityData,
+    RequestEntryData,
+)
+from bench import latency, wire
+from bench.report import describe_machine
+from bench.servers import Barnabas, Kafka, Server, create_topic, delete_topic
+from bench.storage.result import Result, lines_of, spread
+
+RESULTS = Path(__file__).resolve().parent / "results" / "quota.json"
+QUOTA = 2_000_000.0
+WINDOWS, WINDOW_S, FIRST_S = 10, 1.0, 3.0  # what is measured, after what clients need to begin
+CLIENTS = (1, 10, 100)
+GREEDY, GREEDY_LINES, GREEDY_BATCH = b"greedy", 4, (100, 1_000)
+RATE, RATE_S, SMALL_BATCH = 300, 10.0, (1, 1_000)
+SETTLE_S = 1.0
+TOLERANCE, HARM = 0.05, 1.2  # what is asked for
+TITLE = "\n## Quotas\n"
+NOTES = """
+Measured by `python -m bench.quota`. Accuracy: what was produced in ten windows of a second, by the clients of one user together, as a
+share of his quota of 2 MB/s. Harm: the p99 of a client that sends 300 requests a second, beside one that sends batches of 100 kB on four
+connections as fast as it is let and has a quota of 2 MB/s, as a share of the p99 without it. Where clients are many and begin together,
+Kafka's windows let them have more than their quota for a while ([decision 12](decisions/012-quotas-as-debts.md)).
+"""
+Figures = dict[str, list[float]]
+
+
+def set_quota(server: Server, kind: str, name: str, bytes_per_s: float | None) -> None:
+    """Set producer_byte_rate, or remove it."""
+    change = OpData(key="producer_byte_rate", value=bytes_per_s or 0.0, remove=bytes_per_s is None)
+    entry = RequestEntryData(entity=[RequestEntityData(entity_type=kind, entity_name=name)], ops=[change])
+    request = AlterClientQuotasRequest(entries=[entry])
+    (answer,) = wire.call(server.address, wire.ALTER_CLIENT_QUOTAS, 1, request, AlterClientQuotasResponse).entries
+    if answer.error_code:
+        raise wire.BadAnswer(f"quota of {kind} {name}: {answer.error_message}")
+    time.sleep(SETTLE_S)  # a broker of Kafka's takes it up in its own time
+
+
+def pump(address: tuple[str, int], topic: str, frame: bytes, lines: int, going: Callable[[float], bool]) -> list[float]:
+    """Keep one request in flight on each of so many connections while `going`; when each answer came."""
+    shape = wire.AnswerShape(topic, 1)
+    came: list[float] = []
+    with selectors.DefaultSelector() as selector:
+        opened = [socket.create_connection(address) for _ in range(lines)]
+        try:
+            for line in opened:
+                line.sendall(frame)
+                selector.register(line, selectors.EVENT_READ, wire.AnswerReader(line, shape))
+            while going(time.perf_counter()):
+                for key, _ in selector.select(0.05):
+                    answers, now = key.data.receive()
+                    came += [now] * answers
+                    if answers:
+                        key.fileobj.sendall(frame)  # type: ignore[union-attr]
+        finally:
+            for line in opened:
+                line.close()
+    return came
+
+
+def accuracy(server: Server, clients: int) -> float:
+    """What so many clients of one user get in ten windows, as a share of their quota."""
+    topic = f"quota-{clients}"
+    create_topic(server, topic, 1)
+    set_quota(server, "user", "ANONYMOUS", QUOTA)
+    frame = wire.produce_frame(topic, 0, wire.record_batch(16, 1_000), acks=1)
+    begin = time.perf_counter() + FIRST_S
+    end = begin + WINDOWS * WINDOW_S
+    came = pump(server.address, topic, frame, clients, lambda now: now < end)
+    set_quota(server, "user", "ANONYMOUS", None)
+    delete_topic(server, topic)
+    return sum(begin <= at < end for at in came) * len(frame) / (QUOTA * WINDOWS * WINDOW_S)
+
+
+def _be_greedy(address: tuple[str, int], topic: str, over: Event) -> None:
+    frame = wire.produce_frame(topic, 0, wire.record_batch(*GREEDY_BATCH), acks=1, client_id=GREEDY)
+    pump(address, topic, frame, GREEDY_LINES, lambda _: not over.is_set())
+
+
+def p99(server: Server, topic: str) -> float:
+    batch = wire.record_batch(*SMALL_BATCH)
+    found = latency.measure(server.address, topic, partitions=1, batch=batch, acks=1, rate=RATE, seconds=RATE_S)
+    return found.by_percentile["p99"]
+
+
+def harm(server: Server) -> tuple[float, float]:
+    """The p99 of a well-behaved client in ms, alone and beside a greedy one with a quota."""
+    for topic in ("calm", "greedy"):
+        create_topic(server, topic, 1)
+    set_quota(server, "client-id", GREEDY.decode(), QUOTA)
+    p99(server, "calm")  # to warm up
+    alone = p99(server, "calm")
+    context = multiprocessing.get_context("spawn")
+    over = context.Event()
+    greedy = context.Process(target=_be_greedy, args=(server.address, "greedy", over))
+    greedy.start()
+    try:
+        time.sleep(FIRST_S)  # what it may send at first
+        beside = p99(server, "calm")
+    finally:
+        over.set()
+        greedy.join()
+        greedy.close()
+    for topic in ("calm", "greedy"):
+        delete_topic(server, topic)
+    return alone, beside
+
+
+def measure(servers: Sequence[Server], repeat: int) -> list[Result]:
+    shares: dict[int, Figures] = {clients: {server.name: [] for server in servers} for clients in CLIENTS}
+    harms: Figures = {server.name: [] for server in servers}
+    p99s: Figures = {}
+    for repetition in range(repeat):
+        for server in servers if repetition % 2 == 0 else reversed(servers):
+            for clients in CLIENTS:
+                shares[clients][server.name].append(accuracy(server, clients))
+            alone, beside = harm(server)
+            harms[server.name].append(beside / alone)
+            p99s.setdefault(f"{server.name}, alone", []).append(alone)
+            p99s.setdefault(f"{server.name}, beside a greedy client", []).append(beside)
+    ours = servers[0].name
+    results = [
+        Result(
+            f"accuracy-{clients}",
+            f"accuracy, {clients} client{'s' if clients > 1 else ''} of one user",
+            "share of the quota",
+            figures,
+            target="within 5 %",
+            met=abs(statistics.median(figures[ours]) - 1) <= TOLERANCE,
+        )
+        for clients, figures in shares.items()
+    ]
+    met = statistics.median(harms[ours]) <= HARM
+    results.append(Result("harm", "p99 beside a greedy client", "share of the p99 alone", harms, target="at most 1.2", met=met))
+    results.append(Result("p99", "p99 of a well-behaved client", "ms", p99s))
+    return results
+
+
+def render(page: dict[str, Any]) -> str:
+    """The part of `docs/performance.md`."""
+    results = [Result(**each) for each in page["results"]]
+    text = f"{TITLE}\nMeasured on {page['date']}, {page['repetitions']} repetitions.\n\n| | | | target |\n| --- | --- | ---: | --- |\n"
+    for result in results:
+        for row, (label, values) in enumerate(result.figures.items()):
+            title = f"{result.title} ({result.unit})" if not row else ""
+            judged = f"{result.target}: {'yes' if result.met else '**no**'}" if result.target and not row else ""
+            text += f"| {title} | {label} | {spread(values)} | {judged} |\n"
+    return text + NOTES
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.quota", description=__doc__)
+    parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and server (default 3)")
+    parser.add_argument("--alone", action="store_true", help="only ours, without Apache Kafka beside it; nothing is written")
+    parser.add_argument("--json", metavar="FILE", default=str(RESULTS), help="write the results here (default: the page's)")
+    options = parser.parse_args(arguments)
+    with ExitStack() as running:
+        servers: list[Server] = [running.enter_context(Barnabas())]
+        if not options.alone:
+            servers.append(running.enter_context(Kafka()))
+        results = measure(servers, options.repeat)
+    for result in results:
+        print("\n".join(lines_of(result)), flush=True)
+    if not options.alone:
+        page = {
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "repetitions": options.repeat,
+            "machine": describe_machine(),
+            "results": [each.as_json() for each in results],
+        }
+        Path(options.json).write_text(json.dumps(page, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

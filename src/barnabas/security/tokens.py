@@ -1,0 +1,126 @@
+"""Delegation tokens (KIP-48): made for a user, shown in the user's place over SCRAM, renewed and ended in time.
+
+Owns the fields of a token's declaration and the rules of its life. No time, no chance: both are arguments.
+
+Rules
+  1. A token's password is an HMAC of its id by `delegation.token.secret.key`; it is made anew where it is needed and kept nowhere.
+  2. A token ends at its expiry, which renewing moves on, and at the latest at `max_ms`.
+  3. Owner, requester and renewers may renew and end a token. Codes and their order are Kafka's.
+"""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from barnabas.error_codes import ErrorCode
+from barnabas.errors import KafkaError
+from barnabas.security.scram import MIN_ITERATIONS, SALT_BYTES, Credential, credential_of
+
+USER = "User"
+KEPT_CREDENTIALS = 1_000
+Declared = Mapping[str, Any]  # of all tokens, by id
+
+
+class Token(NamedTuple):
+    """One token. Principals are written "User:alice"."""
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    expires_ms: int
+    max_ms: int
+
+    def is_over(self, now_ms: int) -> bool:
+        return min(self.expires_ms, self.max_ms) < now_ms
+
+    def is_of(self, principal: str) -> bool:
+        """Whether it may be renewed, ended and seen by somebody."""
+        return principal in (self.owner, self.requester, *self.renewers)
+
+    def encode(self) -> dict[str, Any]:
+        """As it is declared."""
+        fields = self._asdict()
+        del fields["token_id"]
+        return {**fields, "renewers": list(self.renewers)}
+
+
+class Lifetimes(NamedTuple):
+    """What brokers allow."""
+
+    most_ms: int  # delegation.token.max.lifetime.ms
+    renewal_ms: int  # delegation.token.expiry.time.ms
+
+
+def tokens_of(declared: Declared) -> list[Token]:
+    """All of them, the oldest first."""
+    return sorted((_decode(token_id, fields) for token_id, fields in declared.items()), key=lambda token: token.issued_ms)
+
+
+def secret_of(token_id: str, key: str) -> bytes:
+    """What proves that somebody has the token."""
+    return hmac.digest(key.encode(), token_id.encode(), "sha512")
+
+
+def create(
+    token_id: str, *, owner: str, requester: str, renewers: Iterable[str], lifetime_ms: int, lifetimes: Lifetimes, now_ms: int
+) -> Token:
+    """A new token; raises KafkaError(INVALID_PRINCIPAL_TYPE) for an owner or a renewer that is no user."""
+    renewers = tuple(dict.fromkeys(renewers))
+    if any(principal.partition(":")[0] != USER for principal in (owner, *renewers)):
+        raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE)
+    max_ms = now_ms + (min(lifetime_ms, lifetimes.most_ms) if lifetime_ms > 0 else lifetimes.most_ms)
+    return Token(token_id, owner, requester, renewers, now_ms, min(max_ms, now_ms + lifetimes.renewal_ms), max_ms)
+
+
+def renew(token: Token, principal: str, period_ms: int, lifetimes: Lifetimes, now_ms: int) -> Token:
+    """The token with a later end; raises KafkaError."""
+    if token.is_over(now_ms):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+    if not token.is_of(principal):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
+    period_ms = min(period_ms, lifetimes.renewal_ms) if period_ms > 0 else lifetimes.renewal_ms
+    return token._replace(expires_ms=min(token.max_ms, now_ms + period_ms))
+
+
+def expire(token: Token, principal: str, period_ms: int, now_ms: int) -> Token | None:
+    """The token with another end; None for one that ends now. Raises KafkaError."""
+    if not token.is_of(principal):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
+    if period_ms < 0:
+        return None
+    if token.is_over(now_ms):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+    return token._replace(expires_ms=min(token.max_ms, now_ms + period_ms))
+
+
+def find(declared: Declared, secret: bytes, key: str) -> Token:
+    """The token that a secret belongs to; raises KafkaError(DELEGATION_TOKEN_NOT_FOUND)."""
+    for token_id, fields in declared.items():
+        if hmac.compare_digest(secret_of(token_id, key), secret):
+            return _decode(token_id, fields)
+    raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+
+
+def usable(declared: Declared, token_id: str, now_ms: int) -> Token | None:
+    """The token of an id, if it can be shown now."""
+    fields = declared.get(token_id)
+    token = None if fields is None else _decode(token_id, fields)
+    return None if token is None or token.is_over(now_ms) else token
+
+
+@lru_cache(maxsize=KEPT_CREDENTIALS)
+def credential_for(token_id: str, mechanism: str, key: str) -> Credential:
+    """What a token is asked for over SCRAM; takes some milliseconds the first time."""
+    secret = secret_of(token_id, key)
+    salt = hmac.digest(secret, b"salt", "sha256")[:SALT_BYTES]
+    return credential_of(mechanism, b64encode(secret).decode(), salt, MIN_ITERATIONS)
+
+
+def _decode(token_id: str, fields: Mapping[str, Any]) -> Token:
+    return Token(token_id, **{**fields, "renewers": tuple(fields["renewers"])})

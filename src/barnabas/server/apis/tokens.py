@@ -1,0 +1,199 @@
+"""Delegation tokens, made, renewed, ended and described (KIP-48). Thin: what they are is said in `security/tokens.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from barnabas import limits
+from barnabas.cluster.declared import Changes, Kind
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
+from barnabas.protocol.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
+from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+from barnabas.security import tokens
+from barnabas.security.acls import Operation, ResourceType
+from barnabas.security.tokens import Lifetimes, Token
+
+if TYPE_CHECKING:
+    from barnabas.cluster.metadata import MetadataImage
+    from barnabas.server.authorization.control import Access
+    from barnabas.server.broker import Broker
+    from barnabas.server.requests import RequestContext
+
+CREATE, RENEW, EXPIRE, DESCRIBE = 38, 39, 40, 41
+ANONYMOUS = "User:ANONYMOUS"
+
+
+async def create_token(
+    broker: Broker, context: RequestContext, request: CreateDelegationTokenRequest
+) -> CreateDelegationTokenResponse:
+    owner = context.principal
+    if request.owner_principal_name:
+        owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
+    try:
+        key = _key(broker, context)
+        token = tokens.create(
+            str(broker.new_id()),
+            owner=owner,
+            requester=context.principal,
+            renewers=[f"{renewer.principal_type}:{renewer.principal_name}" for renewer in request.renewers],
+            lifetime_ms=request.max_lifetime_ms,
+            lifetimes=_lifetimes(broker),
+            now_ms=broker.clock.now_ms(),
+        )
+
+        def declaring(image: MetadataImage) -> tuple[None, Changes]:
+            if len(image.declarations(Kind.TOKEN)) >= limits.MAX_DELEGATION_TOKENS:
+                raise KafkaError(ErrorCode.POLICY_VIOLATION)
+            return None, {(Kind.TOKEN, token.token_id): token.encode()}
+
+        await broker.controller.declare(declaring)
+    except KafkaError as error:
+        return CreateDelegationTokenResponse(error_code=error.code, **_named("principal", owner), **_requester(context.principal))
+    return CreateDelegationTokenResponse(
+        **_named("principal", token.owner),
+        **_requester(token.requester),
+        issue_timestamp_ms=token.issued_ms,
+        expiry_timestamp_ms=token.expires_ms,
+        max_timestamp_ms=token.max_ms,
+        token_id=token.token_id,
+        hmac=tokens.secret_of(token.token_id, key),
+    )
+
+
+async def renew_token(
+    broker: Broker, context: RequestContext, request: RenewDelegationTokenRequest
+) -> RenewDelegationTokenResponse:
+    now_ms = broker.clock.now_ms()
+
+    def renewed(token: Token) -> Token:
+        return tokens.renew(token, context.principal, request.renew_period_ms, _lifetimes(broker), now_ms)
+
+    try:
+        token = await _change(broker, context, bytes(request.hmac), renewed)
+    except KafkaError as error:
+        return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
+    return RenewDelegationTokenResponse(expiry_timestamp_ms=now_ms if token is None else token.expires_ms)
+
+
+async def expire_token(
+    broker: Broker, context: RequestContext, request: ExpireDelegationTokenRequest
+) -> ExpireDelegationTokenResponse:
+    now_ms = broker.clock.now_ms()
+
+    def expired(token: Token) -> Token | None:
+        return tokens.expire(token, context.principal, request.expiry_time_period_ms, now_ms)
+
+    try:
+        token = await _change(broker, context, bytes(request.hmac), expired)
+    except KafkaError as error:
+        return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
+    return ExpireDelegationTokenResponse(expiry_timestamp_ms=now_ms if token is None else token.expires_ms)
+
+
+def describe_tokens(
+    broker: Broker, context: RequestContext, request: DescribeDelegationTokenRequest
+) -> DescribeDelegationTokenResponse:
+    """All that one may see: without an authorizer those of everybody, as with Kafka; with one those that one has or may renew, and those
+    that one has a right on, or on their owner."""
+    try:
+        key = _key(broker, context)
+    except KafkaError as error:
+        return DescribeDelegationTokenResponse(error_code=error.code)
+    owners = None
+    if request.owners is not None:
+        owners = {f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners}
+    access = None if broker.authorizer is None else broker.authorizer.of_request(context).silent
+    found = [
+        _described(token, key)
+        for token in tokens.tokens_of(broker.metadata.declarations(Kind.TOKEN))
+        if (owners is None or token.owner in owners)
+        and (access is None or token.is_of(context.principal) or may_describe(access, token))
+    ]
+    return DescribeDelegationTokenResponse(tokens=found)
+
+
+def may_describe(access: Access, token: Token) -> bool:
+    """Whether somebody may see a token that is not theirs."""
+    return access.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id) or access.allows(
+        Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner
+    )
+
+
+async def remove_expired(broker: Broker) -> None:
+    """The controller's job: what is over is kept no longer."""
+    now_ms = broker.clock.now_ms()
+    if not broker.controller.is_controller or not _over(broker.metadata, now_ms):
+        return
+
+    def declaring(image: MetadataImage) -> tuple[None, Changes]:
+        return None, {(Kind.TOKEN, token.token_id): None for token in _over(image, now_ms)}
+
+    await broker.controller.declare(declaring)
+
+
+def _over(image: MetadataImage, now_ms: int) -> list[Token]:
+    return [token for token in tokens.tokens_of(image.declarations(Kind.TOKEN)) if token.is_over(now_ms)]
+
+
+async def _change(
+    broker: Broker, context: RequestContext, secret: bytes, change: Callable[[Token], Token | None]
+) -> Token | None:
+    key = _key(broker, context)
+
+    def declaring(image: MetadataImage) -> tuple[Token | None, Changes]:
+        token = tokens.find(image.declarations(Kind.TOKEN), secret, key)
+        changed = change(token)
+        return changed, {(Kind.TOKEN, token.token_id): None if changed is None else changed.encode()}
+
+    return await broker.controller.declare(declaring)
+
+
+def _key(broker: Broker, context: RequestContext) -> str:
+    """The secret of all tokens; raises KafkaError where there is none, or for who may have no tokens."""
+    if not may_ask(context):
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    if not broker.config.delegation_token_secret_key:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    return broker.config.delegation_token_secret_key
+
+
+def may_ask(context: RequestContext) -> bool:
+    """Whether it is known who asks, and that by more than a token."""
+    return context.principal != ANONYMOUS and not context.by_token
+
+
+def _lifetimes(broker: Broker) -> Lifetimes:
+    return Lifetimes(broker.config.delegation_token_max_lifetime_ms, broker.config.delegation_token_expiry_time_ms)
+
+
+def _named(prefix: str, principal: str) -> dict[str, Any]:
+    kind, _, name = principal.partition(":")
+    return {f"{prefix}_type": kind, f"{prefix}_name": name}
+
+
+def _requester(principal: str) -> dict[str, Any]:
+    return _named("token_requester_principal", principal)
+
+
+def _described(token: Token, key: str) -> DescribedDelegationToken:
+    return DescribedDelegationToken(
+        **_named("principal", token.owner),
+        **_requester(token.requester),
+        issue_timestamp=token.issued_ms,
+        expiry_timestamp=token.expires_ms,
+        max_timestamp=token.max_ms,
+        token_id=token.token_id,
+        hmac=tokens.secret_of(token.token_id, key),
+        renewers=[DescribedDelegationTokenRenewer(**_named("principal", renewer)) for renewer in token.renewers],
+    )
+
+
+HANDLERS = {CREATE: create_token, RENEW: renew_token, EXPIRE: expire_token, DESCRIBE: describe_tokens}
