@@ -3,6 +3,7 @@
     python bench/spark/compare.py                              # on a broker of ours, then on Apache Kafka
     python bench/spark/compare.py --server kafka --rounds 5
     python bench/spark/compare.py --bootstrap 127.0.0.1:9092   # on a server that runs
+    python bench/spark/compare.py --rounds 5 --write           # into docs/spark.md, too
 
 Fills a topic if it is not there (5 million records of 100 B in 2 partitions), fetches the connector's jars with Maven and the PySpark they
 belong to with pip, both into `.cache/` of the checkout. Both sources run in that PySpark; what ours needs besides, it finds in the
@@ -28,6 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
+from bench.spark.page import measured, table, write_block  # noqa: E402
+
 from barnabas.client.blocking import BlockingClient  # noqa: E402
 from barnabas.client.results import LATEST, NewTopic  # noqa: E402
 
@@ -39,6 +42,7 @@ PARTS = {
     "org.apache.kafka:kafka-clients": "3.9.2",
     "org.apache.commons:commons-pool2": "2.13.1",
 }
+SERVERS = {"barnabas": "from a broker of ours", "kafka": "from Apache Kafka 4.3", "given": "from the server"}
 WAYS = ("batch, aggregated", "batch, noop", "stream, one batch", "stream, limited", "stream, small triggers")
 TARGETS = {"batch, aggregated": 3.0, "stream, one batch": 1.5, "stream, small triggers": 1.0}
 
@@ -53,13 +57,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=["barnabas", "kafka"])
     parser.add_argument("--way", action="append", choices=WAYS, help="measure this only; repeatable")
+    parser.add_argument("--write", action="store_true", help="the result into docs/spark.md")
     arguments = parser.parse_args()
     kinds = ["given"] if arguments.bootstrap else ["barnabas", "kafka"] if arguments.server == "both" else [arguments.server]
+    told = [measured(arguments.rounds)]
     for kind in kinds:
-        compare(kind, arguments)
+        told += ["", *compare(kind, arguments)]
+    print("\n".join(told))
+    if arguments.write:
+        write_block("bench/spark/compare.py", told)
 
 
-def compare(kind: str, arguments: argparse.Namespace) -> None:
+def compare(kind: str, arguments: argparse.Namespace) -> list[str]:
     with server(kind, arguments.bootstrap) as bootstrap:
         topic = f"spark-bench-{arguments.records}-{arguments.size}-{arguments.partitions}"
         fill(bootstrap, topic, arguments)
@@ -77,8 +86,7 @@ def compare(kind: str, arguments: argparse.Namespace) -> None:
             names = [name for name in ("barnabas", "kafka") if arguments.only in (None, name)]
             sources = {name: stack.enter_context(source(name, common)) for name in names}
             times, costs = take_turns(sources, arguments.rounds, arguments.way or WAYS)
-    report(f"million rows/s, median (best); PySpark {CONNECTOR}, {kind}", times)
-    report("million rows for a second of CPU in all processes of Spark", costs)
+    return report(SERVERS[kind], times, costs)
 
 
 @contextmanager
@@ -236,18 +244,33 @@ def connector_jars() -> Path:
     return jars
 
 
-def report(title: str, results: Rates) -> None:
-    """Medians, and best of the rounds behind them."""
-    print(title)
-    print(f"{'':<32}{'barnabas':>16}{'kafka connector':>18}{'ratio':>8}{'target':>8}")
-    for way in next(iter(results.values())):
-        cells, medians = [], []
-        for name in ("barnabas", "kafka"):
-            rates = results.get(name, {}).get(way)
-            medians.append(statistics.median(rates) if rates else 0)
-            cells.append(f"{medians[-1] / 1e6:.2f} ({max(rates) / 1e6:.2f})" if rates else "-")
-        ratio = f"{medians[0] / medians[1]:.2f}" if all(medians) else "-"
-        print(f"{way:<32}{cells[0]:>16}{cells[1]:>18}{ratio:>8}{TARGETS.get(way, ''):>8}")
+def report(title: str, times: Rates, costs: Rates) -> list[str]:
+    """Medians, and best of the rounds behind them; how many times better ours is, by the clock and by CPU."""
+    head = [
+        f"{title}: million rows/s, median (best)",
+        "`barnabas`",
+        "Spark's connector",
+        "ratio",
+        "to reach",
+        "ratio of CPU time",
+    ]
+    rows = []
+    for way in next(iter(times.values())):
+        cells = [_cell(times[name][way]) if name in times else "" for name in ("barnabas", "kafka")]
+        target = f"{TARGETS[way]:g}" if way in TARGETS else ""
+        rows.append([way, *cells, _ratio(times, way), target, _ratio(costs, way)])
+    return table(head, rows)
+
+
+def _cell(rates: list[float]) -> str:
+    median, best = (f"{rate / 1e6:.{4 if rate < 1e5 else 2}f}" for rate in (statistics.median(rates), max(rates)))
+    return median if len(rates) == 1 else f"{median} ({best})"
+
+
+def _ratio(rates: Rates, way: str) -> str:
+    if len(rates) < 2:
+        return ""
+    return f"{statistics.median(rates['barnabas'][way]) / statistics.median(rates['kafka'][way]):.2f}"
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
     python bench/spark/sink.py                        # to a broker of ours
     python bench/spark/sink.py --broker kafka         # to Apache Kafka 4.3, fetched with Maven
     python bench/spark/sink.py --bootstrap HOST:PORT  # to one that runs already
+    python bench/spark/sink.py --write                # into docs/spark.md, too
 
 Rows with a key and a value of 100 B from two tasks to two partitions. Each run writes to a topic of its own, which is deleted afterwards;
 what arrived is counted.
@@ -22,7 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from bench.spark.compare import ask, barnabas_python, connector_jars, connector_python  # noqa: E402
+from bench.spark.compare import ask, barnabas_python, connector_jars, connector_python, session_cpu_seconds  # noqa: E402
+from bench.spark.page import measured, table, write_block  # noqa: E402
 
 from barnabas.client.blocking import BlockingClient  # noqa: E402
 from barnabas.client.results import LATEST, NewTopic  # noqa: E402
@@ -35,6 +37,7 @@ SINKS = {
 }
 WAYS = ("batch", "stream, one batch", "stream, small triggers")
 PARTITIONS = 2
+BROKERS = {"barnabas": "a broker of ours", "kafka": "Apache Kafka 4.3"}
 
 
 def main() -> None:
@@ -45,6 +48,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without-at-least-once", action="store_true", help="leave our sink with exactlyOnce=false out")
+    parser.add_argument("--write", action="store_true", help="the result into docs/spark.md")
     arguments = parser.parse_args()
     with ExitStack() as stack:
         bootstrap = arguments.bootstrap or stack.enter_context(server(arguments.broker))
@@ -55,7 +59,12 @@ def main() -> None:
                 client.create_topics([NewTopic(f"warm-up-{number}", PARTITIONS, 1)])
                 common = ["--bootstrap", bootstrap, "--rows", str(arguments.rows), "--size", str(arguments.size)]
                 sessions[sink] = stack.enter_context(session(sink, [*common, "--warm-up", f"warm-up-{number}"]))
-            report(take_turns(client, sessions, arguments.rounds, arguments.rows))
+            times, costs = take_turns(client, sessions, arguments.rounds, arguments.rows)
+    broker = "the server" if arguments.bootstrap else BROKERS[arguments.broker]
+    told = [measured(arguments.rounds), "", *report(broker, times, costs)]
+    print("\n".join(told))
+    if arguments.write:
+        write_block("bench/spark/sink.py", told)
 
 
 @contextmanager
@@ -84,7 +93,9 @@ def session(sink: str, arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
         if ours:
             environment["PYSPARK_PYTHON"] = stack.enter_context(barnabas_python(sys.executable))
         process = stack.enter_context(
-            subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+            )
         )
         ask(process, None)
         yield process
@@ -92,33 +103,41 @@ def session(sink: str, arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
         process.stdin.close()
 
 
-def take_turns(
-    client: BlockingClient, sessions: dict[str, subprocess.Popen[str]], rounds: int, rows: int
-) -> dict[str, dict[str, list[float]]]:
-    results: dict[str, dict[str, list[float]]] = {sink: {} for sink in sessions}
+Rates = dict[str, dict[str, list[float]]]  # by sink and way
+
+
+def take_turns(client: BlockingClient, sessions: dict[str, subprocess.Popen[str]], rounds: int, rows: int) -> tuple[Rates, Rates]:
+    """Rows a second, and rows for a second of CPU."""
+    times: Rates = {sink: {way: [] for way in WAYS} for sink in sessions}
+    costs: Rates = {sink: {way: [] for way in WAYS} for sink in sessions}
     for number in range(rounds):
         for way in WAYS:
             for which, (sink, process) in enumerate(sessions.items()):
                 topic = f"sink-{number}-{WAYS.index(way)}-{which}"
                 client.create_topics([NewTopic(topic, PARTITIONS, 1)])
+                before = session_cpu_seconds(process.pid)
                 rate = float(ask(process, f"{way}\t{topic}"))
+                cost = rows / (session_cpu_seconds(process.pid) - before)
                 ends = client.list_offsets({(topic, partition): LATEST for partition in range(PARTITIONS)})
                 arrived = sum(end.offset for end in ends.values())
                 assert arrived >= rows, (topic, arrived)
                 client.delete_topics([topic])
-                results[sink].setdefault(way, []).append(rate)
-                print(f"round {number + 1}: {sink:<26}{way:<24}{rate / 1e6:6.2f}", file=sys.stderr, flush=True)
-    return results
+                times[sink][way].append(rate)
+                costs[sink][way].append(cost)
+                told = f"{rate / 1e6:6.2f} M/s {cost / 1e6:6.2f} M/CPU s"
+                print(f"round {number + 1}: {sink:<26}{way:<24}{told}", file=sys.stderr, flush=True)
+    return times, costs
 
 
-def report(results: dict[str, dict[str, list[float]]]) -> None:
-    """Medians, and best of the rounds behind them; the ratio is that of exactly once to Spark's connector."""
-    print(f"{'million rows/s, median (best)':<32}" + "".join(f"{sink:>26}" for sink in results) + f"{'ratio':>8}")
+def report(broker: str, times: Rates, costs: Rates) -> list[str]:
+    """Medians, and best of the rounds behind them; the ratios are those of exactly once to Spark's connector."""
+    head = [f"to {broker}: million rows/s, median (best)", *times, "ratio", "ratio of CPU time"]
+    rows = []
     for way in WAYS:
-        rates = {sink: results[sink][way] for sink in results}
-        cells = [f"{statistics.median(r) / 1e6:.2f} ({max(r) / 1e6:.2f})" for r in rates.values()]
-        ratio = statistics.median(rates[EXACTLY]) / statistics.median(rates[CONNECTOR])
-        print(f"{way:<32}" + "".join(f"{cell:>26}" for cell in cells) + f"{ratio:>8.2f}")
+        cells = [f"{statistics.median(rates[way]) / 1e6:.2f} ({max(rates[way]) / 1e6:.2f})" for rates in times.values()]
+        ratios = [statistics.median(rates[EXACTLY][way]) / statistics.median(rates[CONNECTOR][way]) for rates in (times, costs)]
+        rows.append([way, *cells, *(f"{ratio:.2f}" for ratio in ratios)])
+    return table(head, rows)
 
 
 if __name__ == "__main__":

@@ -89,6 +89,7 @@ class FakeBroker:
         self.moves = FakeMoves()
         self.partitions = Partitions()
         self.member = None
+        self.client_quotas = None
         self.instructions: list[Instruction] = []
         for broker_id in brokers:
             endpoint = Endpoint("PLAINTEXT", "127.0.0.1", 29091 + broker_id, "PLAINTEXT")

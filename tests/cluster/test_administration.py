@@ -14,7 +14,7 @@ from barnabas.cluster.controller import PRODUCER_ID_BLOCK
 from barnabas.cluster.embedded_store import EmbeddedStore
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
 from barnabas.cluster.metadata import ResourceType
-from barnabas.cluster.placement import place_replicas
+from barnabas.cluster.placement import Ring
 from barnabas.cluster.store import Operation, Put, StoreUnavailable
 from barnabas.cluster.topics import NewTopic
 from barnabas.errors import Closed, ErrorCode, KafkaError
@@ -162,5 +162,5 @@ def test_names_of_any_kind_become_paths_and_come_back() -> None:
 async def test_placement_needs_enough_brokers() -> None:
     async with FakeBroker(brokers=(1, 2)) as broker:
         with pytest.raises(KafkaError) as caught:
-            place_replicas(broker.metadata.brokers, partitions=1, replication_factor=3, start=0)
+            Ring(broker.metadata.brokers).place(partitions=1, replication_factor=3, start=0)
         assert caught.value.code is ErrorCode.INVALID_REPLICATION_FACTOR

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.cluster.metadata import BrokerRegistration
-from barnabas.cluster.placement import place_replicas
+from barnabas.cluster.placement import Ring
 
 
 @settings(max_examples=100, deadline=None)
@@ -19,7 +19,7 @@ from barnabas.cluster.placement import place_replicas
 def test_placement_spreads_leaders_and_racks(racks: list[str | None], partitions: int, factor: int, start: int) -> None:
     live = {n: BrokerRegistration(n, (), rack) for n, rack in enumerate(racks)}
     factor = min(factor, len(live))
-    placed = place_replicas(live, partitions=partitions, replication_factor=factor, start=start)
+    placed = Ring(live).place(partitions=partitions, replication_factor=factor, start=start)
     led = [sum(replicas[0] == n for replicas in placed) for n in live]
     assert max(led) - min(led) <= 1
     for replicas in placed:
@@ -29,6 +29,6 @@ def test_placement_spreads_leaders_and_racks(racks: list[str | None], partitions
 
 def test_with_equal_racks_replicas_are_even_too() -> None:
     live = {n: BrokerRegistration(n, (), f"rack-{n % 3}") for n in range(6)}
-    placed = place_replicas(live, partitions=60, replication_factor=3, start=0)
+    placed = Ring(live).place(partitions=60, replication_factor=3, start=0)
     held = [sum(n in replicas for replicas in placed) for n in live]
     assert max(held) - min(held) <= 1

@@ -190,6 +190,13 @@ async def test_partitions_spread_over_brokers() -> None:
         assert all(log.is_leader == (states[log.partition].leader == 1) for log in mine)
 
 
+async def test_topics_of_one_request_spread_over_brokers() -> None:
+    async with FakeBroker(brokers=(1, 2, 3)) as broker:
+        await create(broker, *(new(f"t{number}", 1, 2) for number in range(6)))
+        leaders = [broker.metadata.topics[f"t{number}"].partitions[0].leader for number in range(6)]
+        assert sorted(leaders) == [1, 1, 2, 2, 3, 3]
+
+
 async def test_topics_are_deleted_by_name_and_by_id() -> None:
     async with FakeBroker() as broker:
         await create(broker, new("a"), new("b", 2), new("c"))

@@ -30,9 +30,14 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[2]
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 MINUTES = 40
-SETTINGS = ("spark.ui.enabled=false", "spark.driver.host=127.0.0.1", "spark.sql.session.timeZone=UTC")
-BOTH_WORKERS = ("spark.scheduler.minRegisteredResourcesRatio=1.0", "spark.cores.max=2", "spark.executor.memory=512m")
 PATIENCE_S = 300  # three JVMs start, on a machine that may do other things
+SETTINGS = (
+    "spark.ui.enabled=false",
+    "spark.driver.host=127.0.0.1",
+    "spark.sql.session.timeZone=UTC",
+    f"spark.network.timeout={PATIENCE_S}s",
+)
+BOTH_WORKERS = ("spark.scheduler.minRegisteredResourcesRatio=1.0", "spark.cores.max=2", "spark.executor.memory=512m")
 
 
 def free_port() -> int:
@@ -62,7 +67,7 @@ class Cluster:
         environment = {
             **os.environ,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_JAVA_OPTS": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dspark.worker.timeout={PATIENCE_S}",
             "SPARK_LOCAL_IP": host,
             "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
         }

@@ -31,6 +31,15 @@ def broker() -> Iterator[Broker]:
         yield broker
 
 
+@pytest.fixture(autouse=True)
+def _sockets_that_kafka_python_leaves() -> Iterator[None]:
+    """To the collector, which warns; they end with the test that made them."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
 @pytest.fixture(params=VERSIONS)
 def context(request: pytest.FixtureRequest, broker: Broker) -> ssl.SSLContext:
     files = broker.certificates.client(CLIENT)
@@ -51,9 +60,6 @@ def test_kafka_python(broker: Broker, context: ssl.SSLContext) -> None:
         KafkaConsumer(topic, auto_offset_reset="earliest", group_id=topic, consumer_timeout_ms=WAIT_S * 1000, **settings)
     ) as consumer:
         assert [next(consumer).value.decode() for _ in LINES] == LINES
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # of sockets that the library leaves to the collector
-        gc.collect()
 
 
 async def test_aiokafka(broker: Broker, context: ssl.SSLContext) -> None:

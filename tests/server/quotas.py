@@ -17,7 +17,12 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.testing import Broker
 from tests.server.wire import SIZE, Answer, Line
 
-ALTER, PRODUCE, FETCH, METADATA = (49, 1), (0, 9), (1, 12), (3, 9)
+ALTER, FETCH, METADATA = (49, 1), (1, 12), (3, 9)
+
+
+def produce_request(topic: str, batch: bytes, acks: int = 1) -> ProduceRequest:
+    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])]
+    return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=data)
 
 
 class Client(Line):
@@ -34,10 +39,8 @@ class Client(Line):
     def hear(self, api: tuple[int, int], answer: type[Answer]) -> Answer:
         return decode(answer, api[1], self.receive(), 5 if has_flexible_response_header(*api) else 4)
 
-    def produce(self, topic: str, batch: bytes, acks: int = 1) -> ProduceResponse:
-        data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])]
-        request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=data)
-        return self.ask(PRODUCE, request, ProduceResponse)
+    def produce(self, topic: str, batch: bytes, acks: int = 1, version: int = 9) -> ProduceResponse:
+        return self.ask((0, version), produce_request(topic, batch, acks), ProduceResponse)
 
     def fetch(self, topic: str, offset: int = 0, *, session: tuple[int, int] = (0, -1), max_wait_ms: int = 0) -> FetchResponse:
         wanted = [FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=2**20, current_leader_epoch=-1)]
@@ -58,10 +61,14 @@ def set_quota(broker: Broker, names: dict[str, str | None], **quotas: float | No
         set_quota_by(line, names, **quotas)
 
 
-def set_quota_by(line: Line, names: dict[str, str | None], **quotas: float | None) -> None:
+def quota_request(names: dict[str, str | None], **quotas: float | None) -> AlterClientQuotasRequest:
     entity = [RequestEntityData(entity_type=kind.replace("_", "-"), entity_name=name) for kind, name in names.items()]
     ops = [OpData(key=key, value=value or 0.0, remove=value is None) for key, value in quotas.items()]
-    request = AlterClientQuotasRequest(entries=[RequestEntryData(entity=entity, ops=ops)])
+    return AlterClientQuotasRequest(entries=[RequestEntryData(entity=entity, ops=ops)])
+
+
+def set_quota_by(line: Line, names: dict[str, str | None], **quotas: float | None) -> None:
+    request = quota_request(names, **quotas)
     (entry,) = line.ask(ALTER, request, AlterClientQuotasResponse).entries
     assert entry.error_code == 0, entry.error_message
 

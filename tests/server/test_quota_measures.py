@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
 
 from barnabas import limits
 from barnabas.clock import SystemClock
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.quota.meters import MeterKey
 from barnabas.server.broker import Broker
 from barnabas.server.metrics import render
 from tests.server.in_process import running
 from tests.server.quotas import set_quota_by
+from tests.server.wire import Line
 
 ENTITY = '{client_id="limits",quota="producer_byte_rate",user=""}'  # what the lines of tests call themselves
 
@@ -44,3 +51,29 @@ async def test_what_a_client_uses_is_shown_until_it_is_long_gone(tmp_path: Path)
         assert (shown["quota_meters"], f"quota_rate{ENTITY}" in shown) == (0, False)
         assert await client.produce(b"v" * 10_000) == 0
         assert measured(client.broker)["quota_meters"] == 1
+
+
+async def test_no_more_clients_are_shown_than_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_QUOTA_SERIES", 1)
+    async with running([tmp_path]) as client:
+        meters = client.broker.quotas.meters
+        for number in range(3):
+            meters.get(MeterKey("producer_byte_rate", "", f"client-{number}"), 1.0, 1_000.0 * number)
+        shown = [name for name in measured(client.broker) if name.startswith("quota_rate")]
+        assert shown == ['quota_rate{client_id="client-2",quota="producer_byte_rate",user=""}'], "the one used last"
+
+
+async def test_connections_that_wait_for_their_rate_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_WAITING_CONNECTIONS", 1)
+    settings = {"max_connection_creation_rate": "1", "quota_window_num": "1"}
+    async with running([tmp_path], **settings) as client:
+
+        def knock() -> bool:
+            with Line(cast(Any, SimpleNamespace(port=client.broker.endpoints[0].port))) as waiting:
+                waiting.send((3, 9), MetadataRequest(topics=[]))
+                with Line(cast(Any, SimpleNamespace(port=client.broker.endpoints[0].port))) as beyond:
+                    return beyond.is_closed() and bool(waiting.receive())
+
+        assert await client.in_thread(knock)
+        shown = measured(client.broker)
+        assert (shown["connections_delayed_total"], shown["connections_refused_total"]) == (2, 1)

@@ -18,8 +18,9 @@ from barnabas.protocol.messages.create_partitions import (
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.testing import Broker
-from tests.server.quotas import METADATA, Client, fetched_bytes, set_quota, set_quota_by
+from tests.server.quotas import METADATA, Client, fetched_bytes, produce_request, set_quota, set_quota_by
 from tests.server.wire import Line, batch_of, create_topic
 
 BATCH = batch_of(10_000)
@@ -49,6 +50,21 @@ def test_a_producer_over_its_rate_is_told_to_wait_and_is_not_read(broker: Broker
         assert other.produce(TOPIC, BATCH).throttle_time_ms == 0
         ask_metadata(line)  # comes after the wait
         assert time.monotonic() - began > 0.5
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_requests_that_are_known_are_paid_too(broker: Broker, version: int) -> None:
+    set_quota(broker, {"client_id": f"known{version}"}, producer_byte_rate=100_000.0)
+    with Client(broker, f"known{version}") as line:
+        began = time.monotonic()
+        for _ in range(3):  # by then they are
+            line.produce(TOPIC, batch_of(100), version=version)
+        for _ in range(20):
+            line.send((0, version), produce_request(TOPIC, batch_of(5_000)))
+        told = [line.hear((0, version), ProduceResponse).throttle_time_ms for _ in range(20)]
+        ask_metadata(line)
+        assert max(told) > 40, "5 kB at least"
+        assert 0.65 < time.monotonic() - began < 2.0, "100 kB, of which 25 kB need no wait"
 
 
 @pytest.mark.parametrize("acks", [1, -1])

@@ -26,6 +26,7 @@ Canary = Callable[[], AbstractContextManager[None]]
 def scenario(seed: int, kind: str, blows: Sequence[str]) -> ClusterScenario:
     drawn = draw_cluster(Random(seed), kind, blows)
     drawn.admins, drawn.churned = {}, None  # nobody but fate changes anything, so that what is caught is the canary
+    drawn.members.clear()
     return drawn
 
 
@@ -47,6 +48,20 @@ def test_it_is_caught(canary: Canary, kind: str, blows: Sequence[str], anomaly: 
                 return
             failures.append(failure)
     pytest.fail(f"in {MOST_SEEDS} seeds nothing says {anomaly!r}: {set(failures)}")
+
+
+def test_commits_of_generations_that_are_over_are_caught() -> None:
+    def run(seed: int) -> ClusterSimulation:
+        drawn = scenario(seed, "faults", ("disconnect",))
+        drawn.members = [None, None, None]
+        return ClusterSimulation(seed, scenario=drawn)
+
+    simulation = run(1)
+    assert simulation.run().failure is None
+    assert simulation.counts["generations"] > 1
+    with canaries.members_that_are_not_fenced():
+        failures = (run(seed).run().failure or "" for seed in range(MOST_SEEDS))
+        assert any("a commit of generation" in failure for failure in failures)
 
 
 class Story(ClusterSimulation):

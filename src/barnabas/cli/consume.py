@@ -246,7 +246,7 @@ def _print_all(
     out = sys.stdout.buffer
     heard_at = time.monotonic()
     while left and not reader.is_finished():
-        messages, ends = _poll(consumer, min(BATCH, left))
+        messages, ends = _poll(consumer, min(BATCH, left), in_group=isinstance(reader, ByGroup))
         if messages or ends:
             heard_at = time.monotonic()
         elif not follow and time.monotonic() - heard_at > timeout_s:
@@ -261,8 +261,12 @@ def _print_all(
             left -= len(wanted)
 
 
-def _poll(consumer: Consumer, most: int) -> tuple[Messages, list[Partition]]:
-    """Records, and the partitions whose end was reached. Waits for the first only: a slow topic is printed as it comes."""
+def _poll(consumer: Consumer, most: int, *, in_group: bool) -> tuple[Messages, list[Partition]]:
+    """Records, and the partitions whose end was reached. Waits for the first only: a slow topic is printed as it comes.
+
+    Args:
+        in_group: else it is nothing to us that we may not use the group which librdkafka wants a name of.
+    """
     from confluent_kafka import KafkaError, KafkaException
 
     first = consumer.poll(WAIT_S)
@@ -276,6 +280,6 @@ def _poll(consumer: Consumer, most: int) -> tuple[Messages, list[Partition]]:
             messages.append(message)
         elif error.code() == KafkaError._PARTITION_EOF:
             ends.append((message.topic(), message.partition()))
-        elif not error.retriable():
+        elif not error.retriable() and (in_group or error.code() != KafkaError.GROUP_AUTHORIZATION_FAILED):
             fail(f"topic {message.topic()}" if message.topic() else "cannot read", KafkaException(error))
     return messages, ends

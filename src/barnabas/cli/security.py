@@ -70,7 +70,7 @@ def certificates(output: Output, folder: Path, hosts: str | None, clients: str |
         authority, is_new = _authority(folder)
         rows = []
         if is_new or wanted_hosts:
-            names = wanted_hosts or list(dict.fromkeys([*LOCAL_HOSTS, socket.gethostname(), socket.getfqdn()]))
+            names = wanted_hosts or this_machine()
             rows.append(_row(BROKER, authority.issue(BROKER, hosts=names, days=days), names))
         rows += [_row(name, authority.issue(name, days=days), []) for name in named]
     except FileExistsError as error:
@@ -82,6 +82,17 @@ def certificates(output: Output, folder: Path, hosts: str | None, clients: str |
     output.table(rows, COLUMNS)
     if not output.as_json:
         click.echo(HINT.format(folder=folder))
+
+
+def this_machine() -> list[str]:
+    """The names and addresses by which it may be asked for."""
+    return list(dict.fromkeys([*LOCAL_HOSTS, socket.gethostname(), socket.getfqdn()]))
+
+
+def certify_broker(folder: Path, hosts: Sequence[str]) -> None:
+    """Make the broker's certificate, for this machine and `hosts`; raises OSError, ValueError."""
+    authority, _ = _authority(folder)
+    authority.issue(BROKER, hosts=list(dict.fromkeys([*this_machine(), *hosts])))
 
 
 def _words(text: str | None, pattern: re.Pattern[str], option: str) -> list[str]:

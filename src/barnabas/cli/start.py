@@ -17,8 +17,10 @@ LISTENERS = "PLAINTEXT://127.0.0.1:9092"
 @click.option("--data-dir", type=click.Path(), default=DATA_DIR, show_default=True, envvar="BARNABAS_DATA_DIR", show_envvar=True,
               help="The folder of the topics; made when missing.")  # fmt: skip
 @click.option("--listeners", metavar="NAME://HOST:PORT,...", help=f"Where to accept connections.  [default: {LISTENERS}]")
+@click.option("--secure", "is_secure", is_flag=True, help="TLS, log-in by password and access control; what that needs is made at "
+              "the first start, in the folder DATA_DIR-security.")  # fmt: skip
 @broker_options
-def start(data_dir: str, listeners: str | None, **options: Any) -> int:
+def start(data_dir: str, listeners: str | None, is_secure: bool, **options: Any) -> int:
     """Run a broker with friendly defaults.
 
     Data lies in the folder barnabas-data here, clients connect to 127.0.0.1:9092. Ctrl-C stops it; started again in the
@@ -27,8 +29,12 @@ def start(data_dir: str, listeners: str | None, **options: Any) -> int:
     properties = collect_properties(data_dir=None, listeners=listeners, **server_options(options))
     if not {"log.dirs", "log.dir"} & properties.keys():
         properties["log.dirs"] = data_dir
+    if is_secure:
+        from barnabas.cli.secure import greet, secure
+
+        greet(secure(properties))
     properties.setdefault("listeners", LISTENERS)
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and not is_secure:
         _greet(properties["log.dirs"])
     return run_server(properties, options["metrics_listener"], options["log_level"])
 

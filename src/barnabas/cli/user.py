@@ -72,11 +72,11 @@ def add(output: Output, name: str, mechanisms: Sequence[str], password_file: str
 
     With --data-dir the first user can be made before the broker's first start.
     """
-    with _opened(**place) as users:
+    with opened(**place) as users:
         if name in {each.user for each in users.describe()}:
             raise BadInput(f"there is a user {name} already; `barnabas user password {name}` changes the password")
         wanted = mechanisms or MECHANISMS
-        users.alter([], _upsertions(name, wanted, read_password(password_file), iterations))
+        users.alter([], upsertions(name, wanted, read_password(password_file), iterations))
     output.done(f"added user {name} for {', '.join(wanted)}", {"user": name, "mechanisms": list(wanted)})
 
 
@@ -91,11 +91,11 @@ def password(
     output: Output, name: str, mechanisms: Sequence[str], password_file: str | None, iterations: int, **place: Any
 ) -> None:
     """Give a user another password, for the mechanisms that the user has."""
-    with _opened(**place) as users:
+    with opened(**place) as users:
         has = [MECHANISMS[number - 1] for each in users.describe() if each.user == name for number, _ in each.infos]
         if not has:
             raise BadInput(f"there is no user {name}")
-        users.alter([], _upsertions(name, mechanisms or has, read_password(password_file), iterations))
+        users.alter([], upsertions(name, mechanisms or has, read_password(password_file), iterations))
     output.done(f"changed the password of user {name}", {"user": name, "mechanisms": list(mechanisms or has)})
 
 
@@ -104,7 +104,7 @@ def password(
 @output_option
 def list_users(output: Output, **place: Any) -> None:
     """List users and their mechanisms."""
-    with _opened(**place) as users:
+    with opened(**place) as users:
         described = users.describe()
     rows = [
         {"user": each.user, "mechanisms": [MECHANISMS[number - 1] for number, _ in each.infos]}
@@ -122,7 +122,7 @@ def delete(output: Output, names: Sequence[str], mechanisms: Sequence[str], **pl
     """Delete users, or take single mechanisms from them. Who is logged in stays so until the connection or its session ends."""
     from barnabas.security.users import Deletion
 
-    with _opened(**place) as users:
+    with opened(**place) as users:
         has = {each.user: [number for number, _ in each.infos] for each in users.describe()}
         wanted = [MECHANISMS.index(mechanism) + 1 for mechanism in mechanisms]
         deletions = [Deletion(name, number) for name in names for number in has.get(name, ()) if not wanted or number in wanted]
@@ -154,7 +154,7 @@ def read_password(file: str | None) -> str:
     return text
 
 
-def _upsertions(name: str, mechanisms: Sequence[str], password: str, iterations: int) -> list[Upsertion]:
+def upsertions(name: str, mechanisms: Sequence[str], password: str, iterations: int) -> list[Upsertion]:
     from barnabas.security.scram import SALT_BYTES, salted
     from barnabas.security.users import Upsertion
 
@@ -256,7 +256,10 @@ class _Stored(_Users):
 
 
 @contextmanager
-def _opened(*, connection: Connection, data_dir: Path | None, metadata: str | None) -> Iterator[_Users]:
+def opened(
+    *, connection: Connection | None = None, data_dir: Path | None = None, metadata: str | None = None
+) -> Iterator[_Users]:
+    """Where users are kept: in a folder, in a cluster's metadata, or with the brokers of a connection."""
     if data_dir is not None and metadata is not None:
         raise click.UsageError("--data-dir or --metadata, not both")
     if data_dir is not None:
@@ -277,6 +280,7 @@ def _opened(*, connection: Connection, data_dir: Path | None, metadata: str | No
         with ZooKeeperStore(address) as store:
             yield _Stored(store)
     else:
+        assert connection is not None, "somewhere they are"
         with connection.wire() as wire:
             yield _Running(wire)
 

@@ -205,8 +205,11 @@ class MetadataImage:
         configs = {resource: settings for resource, settings in delta.configs.items() if settings}
         dropped = delta.configs.keys() | {(ResourceType.TOPIC, name) for name in delta.deleted_topics}
         if dropped:
-            kept = {resource: settings for resource, settings in self.configs.items() if resource not in dropped}
-            changes["configs"] = kept | configs
+            changed = dict(self.configs)  # copied at once, and not entry by entry: there may be as many as there are topics
+            for resource in dropped:
+                changed.pop(resource, None)
+            changed.update(configs)
+            changes["configs"] = changed
         if delta.deletions:
             waiting = {topic_id: left for topic_id, left in delta.deletions.items() if left}
             changes["deletions"] = {t: left for t, left in self.deletions.items() if t not in delta.deletions} | waiting

@@ -15,31 +15,38 @@ from barnabas.cluster.metadata import BrokerRegistration
 from barnabas.errors import ErrorCode, KafkaError
 
 
-def place_replicas(
-    brokers: Mapping[int, BrokerRegistration], *, partitions: int, replication_factor: int, start: int
-) -> list[tuple[int, ...]]:
-    """The replicas of each of `partitions` new partitions, preferred leader first.
+class Ring:
+    """The brokers on which new partitions may be placed."""
 
-    Args:
-        start: where in the ring to begin; a number that differs from topic to topic.
+    def __init__(self, brokers: Mapping[int, BrokerRegistration]) -> None:
+        self._ring = _ring(brokers.values())
+        self._racks = {broker.broker_id: broker.rack for broker in brokers.values()}
+        self._rack_count = len(set(self._racks.values()))
 
-    Raises:
-        KafkaError: INVALID_REPLICATION_FACTOR, there are too few brokers.
-    """
-    ring = _ring(brokers.values())
-    if replication_factor > len(ring):
-        reason = (
-            f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
-            f"{replication_factor} cannot be reached because only {len(ring)} broker(s) are registered or some brokers "
-            "have all their log directories cordoned."
-        )
-        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
-    if replication_factor == 1:
-        alone = [(broker,) for broker in ring]
-        return [alone[place % len(ring)] for place in range(start, start + partitions)]
-    racks = {broker.broker_id: broker.rack for broker in brokers.values()}
-    count = len(set(racks.values()))
-    return [_replicas(ring, racks, count, start + partition, replication_factor) for partition in range(partitions)]
+    def place(self, *, partitions: int, replication_factor: int, start: int) -> list[tuple[int, ...]]:
+        """The replicas of each of `partitions` new partitions, preferred leader first.
+
+        Args:
+            start: where in the ring to begin; a number that differs from topic to topic.
+
+        Raises:
+            KafkaError: INVALID_REPLICATION_FACTOR, there are too few brokers.
+        """
+        ring = self._ring
+        if replication_factor > len(ring):
+            reason = (
+                f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
+                f"{replication_factor} cannot be reached because only {len(ring)} broker(s) are registered or some brokers "
+                "have all their log directories cordoned."
+            )
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+        if replication_factor == 1:
+            alone = [(broker,) for broker in ring]
+            return [alone[place % len(ring)] for place in range(start, start + partitions)]
+        return [
+            _replicas(ring, self._racks, self._rack_count, start + partition, replication_factor)
+            for partition in range(partitions)
+        ]
 
 
 def check_assignment(known: Container[int], assignment: Sequence[int], replication_factor: int | None = None) -> None:

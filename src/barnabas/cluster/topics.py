@@ -10,13 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from uuid import UUID
 
 from barnabas import limits
 from barnabas.cluster import records
 from barnabas.cluster.instructions import CreateLog, DeleteLog
 from barnabas.cluster.metadata import MetadataImage, PartitionState, ResourceType, Topic
-from barnabas.cluster.placement import check_assignment, place_replicas
+from barnabas.cluster.placement import Ring, check_assignment
 from barnabas.cluster.plan import PlanBuilder, new_partitions
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.settings import check_topic, topic_config
@@ -102,7 +103,11 @@ class TopicPlanner:
         self.broker_id = broker_id
         self.new_id = new_id
         self.active = {broker_id: broker for broker_id, broker in image.brokers.items() if broker.is_active}
-        self.open = {broker_id: broker for broker_id, broker in self.active.items() if image.has_open_log_dir(broker)}
+        self._placed_topics = 0  # in this plan
+
+    @cached_property
+    def _ring(self) -> Ring:
+        return Ring({broker_id: broker for broker_id, broker in self.active.items() if self.image.has_open_log_dir(broker)})
 
     def create(self, requests: Sequence[NewTopic]) -> list[TopicOutcome]:
         """One outcome for each name; a name asked for twice is refused once."""
@@ -157,12 +162,13 @@ class TopicPlanner:
             reason = "Replication factor must be larger than 0, or -1 to use the default value."
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
         by_default = request.replication_factor == BY_DEFAULT
-        return place_replicas(
-            self.open,
+        placed = self._ring.place(
             partitions=self._partitions_asked(request),
             replication_factor=self.config.default_replication_factor if by_default else request.replication_factor,
-            start=len(self.image.topics),
+            start=len(self.image.topics) + self._placed_topics,
         )
+        self._placed_topics += 1  # else all topics of a request would begin with one broker
+        return placed
 
     def _assigned(self, request: NewTopic) -> list[tuple[int, ...]]:
         kind = "A manual partition assignment was specified, but"
@@ -235,7 +241,7 @@ class TopicPlanner:
         replication_factor = len(topic.partitions[0].replicas)
         if request.assignments is None:
             start = len(self.image.topics) + len(topic.partitions)
-            brokers = place_replicas(self.open, partitions=count, replication_factor=replication_factor, start=start)
+            brokers = self._ring.place(partitions=count, replication_factor=replication_factor, start=start)
         else:
             if len(request.assignments) != count:
                 reason = f"Attempted to add {count} additional partition(s), but only {len(request.assignments)} assignment(s) "

@@ -165,6 +165,7 @@ class Broker:
         self._follow_acls()
         member = self.member
         self._take_config(self.controller.config)  # what was changed while it ran the last time stands over what it starts with
+        self.doors.update_config(self.config)
         self.tls.open(self.config)
         self.quotas.start()
         await open_logs(self)

@@ -17,6 +17,7 @@ def kept_from_collector() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
+    gc.collect()  # what is garbage by now would be kept for ever too
     gc.disable()
     try:
         yield

@@ -142,8 +142,8 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if self.closed:
             return
-        self.last_active = self._loop.time()
         if self._partial is None:
+            self.last_active = self._loop.time()  # not for each byte: a request that never ends does not keep its connection open
             if self._expected:
                 self._take_frames(self._receiver.large[:nbytes], in_large=True)
             else:
@@ -311,6 +311,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(FrameTooLarge(size, self.max_frame_bytes))
         elif len(partial) == 4 + size:
             self._partial = None
+            self.last_active = self._loop.time()
             lent, self._lent = self._lent, None
             self._take_frames(partial)
             if lent is not None:

@@ -12,6 +12,12 @@ from barnabas import limits
 from barnabas.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -273,3 +279,30 @@ def test_a_session_ends_unless_it_is_renewed() -> None:
                 assert shake_hands(line).error_code == 0
             show(line, GOOD)
             assert asks_topics(line)
+
+
+def change(broker: Broker, key: str, value: str) -> tuple[int, str | None]:
+    with Line(broker) as line:
+        shake_hands(line)
+        assert show(line, GOOD).error_code == 0
+        configs = [AlterableConfig(name=key, config_operation=0, value=value)]
+        resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=configs)
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        (answer,) = line.ask((44, 1), request, IncrementalAlterConfigsResponse).responses
+        return answer.error_code, answer.error_message
+
+
+def test_users_of_plain_are_changed_while_the_broker_runs_and_for_the_next_start() -> None:
+    key, module = "listener.name.sasl_plaintext.plain.sasl.jaas.config", "x.PlainLoginModule required"
+    with Broker({"connection.failed.authentication.delay.ms": 0}, users={"alice": "geheim"}) as broker:
+        assert change(broker, key, f'{module} user_alice="geheim" user_carol="c";')[0] == 0
+        for bad in ("x.Other required;", f"{module} password=geheim;", "geheim"):
+            code, told = change(broker, key, bad)
+            assert code == ErrorCode.INVALID_REQUEST
+            assert "geheim" not in str(told)
+        for _ in range(2):
+            with Line(broker) as line:
+                shake_hands(line)
+                assert show(line, b"\0carol\0c").error_code == 0
+            broker.restart()
+        assert "geheim" not in broker.log

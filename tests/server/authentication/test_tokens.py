@@ -28,6 +28,7 @@ from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationT
 from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.server.authorization.control import STANDARD
 from barnabas.testing import Broker
 from tests.server.wire import Line
 
@@ -129,6 +130,14 @@ def test_owner_requester_and_renewers(broker: Broker) -> None:
         )
         for made in (mine, shared, for_bob):
             assert alice.expire(made.hmac).error_code == 0
+
+
+def test_an_authorizer_hides_tokens_of_others() -> None:
+    config = {"delegation.token.secret.key": "secret", "authorizer.class.name": STANDARD, "super.users": "User:alice"}
+    with Broker(config, users=USERS) as broker, As(broker, "alice") as alice, As(broker, "bob") as bob:
+        alices, bobs = alice.create(), bob.create()
+        assert {token.token_id for token in bob.describe().tokens} == {bobs.token_id}
+        assert {token.token_id for token in alice.describe().tokens} == {alices.token_id, bobs.token_id}
 
 
 def test_who_came_by_a_token_gets_none(broker: Broker) -> None:

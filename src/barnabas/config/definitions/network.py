@@ -27,7 +27,7 @@ KEYS = (
     ConfigKey("connection.failed.authentication.delay.ms", INT, 100, at_least(0), LOW, READ_ONLY, HONOURED,
               "How long the answer to a failed authentication is held back."),
     ConfigKey("connections.max.idle.ms", LONG, 600_000, None, MEDIUM, READ_ONLY, HONOURED,
-              "How long a silent connection stays open."),
+              "How long a connection stays open that sends no whole request."),
     ConfigKey("early.start.listeners", LIST, None, None, HIGH, READ_ONLY, NO_EFFECT,
               "Listeners that open before authorization is ready."),
     ConfigKey("fetch.max.bytes", INT, 57_671_680, at_least(1_024), MEDIUM, READ_ONLY, HONOURED,

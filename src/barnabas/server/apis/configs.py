@@ -33,7 +33,7 @@ from barnabas.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from barnabas.server.apis.loggers import alter_loggers, check_logger_resource, logger_entries
-from barnabas.server.tls.changes import refuse_tls
+from barnabas.server.tls.changes import refuse_security
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -140,7 +140,7 @@ def _changes(request: incremental.IncrementalAlterConfigsRequest) -> list[Resour
 
 def is_refused_here(broker: Broker, request: incremental.IncrementalAlterConfigsRequest) -> bool:
     """Whether this broker refuses a change that is otherwise the controller's: only it can read its own files."""
-    return any(refuse_tls(broker, change) is not None for change in _changes(request))
+    return any(refuse_security(broker, change) is not None for change in _changes(request))
 
 
 async def handle_incremental_alter_configs(
@@ -149,7 +149,7 @@ async def handle_incremental_alter_configs(
     """IncrementalAlterConfigs (api 44)."""
     changes = _changes(request)
     loggers = [change for change in changes if change.kind == ResourceType.BROKER_LOGGER]
-    refused = [(change, error) for change in changes if (error := refuse_tls(broker, change)) is not None]
+    refused = [(change, error) for change in changes if (error := refuse_security(broker, change)) is not None]
     others = [
         change for change in changes if change.kind != ResourceType.BROKER_LOGGER and all(change is not no for no, _ in refused)
     ]

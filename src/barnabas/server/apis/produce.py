@@ -131,7 +131,7 @@ def _append_all(
         _check_unanswered(answers)
         return
     failed = any(answer.error_code for _, partitions in answers for answer in partitions)
-    if version >= FIRST_ZSTD_VERSION and not failed and (budget is None or budget.is_free_to_produce):
+    if version >= FIRST_ZSTD_VERSION and not failed:
         learn(broker, connection, frame, version, head)
     if not waiting:
         if failed:

@@ -17,12 +17,13 @@ Rules
 
   5. When the rights of anybody change, all connections forget what they learnt: the general way asks again.
 
-Whoever adds a check to `handle_produce` that may change its mind later (a quota) must see to it here, as is done for partitions that are
-closed and for rights.
+Whoever adds a check to `handle_produce` that may change its mind later must see to it here, as is done for partitions that are closed and
+for rights. What is known of a producer with a quota has its budget, and is forgotten when quotas change (`quotas/client_quotas.py`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError  # the module's own name says nothing here
@@ -41,11 +42,13 @@ from barnabas.protocol.produce import (
 from barnabas.protocol.records.header import HEADER_SIZE, MAGIC, MAGIC_POSITION, NO_TIMESTAMP, TRANSACTIONAL_BIT
 from barnabas.protocol.records.scan import Run, compiled
 from barnabas.server.apis.delayed_produce import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
+from barnabas.server.quotas.paying import pay_produced
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
+    from barnabas.server.quotas.budget import Budget
 
 _START = Struct(">Ii")  # api key and version as one number, correlation id
 _I32 = Struct(">i")
@@ -63,6 +66,7 @@ class _Known:
     __slots__ = (
         "acks",
         "api",
+        "budget",
         "key",
         "layout",
         "middle",
@@ -75,7 +79,10 @@ class _Known:
         "version",
     )
 
-    def __init__(self, partition: Partition, head: ProduceHead, api: int, version: int, start: bytes) -> None:
+    def __init__(
+        self, partition: Partition, head: ProduceHead, api: int, version: int, start: bytes, budget: Budget | None
+    ) -> None:
+        self.budget = budget  # that such requests are paid from
         self.start = start  # of such a request, up to the length of the records
         self.patience = PATIENCE if compiled is not None else 0
         self.partition = partition
@@ -97,6 +104,19 @@ class _Known:
         if self.version < 5:
             return self.layout(self.size, correlation_id, self.middle, first_offset, log_append_time_ms, self.tail)
         return self.layout(self.size, correlation_id, self.middle, first_offset, log_append_time_ms, log_start_offset, self.tail)
+
+    def paid(
+        self, broker: Broker, connection: Connection, budget: Budget, size: int, answer: bytes | bytearray
+    ) -> bytes | bytearray:
+        """One answer or several, of which the last tells the time to wait, after requests of so many bytes were paid."""
+        wait_ms = pay_produced(broker, connection, budget, size)
+        if not wait_ms:
+            return answer
+        told = bytearray(answer)
+        _I32.pack_into(
+            told, len(told) - (5 if self.version >= FIRST_FLEXIBLE_VERSION else 4), wait_ms
+        )  # tagged fields are behind it
+        return told
 
     def answers(self, run: Run, first_offset: int, log_start_offset: int) -> bytes:
         """The answers to the requests of `run`, one behind the other."""
@@ -192,6 +212,8 @@ def _append_run(
     partition = known.partition
     if not known.patience or partition.closed:
         return 0, position
+    if known.budget is not None:
+        connection.started_ns = time.perf_counter_ns()
     assert compiled is not None, "there is patience with machine code only"
     bounds = partition.log.bounds_of_run(broker.clock.now_ms())
     if bounds is None:
@@ -209,13 +231,20 @@ def _append_run(
     if first_offset is None:
         return 0, position
     broker.metrics.bytes_in += run.size
-    answers = known.answers(run, first_offset, partition.log.log_start_offset)
+    answers: bytes | bytearray = known.answers(run, first_offset, partition.log.log_start_offset)
+    if known.budget is not None:
+        answers = known.paid(broker, connection, known.budget, run.behind - position, answers)
     _answer(broker, connection, known, [batch[0] for batch in run.batches], answers, first_offset + run.records - 1)
     return len(run.batches), run.behind
 
 
 def _answer(
-    broker: Broker, connection: Connection, known: _Known, correlation_ids: Sequence[int], answer: bytes, last_offset: int
+    broker: Broker,
+    connection: Connection,
+    known: _Known,
+    correlation_ids: Sequence[int],
+    answer: bytes | bytearray,
+    last_offset: int,
 ) -> None:
     """Answer a request, or those of a run, whose last record is at `last_offset`, now or when that is as safe as they ask for."""
     partition = known.partition
@@ -237,12 +266,18 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
     if api != known.api or records is None or is_transactional(records):
         return False
     partition = known.partition
+    if known.budget is not None:
+        connection.started_ns = time.perf_counter_ns()
     try:
         result = partition.append_as_leader(records, broker.clock.now_ms(), acks_all=known.acks == ACKS_ALL)
     except (KafkaError, StorageError):
         return False  # an append that fails has changed nothing; the general way finds the same and words it
     broker.metrics.bytes_in += len(records)
-    answer = known.answer(correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset)
+    answer: bytes | bytearray = known.answer(
+        correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset
+    )
+    if known.budget is not None:
+        answer = known.paid(broker, connection, known.budget, len(frame), answer)
     _answer(broker, connection, known, [correlation_id], answer, result.last_offset)
     return True
 
@@ -253,7 +288,7 @@ class _Waiting:
     __slots__ = ("_answer", "_broker", "_connection", "_correlation_ids", "_known", "_place", "_timer")
 
     def __init__(
-        self, broker: Broker, connection: Connection, known: _Known, correlation_ids: Sequence[int], answer: bytes
+        self, broker: Broker, connection: Connection, known: _Known, correlation_ids: Sequence[int], answer: bytes | bytearray
     ) -> None:
         self._broker = broker
         self._connection = connection
@@ -311,5 +346,7 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
     end = len(frame) - size - length_bytes - (len(_EMPTY_TAGS) if flexible else 0)
     taken = _records(frame, end, version)
     if taken is not None and len(taken) == size:
-        start = bytes(frame[:end])
-        connection.repeated.learn(frame, end, _Known(partition, head, _START.unpack_from(frame)[0], version, start))
+        start, budget = bytes(frame[:end]), connection.budget
+        if budget is not None and budget.is_free_to_produce:
+            budget = None
+        connection.repeated.learn(frame, end, _Known(partition, head, _START.unpack_from(frame)[0], version, start, budget))

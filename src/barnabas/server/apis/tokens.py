@@ -101,8 +101,7 @@ async def expire_token(
 def describe_tokens(
     broker: Broker, context: RequestContext, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
-    """All that one may see: without an authorizer those of everybody, as with Kafka; with one those that one has or may renew, and those
-    that one has a right on, or on their owner."""
+    """All that one may see: of others those that an authorizer allows, or all where there is none."""
     try:
         key = _key(broker, context)
     except KafkaError as error:
@@ -114,17 +113,9 @@ def describe_tokens(
     found = [
         _described(token, key)
         for token in tokens.tokens_of(broker.metadata.declarations(Kind.TOKEN))
-        if (owners is None or token.owner in owners)
-        and (access is None or token.is_of(context.principal) or may_describe(access, token))
+        if (owners is None or token.owner in owners) and (token.is_of(context.principal) or _may_see(access, token))
     ]
     return DescribeDelegationTokenResponse(tokens=found)
-
-
-def may_describe(access: Access, token: Token) -> bool:
-    """Whether somebody may see a token that is not theirs."""
-    return access.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id) or access.allows(
-        Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner
-    )
 
 
 async def remove_expired(broker: Broker) -> None:
@@ -163,6 +154,12 @@ def _key(broker: Broker, context: RequestContext) -> str:
     if not broker.config.delegation_token_secret_key:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     return broker.config.delegation_token_secret_key
+
+
+def _may_see(access: Access | None, token: Token) -> bool:
+    if access is None or access.allows(Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id):
+        return True
+    return access.allows(Operation.DESCRIBE_TOKENS, ResourceType.USER, token.owner)
 
 
 def may_ask(context: RequestContext) -> bool:

@@ -4,8 +4,8 @@
 
 Rules
   1. A budget is looked up once for a user and a client id, and again after anything was declared.
-  2. After a change everybody who waits goes on and is measured anew: a wait may have been long by the quota of before. What was learnt of
-     produce requests (`apis/repeated_produce.py`) is void, for those that have a budget are not learnt.
+  2. After a change everybody who waits goes on and is measured anew: a wait may have been long by the quota of before.
+  3. What is known of produce requests (`apis/repeated_produce.py`) has its budget with it, and is forgotten with the budgets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from barnabas.quota.entities import (
 )
 from barnabas.quota.meters import Meter, MeterKey, Meters, Span
 from barnabas.quota.table import QuotaTable
-from barnabas.server.apis.repeated_produce import RepeatedProduce
 from barnabas.server.quotas.budget import Budget
 from barnabas.server.quotas.group_members import GroupMembers
 
@@ -60,11 +59,9 @@ class ClientQuotas:
     def _take(self, declared: Mapping[str, Any]) -> None:
         broker = self._broker
         self.table = QuotaTable(decode_all(declared))
-        self._budgets.clear()
+        self._forget()
         broker.client_quotas = self if self.table.has_clients or self.table.groups else None
         for connection in list(broker.connections):
-            connection.budget = None
-            connection.repeated = RepeatedProduce()
             if connection.mute is not None:
                 connection.mute.end()
 
@@ -101,7 +98,14 @@ class ClientQuotas:
     def expire(self) -> None:
         """Forget who was not here for long."""
         if self.meters.expire(self.now_ms()):
-            self._budgets.clear()
+            self._forget()
+
+    def _forget(self) -> None:
+        """Who has which budget."""
+        self._budgets.clear()
+        for connection in self._broker.connections:
+            connection.budget = None
+            connection.repeated.forget()
 
     def close(self, connection: Connection) -> None:
         """It will not take what it has paid."""

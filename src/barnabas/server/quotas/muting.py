@@ -51,6 +51,10 @@ class Mute:
             self._connection.resume(PAUSE)
 
 
+def is_muted(connection: Connection) -> bool:
+    return connection.mute is not None and connection.mute.left_ms > 0
+
+
 def mute(connection: Connection, loop: asyncio.AbstractEventLoop, wait_ms: int) -> None:
     """Do not read a connection for so long."""
     if connection.closed or wait_ms <= 0:

@@ -1,4 +1,4 @@
-"""Changes of TLS settings while a broker runs, looked at before they are made.
+"""Changes of TLS and SASL settings while a broker runs, looked at before they are made.
 
 Only the broker itself can say whether a key store of its own can be read, so it does so before the change goes to whoever is controller.
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.configs import ALL_BROKERS, ResourceChange, settings_after
 from barnabas.cluster.metadata import ResourceType
+from barnabas.config.oauth import check_logins
 from barnabas.config.settings import check_broker
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 
@@ -18,17 +19,19 @@ if TYPE_CHECKING:
 PREFIX = "listener.name."
 
 
-def refuse_tls(broker: Broker, change: ResourceChange) -> KafkaError | None:
-    """Why this broker cannot take a change of its own TLS settings; None where it can, or the change is of something else."""
+def refuse_security(broker: Broker, change: ResourceChange) -> KafkaError | None:
+    """Why this broker cannot take a change of its own TLS or SASL settings; None where it can, or the change is of something else."""
     if change.kind != ResourceType.BROKER or change.name != str(broker.config.node_id):
         return None
-    if not any(name.startswith(PREFIX) and ".ssl." in name for name, _, _ in change.changes):
+    if not any("sasl." in name or (name.startswith(PREFIX) and ".ssl." in name) for name, _, _ in change.changes):
         return None
     try:
         after = settings_after(change, broker.metadata.config(ResourceType.BROKER, change.name))
         check_broker(after, of_all_brokers=False)
         of_all = broker.metadata.config(ResourceType.BROKER, ALL_BROKERS)
-        broker.tls.check(broker.controller.static.with_dynamic({**of_all, **after}))
+        config = broker.controller.static.with_dynamic({**of_all, **after})
+        broker.tls.check(config)
+        check_logins(config)
     except KafkaError as error:
         return error
     except ConfigError as error:

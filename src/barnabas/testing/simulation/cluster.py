@@ -27,10 +27,12 @@ from barnabas.testing.simulation.cluster_scenario import (
 )
 from barnabas.testing.simulation.cluster_watch import Watchman
 from barnabas.testing.simulation.convergence import compare_replicas, is_at_rest, stray_folders, unrest
-from barnabas.testing.simulation.crowd import Crowd
+from barnabas.testing.simulation.crowd import READERS_PATIENCE_MS, Crowd
 from barnabas.testing.simulation.ensemble import Ensemble
+from barnabas.testing.simulation.group_book import GroupBook
 from barnabas.testing.simulation.history import Register, TopicPartition, Violation
 from barnabas.testing.simulation.loop import Stuck, VirtualLoop
+from barnabas.testing.simulation.members import GROUP, Member
 from barnabas.testing.simulation.node import Node
 from barnabas.testing.simulation.scenario import Topic
 
@@ -57,6 +59,7 @@ class ClusterSimulation(Crowd):
         for topic in scenario.topics:
             self.keep_books(topic, replicated=True, defaults={"min.insync.replicas": str(MIN_IN_SYNC)})
         self.places: dict[TopicPartition, Register] = {}
+        self.book = GroupBook(GROUP)
         self._watchman = Watchman(self)
         self.fate = ClusterFate(self, Random(self.random.getrandbits(64)))
 
@@ -94,12 +97,20 @@ class ClusterSimulation(Crowd):
         return [
             *(self.produce(number, key, how) for number, (key, how) in enumerate(self.scenario.producers)),
             *(self.consume(number, key) for number, key in enumerate(self.lasting)),
+            *(self._share(number, instance_id) for number, instance_id in enumerate(self.scenario.members)),
         ]
+
+    def _share(self, number: int, instance_id: str | None) -> asyncio.Task[None]:
+        """A member of the group that shares all partitions."""
+        loop, client = self.client(f"member-{number}", READERS_PATIENCE_MS)
+        member = Member(self.world, client, self.book, self.histories, self.lasting, self.is_over, instance_id)
+        return loop.create_task(member.run())
 
     def _examine(self) -> None:
         """Read what is there, now that the cluster is at rest."""
         self._finish(self._loop(AUDITOR).create_task(self._read_all(may_lose_tail=False)))
         self.counts["records"] = sum(len(history.values) for history in self.histories.values())
+        self.counts["generations"], self.counts["fenced_commits"] = len(self.book.owners), self.book.refused
         self.counts["lost_tail"] = sum(history.tail_losses for history in self.histories.values())
 
     def _rest(self) -> None:
@@ -203,6 +214,7 @@ class ClusterSimulation(Crowd):
         auditor = Auditor(self.world, self.addresses, crashed=True, may_lose_tail=may_lose_tail)
         await auditor.read_partitions(self.histories)
         await auditor.read_groups(self.groups, flushed=self.flushed)
+        await auditor.read_members(self.book, self.histories)
         if "tune" in self.scenario.admins:
             await auditor.read_settings(self.settings)
         await auditor.close()

@@ -17,6 +17,7 @@ from barnabas.cluster.metadata import Kept, PartitionState
 from barnabas.cluster.partition_planner import PartitionOutcome
 from barnabas.cluster.plan import Plan
 from barnabas.cluster.store import Put
+from barnabas.coordination.classic import group
 from barnabas.replication import in_sync
 from barnabas.server import hosting, joining
 from barnabas.storage import log
@@ -126,4 +127,11 @@ def leading_before_all_are_back() -> Iterator[None]:
         return leadership.recover(replace(state, last_known=known), electorate, ends) if known else state
 
     with mock.patch.object(partition_planner, "recover", recover):
+        yield
+
+
+@contextmanager
+def members_that_are_not_fenced() -> Iterator[None]:
+    """A coordinator takes the commits of whoever was once in the group."""
+    with mock.patch.object(group.ClassicGroup, "check_offset_commit", return_value=None):
         yield

@@ -15,6 +15,7 @@ from random import Random
 
 from barnabas.testing.simulation.clients import ACKS_ALL, Producing
 from barnabas.testing.simulation.history import TopicPartition
+from barnabas.testing.simulation.members import SETTINGS as GROUP_SETTINGS
 from barnabas.testing.simulation.scenario import CODECS, DAY_MS, Topic
 
 BROKERS = (3, 3, 3, 3, 3, 4, 4, 5, 5, 7)
@@ -74,6 +75,7 @@ class ClusterScenario:
     admins: dict[str, float] = field(default_factory=dict)
     churned: tuple[Topic, Producing] | None = None
     blows: list[ClusterBlow] = field(default_factory=list)
+    members: list[str | None] = field(default_factory=list)  # of one group: the instance id of each, None for a dynamic one
 
     @property
     def flushed(self) -> bool:
@@ -105,6 +107,8 @@ def draw_cluster(random: Random, kind: str | None = None, blows: Sequence[str] =
         how.batches = 4
         scenario.churned = churned, how
     scenario.blows = [_blow(random, blows or _blows_of(kind)) for _ in range(random.randint(2, 6))]
+    if kind != "blackout" and random.random() < 0.4:  # a group has lost what was not synced there
+        scenario.members = [random.choice((None, None, f"static-{number}")) for number in range(random.randint(2, 4))]
     return scenario
 
 
@@ -123,6 +127,7 @@ def _properties(random: Random, timeout_s: float) -> dict[str, str]:
         "log.cleaner.backoff.ms": random.choice(("300", "2000")),
         "leader.imbalance.check.interval.seconds": random.choice(("5", "300")),
         "auto.create.topics.enable": "false",
+        **GROUP_SETTINGS,
     }
 
 

@@ -68,6 +68,7 @@ def _scenario(random: Random, clients: Clients) -> ClusterScenario:
     }
     scenario.topics = [Topic(topic, number, clients.configs[topic]) for topic, number in clients.partitions.items()]
     scenario.producers.clear()
+    scenario.members.clear()
     scenario.churned = None
     scenario.admins = {name: pause_s for name, pause_s in scenario.admins.items() if name in ADMINS}
     if not all(how.second for client in clients.clients for how in client.instances):

@@ -1,0 +1,99 @@
+"""`barnabas start --secure`: what a broker needs so that nobody gets in who was not let in, made at its first start.
+
+Beside the data folder there is then a folder with a private authority and the broker's certificate, and `admin.properties`, by which the
+user `admin` gets in with any Kafka client. That file is written last: without it the next start makes the user anew, with another password.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import click
+
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.security import BROKER, certify_broker
+from barnabas.cli.user import ITERATIONS, MECHANISMS, opened, upsertions
+
+ADMIN = "admin"
+ADMIN_FILE = "admin.properties"
+PASSWORD_BYTES = 24
+LISTENERS = "SASL_SSL://127.0.0.1:9092"
+
+
+def folder_of(data_dir: str) -> Path:
+    """Beside the data: what lies in a log directory are partitions."""
+    return Path(f"{data_dir.rstrip('/')}-security")
+
+
+def secure(properties: dict[str, str]) -> Path:
+    """Add to the settings of a broker what makes it secure, and make what they name; the file by which `admin` gets in.
+
+    Settings that are there stay.
+
+    Raises:
+        BadInput: it does not stand alone, or has listeners without TLS and log-in.
+        Failure: the folder cannot be written.
+    """
+    if "zookeeper.connect" in properties:
+        raise BadInput("--secure is for a broker that stands alone; docs/security.md shows a secure cluster")
+    properties.setdefault("listeners", LISTENERS)
+    for listener in properties["listeners"].split(","):
+        if not listener.strip().upper().startswith("SASL_SSL://"):
+            raise BadInput(f"--secure: {listener.strip()} lets in who shows nothing; listeners are to be SASL_SSL://HOST:PORT")
+    data_dir = properties.get("log.dirs", properties.get("log.dir", "")).split(",")[0]
+    folder = folder_of(data_dir)
+    try:
+        if not (folder / f"{BROKER}.pem").exists():
+            certify_broker(folder, _hosts(properties))
+        if not (folder / ADMIN_FILE).exists():
+            _make_admin(Path(data_dir), folder)
+    except (OSError, ValueError) as error:
+        raise Failure(f"{folder}: {getattr(error, 'strerror', None) or error}") from error
+    made = {
+        "security.inter.broker.protocol": "SASL_SSL",
+        "sasl.mechanism.inter.broker.protocol": MECHANISMS[-1],
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(folder / f"{BROKER}.pem"),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": f"User:{ADMIN}",
+    }
+    for key, value in made.items():
+        properties.setdefault(key, value)
+    return folder / ADMIN_FILE
+
+
+def _hosts(properties: dict[str, str]) -> list[str]:
+    """Those that listeners name, to be found in the certificate besides this machine's own."""
+    named = ",".join(properties.get(key, "") for key in ("listeners", "advertised.listeners")).split(",")
+    hosts = [listener.rpartition(":")[0].partition("://")[2].strip("[]") for listener in named if "://" in listener]
+    return [host for host in dict.fromkeys(hosts) if host and host not in ("0.0.0.0", "::")]
+
+
+def _make_admin(data_dir: Path, folder: Path) -> None:
+    password = secrets.token_urlsafe(PASSWORD_BYTES)
+    with opened(data_dir=data_dir) as users:
+        users.alter([], upsertions(ADMIN, MECHANISMS, password, ITERATIONS))
+    lines = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": MECHANISMS[-1],
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="{ADMIN}" password="{password}";',
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str((folder / "ca.crt").absolute()),
+    }
+    unfinished = folder / f"{ADMIN_FILE}.tmp"
+    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write("".join(f"{key}={value}\n" for key, value in lines.items()))
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(folder / ADMIN_FILE)
+
+
+def greet(admin: Path) -> None:
+    click.echo(f"barnabas lets in who logs in over TLS. You are {ADMIN}, by {admin}; in another terminal:", err=True)
+    click.echo(f"  echo hello | barnabas produce greetings --command-config {admin}", err=True)
+    click.echo(f"  barnabas user add alice --command-config {admin}", err=True)
+    click.echo(f"  barnabas acl add --principal User:alice --operation read --topic greetings --command-config {admin}", err=True)
