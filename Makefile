@@ -38,6 +38,7 @@ bench: setup ## measured beside Apache Kafka
 	@$(PYTHON) -m bench
 	@$(PYTHON) -m bench.storage
 	@$(PYTHON) -m bench.cluster
+	@$(PYTHON) -m bench.quota
 	@$(PYTHON) -m bench.tls
 
 sparkbench: setup ## the Spark source and sink beside Spark's own connector

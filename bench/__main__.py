@@ -17,6 +17,8 @@ from barnabas.protocol.records.scan import compiled
 from bench import report
 from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_ready
 from bench.cluster.page import render as render_cluster
+from bench.quota import RESULTS as QUOTA_RESULTS
+from bench.quota import render as render_quota
 from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, resident_mb
 from bench.storage.result import render as render_storage
 from bench.tls import RESULTS as TLS_RESULTS
@@ -31,6 +33,7 @@ PARTS = (
     (TRANSACTIONS_RESULTS, render_transactions),
     (TLS_RESULTS, render_tls),
     (STORAGE_RESULTS, render_storage),
+    (QUOTA_RESULTS, render_quota),
 )  # as far as measured
 READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"
 PROCESS_CASES = {

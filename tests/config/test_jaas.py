@@ -87,7 +87,6 @@ def test_the_setting_of_listener_and_mechanism_goes_before_the_others() -> None:
 @pytest.mark.parametrize(
     ("settings", "key"),
     [
-        ({}, "sasl.enabled.mechanisms"),
         ({"sasl.enabled.mechanisms": ""}, "sasl.enabled.mechanisms"),
         ({"sasl.enabled.mechanisms": "MAGIC"}, "sasl.enabled.mechanisms"),
         ({"sasl.enabled.mechanisms": "PLAIN"}, "listener.name.secure.plain.sasl.jaas.config"),

@@ -54,6 +54,15 @@ def test_changes_of_metadata_may_use_what_all_windows_saved_up() -> None:
     assert meter.throttle_ms(0) == 500
 
 
+def test_what_is_forgiven_need_not_be_waited_for_but_was_used() -> None:
+    meter = Meter(key("a"), 10.0, SPAN)
+    meter.take(102.5, 0)
+    assert meter.throttle_ms(0) == 10_000
+    meter.forgive(9_000, 0)
+    assert meter.throttle_ms(0) == 1_000
+    assert meter.per_second(0) == pytest.approx(10.25)
+
+
 @pytest.mark.parametrize("clients", [1, 10, 100])
 @pytest.mark.parametrize("seed", range(3))
 def test_those_who_share_a_quota_get_it_to_five_per_cent_over_ten_windows(clients: int, seed: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.headers import has_flexible_response_header, write_request_header
 from barnabas.protocol.message import Message
@@ -20,8 +22,8 @@ from tests.server.wire import SIZE, Answer, Line
 ALTER, FETCH, METADATA = (49, 1), (1, 12), (3, 9)
 
 
-def produce_request(topic: str, batch: bytes, acks: int = 1) -> ProduceRequest:
-    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])]
+def produce_request(topic: str, batch: bytes, acks: int = 1, partition: int = 0) -> ProduceRequest:
+    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])]
     return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=data)
 
 
@@ -33,14 +35,21 @@ class Client(Line):
         self.client_id = client_id
 
     def send(self, api: tuple[int, int], request: Message, correlation_id: int = 0) -> None:
-        frame = write_request_header(*api, correlation_id, self.client_id) + bytes(encode(request, api[1]))
-        self.socket.sendall(SIZE.pack(len(frame)) + frame)
+        self.send_all([(api, request)], correlation_id)
+
+    def send_all(self, requests: Sequence[tuple[tuple[int, int], Message]], correlation_id: int = 0) -> None:
+        """Several at once."""
+        data = bytearray()
+        for api, request in requests:
+            frame = write_request_header(*api, correlation_id, self.client_id) + bytes(encode(request, api[1]))
+            data += SIZE.pack(len(frame)) + frame
+        self.socket.sendall(data)
 
     def hear(self, api: tuple[int, int], answer: type[Answer]) -> Answer:
         return decode(answer, api[1], self.receive(), 5 if has_flexible_response_header(*api) else 4)
 
-    def produce(self, topic: str, batch: bytes, acks: int = 1, version: int = 9) -> ProduceResponse:
-        return self.ask((0, version), produce_request(topic, batch, acks), ProduceResponse)
+    def produce(self, topic: str, batch: bytes, acks: int = 1, version: int = 9, partition: int = 0) -> ProduceResponse:
+        return self.ask((0, version), produce_request(topic, batch, acks, partition), ProduceResponse)
 
     def fetch(self, topic: str, offset: int = 0, *, session: tuple[int, int] = (0, -1), max_wait_ms: int = 0) -> FetchResponse:
         wanted = [FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=2**20, current_leader_epoch=-1)]

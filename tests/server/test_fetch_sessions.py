@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from uuid import UUID
 
 import pytest
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from barnabas.replication.offline import OfflinePartition
 from barnabas.server.fetch_session import MAX_EPOCH, FetchContext
 from barnabas.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSessions
 
@@ -65,6 +67,16 @@ def test_a_follower_that_names_a_partition_again_is_told_everything_again(replic
     cache.open(ask({("a", 0): 7}, 1, 1), VERSION, 1)
     assert tell() == (replica_id >= 0), "a follower may have dropped the last answer, a consumer has not"
     assert not tell()
+
+
+@pytest.mark.parametrize("replica_id", [-1, 2])
+def test_a_partition_whose_disk_failed_has_no_news(replica_id: int) -> None:
+    (wanted,) = sessions().open(request({("a", 0): 5}, replica_id=replica_id), VERSION, 0).partitions
+    failed = OfflinePartition("a", UUID(int=1), 0, leader_id=1, leader_epoch=0)
+    wanted.follow(failed)
+    assert wanted.partition is failed
+    wanted.unfollow()
+    assert wanted.partition is None
 
 
 def test_wrong_sessions_and_epochs_are_told_apart() -> None:

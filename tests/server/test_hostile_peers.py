@@ -16,6 +16,7 @@ from barnabas.protocol.headers import write_request_header
 from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -28,11 +29,20 @@ from barnabas.protocol.messages.offset_commit import (
 from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.protocol.records.compression import Compression
 from barnabas.testing import Broker
+from tests.server.in_process import running
 from tests.server.quotas import ALTER, Client, quota_request
 from tests.server.test_limits import METADATA, resident_mb, serves
-from tests.server.wire import NOW_MS, SIZE, Line, create_topic, framed
+from tests.server.wire import NOW_MS, SIZE, Line, batch_of, create_topic, framed
 
 CREATE_TOPICS, JOIN_GROUP, OFFSET_COMMIT, API_VERSIONS, INIT_PRODUCER_ID = (19, 7), (11, 7), (8, 8), (18, 3), (22, 4)
+FETCH = (1, 12)
+BATCH = batch_of(10)
+SASL = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "inter_broker_listener_name": "SASL_PLAINTEXT",
+    "sasl_enabled_mechanisms": "PLAIN",
+    "sasl_jaas_config": 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="geheim";',
+}
 ODD_NAMES = ("../../escaped", "..", ".", "a/b", "a\0b", "a\nb", "", "x" * 250, "ä", "a b", "C:\\x", "%2e%2e%2f")
 BOMB_BYTES = limits.MAX_DECOMPRESSED_BATCH_BYTES + 10_000_000
 
@@ -181,7 +191,7 @@ def test_tiny_requests_without_number_are_answered_and_leave_nothing(broker: Bro
     with Line(broker) as line:
         line.ask(API_VERSIONS, request, ApiVersionsResponse)
         before = resident_mb(broker)
-        for _ in range(20):
+        for _ in range(10):
             line.socket.sendall(frames)
             for _ in range(1_000):
                 line.receive()
@@ -215,3 +225,45 @@ def test_one_that_resets_its_connections_leaves_nothing(broker: Broker) -> None:
         line.socket.close()
     assert serves(broker)
     assert "Traceback" not in broker.log
+
+
+def test_more_kinds_of_requests_than_a_connection_remembers_are_answered_alike(broker: Broker) -> None:
+    count = limits.MAX_REPEATED_REQUESTS + 5
+    assert create(broker, ["kinds"], count) == [0]
+    names = [
+        "",
+        "i",
+        "in" * 40,
+        "x" * (limits.MAX_REPEATED_BYTES + 1),
+        *("y" * (200 + n) for n in range(limits.MAX_REPEATED_LAYOUTS)),
+    ]
+    with Client(broker, "kinds") as line:
+        for partition in [*range(count)] * 3:
+            (answer,) = line.produce("kinds", BATCH, partition=partition).responses[0].partition_responses
+            assert (answer.index, answer.error_code) == (partition, 0)
+        for name in names * 3:
+            line.client_id = name
+            assert line.produce("kinds", BATCH).responses[0].partition_responses[0].error_code == 0
+        line.client_id = "reader"
+        wanted = [
+            FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=2**20, current_leader_epoch=-1)
+            for number in range(count)
+        ]
+        request = FetchRequest(
+            max_wait_ms=0, min_bytes=1, max_bytes=2**26, session_epoch=-1, topics=[FetchTopic(topic="kinds", partitions=wanted)]
+        )
+        (topic,) = line.ask(FETCH, request, FetchResponse).responses  # more pieces than one write takes
+    assert len(topic.partitions) == count > limits.MAX_BUFFERS_PER_WRITE
+    assert all(len(partition.records or b"") >= 3 * len(BATCH) for partition in topic.partitions)
+
+
+async def test_a_log_in_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LOGIN_TIMEOUT_S", 0.2)
+    async with running([tmp_path], **SASL) as client:
+
+        def dawdle() -> bool:
+            line = client.line
+            line.socket.sendall(SIZE.pack(1_000) + b"\0")
+            return line.is_closed()
+
+        assert await client.in_thread(dawdle)

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.create_partitions import (
 )
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.testing import Broker
 from tests.server.quotas import METADATA, Client, fetched_bytes, produce_request, set_quota, set_quota_by
@@ -59,8 +59,7 @@ def test_requests_that_are_known_are_paid_too(broker: Broker, version: int) -> N
         began = time.monotonic()
         for _ in range(3):  # by then they are
             line.produce(TOPIC, batch_of(100), version=version)
-        for _ in range(20):
-            line.send((0, version), produce_request(TOPIC, batch_of(5_000)))
+        line.send_all([((0, version), produce_request(TOPIC, batch_of(5_000)))] * 20)  # as a run, where machine code is
         told = [line.hear((0, version), ProduceResponse).throttle_time_ms for _ in range(20)]
         ask_metadata(line)
         assert max(told) > 40, "5 kB at least"
@@ -169,6 +168,16 @@ def test_topics_that_cannot_be_paid_are_refused_to_who_understands_it(broker: Br
         gone = DeleteTopicsRequest(topics=[DeleteTopicState(name="paid1")], timeout_ms=10_000)
         kept = line.ask(DELETE_TOPICS, gone, DeleteTopicsResponse)
         assert [(each.name, each.error_code) for each in kept.responses] == [("paid1", ErrorCode.THROTTLING_QUOTA_EXCEEDED)]
+
+
+def test_topics_made_by_asking_for_them_are_paid_too(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "asker"}, controller_mutation_rate=0.1)  # 1.1 are saved up
+    names = ["asked0", "asked1", "a/b", "asked2"]
+    with Client(broker, "asker") as line:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=True)
+        answer = line.ask(METADATA, request, MetadataResponse)
+    unknown, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert {topic.name: topic.error_code for topic in answer.topics} == dict(zip(names, [0, 0, invalid, unknown], strict=True))
 
 
 def test_an_older_client_is_served_and_waits(broker: Broker) -> None:

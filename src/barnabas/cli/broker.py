@@ -5,6 +5,7 @@ What is said later wins: the settings file, then --config, then the options that
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -93,7 +94,11 @@ def collect_properties(
     if authorizer is not None:
         properties["authorizer.class.name"] = STANDARD_AUTHORIZER if authorizer == "acl" else ""
     if metadata is not None:
+        from barnabas.cluster.zookeeper_address import DIGEST_VARIABLE
+
         properties["zookeeper.connect"] = parse_metadata(metadata)
+        if DIGEST_VARIABLE in os.environ:
+            properties["zookeeper.digest"] = os.environ[DIGEST_VARIABLE]
     return properties
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -29,7 +30,7 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
     from barnabas.cluster.embedded_store import FILE_NAME, EmbeddedStore
     from barnabas.cluster.migration import ClusterExists, is_named
     from barnabas.cluster.migration import migrate as carry_out
-    from barnabas.cluster.zookeeper_address import parse_address
+    from barnabas.cluster.zookeeper_address import DIGEST_VARIABLE, parse_address
     from barnabas.cluster.zookeeper_store import ZooKeeperStore
 
     try:
@@ -43,7 +44,7 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
         with EmbeddedStore(data_dir) as source:
             if not is_named(source.list("/")):
                 raise BadInput(f"{database} belongs to no cluster yet; start the broker on an empty ZooKeeper instead")
-            with ZooKeeperStore(address) as target:
+            with ZooKeeperStore(address, digest=os.environ.get(DIGEST_VARIABLE)) as target:
                 try:
                     done = carry_out(source, target)
                 except ClusterExists as error:

@@ -6,6 +6,7 @@ this process is the salted password; what is kept are keys that come of it.
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -270,14 +271,14 @@ def opened(
         with locked(data_dir), EmbeddedStore(data_dir) as store:
             yield _Stored(store)
     elif metadata is not None:
-        from barnabas.cluster.zookeeper_address import parse_address
+        from barnabas.cluster.zookeeper_address import DIGEST_VARIABLE, parse_address
         from barnabas.cluster.zookeeper_store import ZooKeeperStore
 
         try:
             address = parse_address(metadata)
         except ValueError as error:
             raise BadInput(f"--metadata: {error}") from error
-        with ZooKeeperStore(address) as store:
+        with ZooKeeperStore(address, digest=os.environ.get(DIGEST_VARIABLE)) as store:
             yield _Stored(store)
     else:
         assert connection is not None, "somewhere they are"

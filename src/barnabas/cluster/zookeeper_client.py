@@ -32,6 +32,7 @@ from kazoo.exceptions import (
     ConnectionLoss,
     KazooException,
     OperationTimeoutError,
+    SessionClosedRequireSaslError,
     SessionExpiredError,
     SessionMovedError,
 )
@@ -60,6 +61,7 @@ LOST = (
     OperationTimeoutError,
     SessionExpiredError,
     SessionMovedError,
+    SessionClosedRequireSaslError,  # also where another way to say who one is was asked for
 )
 
 
@@ -160,6 +162,7 @@ class ZooKeeperClient:
 
     Args:
         servers: "host:port,host:port".
+        digest: "user:password" to be known by, on every connection.
         on_session, on_change, on_watching: called on kazoo's connection thread, in the order of what happened; they must not
             block. A changed path; what happened to the session; that from now on changes are told again.
 
@@ -176,6 +179,7 @@ class ZooKeeperClient:
         on_session: Callable[[SessionEvent], None],
         on_change: Callable[[str], None],
         on_watching: Callable[[], None],
+        digest: str | None = None,
     ) -> None:
         self.servers = servers
         self.session = SessionEvent(SessionState.SUSPENDED, 0)
@@ -188,7 +192,8 @@ class ZooKeeperClient:
         handler = _Handler()
         handler.attempt_s = max(FIRST_ATTEMPT_S, session_timeout_ms / 6000)
         retry = KazooRetry(max_tries=-1, delay=FIRST_RETRY_S, max_delay=LONGEST_RETRY_S, sleep_func=handler.sleep_func)
-        self._kazoo = KazooClient(servers, session_timeout_ms / 1000, handler=handler, connection_retry=retry)
+        auth = None if digest is None else [("digest", digest)]
+        self._kazoo = KazooClient(servers, session_timeout_ms / 1000, handler=handler, connection_retry=retry, auth_data=auth)
         self._connection = _Connection(self._kazoo, self._kazoo._conn_retry.copy(), logger=self._kazoo.logger)
         self._connection.on_change = on_change
         self._kazoo._connection = self._connection

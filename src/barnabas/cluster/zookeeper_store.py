@@ -23,7 +23,7 @@ from typing import Any
 
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import Create, Exists, GetChildren, GetData, Sync, Transaction
-from kazoo.security import OPEN_ACL_UNSAFE
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from barnabas.cluster.store import (
     ABSENT,
@@ -59,6 +59,7 @@ class ZooKeeperStore:
             Without it they are called on a thread of the client's, and must not use the store there.
         session_timeout_ms: the server may grant another one, see the property.
         connection_timeout_ms: the longest wait for a connection or an answer.
+        digest: "user:password", by which ZooKeeper is to know us; entries that are made are then for this user alone.
 
     Raises:
         StoreUnavailable: no server answered in time.
@@ -71,8 +72,10 @@ class ZooKeeperStore:
         run: Run | None = None,
         session_timeout_ms: int = SESSION_TIMEOUT_MS,
         connection_timeout_ms: int | None = None,
+        digest: str | None = None,
     ) -> None:
         self.address = address
+        self._acl = OPEN_ACL_UNSAFE if digest is None else CREATOR_ALL_ACL
         self._root = address.root
         self._run = run or (lambda function: function())
         self._watchers: list[Watcher] = []
@@ -91,6 +94,7 @@ class ZooKeeperStore:
             on_session=self._session_changed,
             on_change=self._node_changed,
             on_watching=lambda: self._told(ROOT),
+            digest=digest,
         )
         try:
             self._make_root()
@@ -101,7 +105,7 @@ class ZooKeeperStore:
     def _make_root(self) -> None:
         segments = self._root.split("/")
         paths = ["/".join(segments[: end + 1]) for end in range(1, len(segments))]
-        for outcome in self._client.pipeline(Create(path, b"", OPEN_ACL_UNSAFE, 0) for path in paths):
+        for outcome in self._client.pipeline(Create(path, b"", self._acl, 0) for path in paths):
             _raise_unless(outcome, NodeExistsError)
         self._catch_up()
 
@@ -240,7 +244,7 @@ class ZooKeeperStore:
         self._check_open()
         check_size(operations)
         for _ in range(MAX_ATTEMPTS):
-            transaction = ZooKeeperTransaction(self._root, self._look_up(operations))
+            transaction = ZooKeeperTransaction(self._root, self._look_up(operations), self._acl)
             for operation in operations:
                 transaction.add(operation)
             self._make_parents(transaction.made())
@@ -279,7 +283,7 @@ class ZooKeeperStore:
 
     def _make_parents(self, paths: Iterable[str]) -> None:
         missing = {parent: None for path in paths for parent in _parents(path) if parent not in self._parents}
-        made = self._client.pipeline(CreateContainer(self._root + path, OPEN_ACL_UNSAFE) for path in missing)
+        made = self._client.pipeline(CreateContainer(self._root + path, self._acl) for path in missing)
         for outcome in made:
             _raise_unless(outcome, NodeExistsError, NoNodeError)  # a parent may go again before its child comes: tried again
         self._parents.update(missing)

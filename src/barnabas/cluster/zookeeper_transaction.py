@@ -13,7 +13,7 @@ from typing import Any
 
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError, RolledBackError, RuntimeInconsistency
 from kazoo.protocol.serialization import CheckVersion, Create, Delete, SetData
-from kazoo.security import OPEN_ACL_UNSAFE
+from kazoo.security import ACL
 
 from barnabas.cluster.store import ABSENT, ANY, Check, Operation, Put, Remove
 
@@ -28,10 +28,12 @@ class ZooKeeperTransaction:
     Args:
         root: what stands before every path.
         looked_up: versions (or ABSENT) of the paths of operations without expectation.
+        acl: who may do what with entries that are made.
     """
 
     root: str
     looked_up: Mapping[str, int]
+    acl: Sequence[ACL]
     requests: list[Any] = field(default_factory=list)
     _sources: list[tuple[Operation, int | None]] = field(default_factory=list)  # of each request, and the version known before it
     _versions: dict[str, int] = field(default_factory=dict)  # of what earlier operations left
@@ -47,13 +49,13 @@ class ZooKeeperTransaction:
         match operation:
             case Put(_, value) if expected == ABSENT:
                 flags = EPHEMERAL if operation.ephemeral else 0
-                self._request(operation, before, Create(path, value, OPEN_ACL_UNSAFE, flags))
+                self._request(operation, before, Create(path, value, self.acl, flags))
                 after = 0
             case Put(_, value):
                 self._request(operation, before, SetData(path, value, version))
                 after = expected + 1
             case Remove() | Check() if expected == ABSENT:
-                self._request(operation, before, Create(path, b"", OPEN_ACL_UNSAFE, 0))
+                self._request(operation, before, Create(path, b"", self.acl, 0))
                 self._request(operation, before, Delete(path, 0))
             case Remove():
                 self._request(operation, before, Delete(path, version))

@@ -22,7 +22,7 @@ from barnabas.config.broker_attributes import BrokerAttributes
 from barnabas.config.cordoning import check_cordoned
 from barnabas.config.definition import ConfigKey, Effect, Value
 from barnabas.config.listeners import Endpoint, parse_listeners, parse_protocol_map
-from barnabas.config.oauth import check_logins
+from barnabas.config.logins import check_logins
 from barnabas.config.topic import TopicConfig, check_together
 from barnabas.errors import ConfigError
 

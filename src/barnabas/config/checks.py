@@ -53,3 +53,15 @@ class LoginContexts:
 
     def __str__(self) -> str:
         return "login contexts in JAAS syntax"
+
+
+class Digest:
+    """user:password, which no error shows."""
+
+    def __call__(self, key: str, value: Value) -> None:
+        user, _, password = str(value).partition(":")
+        if value is not None and not (user and password):
+            raise ConfigError(key, "[hidden]", "user:password")
+
+    def __str__(self) -> str:
+        return "user:password"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from barnabas.config.sasl import OAUTHBEARER, is_sasl, login_options, mechanisms_of, setting
+from barnabas.config.sasl import OAUTHBEARER, login_options, setting
 from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,13 +37,6 @@ class OauthSettings(NamedTuple):
     retry_backoff_max_ms: int
     connect_timeout_ms: int | None
     options: tuple[tuple[str, str], ...]
-
-
-def check_logins(config: BrokerConfig) -> None:
-    """Raises ConfigError where a listener asks for log-ins that nobody could do."""
-    for endpoint in filter(is_sasl, config.listener_endpoints):
-        if OAUTHBEARER in mechanisms_of(config, endpoint.listener):
-            oauth_of(config, endpoint.listener)
 
 
 def oauth_of(config: BrokerConfig, listener: str) -> OauthSettings:

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 GSSAPI, PLAIN, OAUTHBEARER = "GSSAPI", "PLAIN", "OAUTHBEARER"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
+MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER, GSSAPI)
 LOGIN_MODULES = {
     PLAIN: "PlainLoginModule",
     SCRAM[0]: "ScramLoginModule",
     SCRAM[1]: "ScramLoginModule",
     OAUTHBEARER: "OAuthBearerLoginModule",
+    GSSAPI: "Krb5LoginModule",
 }
 USER_OPTION = "user_"
 

@@ -56,6 +56,10 @@ class Meter:
         self._rate.record(value, now_ms)
         self._bucket.take(value, self.bound, now_ms)
 
+    def forgive(self, wait_ms: float, now_ms: float) -> None:
+        """So much less is to be waited for."""
+        self._bucket.take(-wait_ms * self.bound / 1000, self.bound, now_ms)
+
     def throttle_ms(self, now_ms: float) -> int:
         """How long whoever uses it is to wait; 0 while nothing is owed."""
         return self._bucket.throttle_ms(self.bound, now_ms)

@@ -6,12 +6,15 @@ they do.
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from uuid import UUID
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.replication.partition import Partition
+
+if TYPE_CHECKING:
+    from barnabas.replication.replica import FetchWaiter
 
 
 class OfflinePartition(Partition):
@@ -37,6 +40,12 @@ class OfflinePartition(Partition):
 
     def read(self, *_: object, **__: object) -> NoReturn:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def add_fetch_waiter(self, waiter: FetchWaiter, *, as_follower: bool = False) -> None:
+        """Nothing: there is no news to wait for, and who asks is refused."""
+
+    def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
+        """Nothing: nobody waits here."""
 
     def update_config(self, config: TopicConfig) -> None:
         """Nothing: the settings are read anew with the log."""

@@ -51,6 +51,7 @@ def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
         run=run,
         session_timeout_ms=config.zookeeper_session_timeout_ms or config.broker_session_timeout_ms * 2 // 3,
         connection_timeout_ms=config.zookeeper_connection_timeout_ms,
+        digest=config.zookeeper_digest,
     )
 
 

@@ -23,8 +23,9 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 JAR = Path("/usr/share/java/zookeeper.jar")  # its manifest names the jars it needs
 LOGGER = Path("/usr/share/java/slf4j-simple.jar")  # so that a server which does not start says why; it comes with the package
@@ -65,9 +66,17 @@ class ZooKeeper:
     Args:
         servers: how many.
         folder: where their files go; kept by `close`. Without it a temporary folder that `close` removes.
+        properties: of the servers' JVMs, over those that they have anyway.
     """
 
-    def __init__(self, servers: int = 1, folder: Path | None = None, tick_ms: int = TICK_MS) -> None:
+    def __init__(
+        self,
+        servers: int = 1,
+        folder: Path | None = None,
+        tick_ms: int = TICK_MS,
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._properties = {**PROPERTIES, **properties}
         self._java = java()
         self._tick_ms = tick_ms
         self._sync_ticks = max(MIN_SYNC_TICKS, SYNC_MS // tick_ms)
@@ -134,7 +143,7 @@ class ZooKeeper:
         return self.folder / f"data-{index + 1}"
 
     def _launch(self, index: int) -> None:
-        properties = [f"-D{name}={value}" for name, value in PROPERTIES.items()]
+        properties = [f"-D{name}={value}" for name, value in self._properties.items()]
         command = [self._java, *JVM, *properties, "-cp", f"{JAR}:{LOGGER}", MAIN, str(self.folder / f"{index + 1}.cfg")]
         with (self.folder / f"{index + 1}.log").open("ab") as log:
             self._processes[index] = subprocess.Popen(

@@ -139,3 +139,14 @@ def test_a_user_is_made_changed_and_deleted_by_a_client(broker: Broker) -> None:
     assert [(info.mechanism, info.iterations) for info in described.scram_credential_infos] == [
         (ScramMechanism.SCRAM_SHA_256, 4096)
     ]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_over_tls(mechanism: str) -> None:
+    with Broker(users=USERS, tls=True) as broker:
+        shown = {**broker.certificates.client_settings(), **librdkafka(broker, mechanism), "security.protocol": "SASL_SSL"}
+        producer = Producer(shown)
+        producer.produce("t", b"hello")
+        assert producer.flush(TIMEOUT_S) == 0
+        with BlockingClient(ClientConfig.from_options(shown)) as client:
+            assert "t" in client.topics()

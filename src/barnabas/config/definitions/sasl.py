@@ -47,7 +47,7 @@ KEYS = (
               "Path of kinit."),
     ConfigKey("sasl.kerberos.min.time.before.relogin", LONG, 60_000, None, MEDIUM, PER_BROKER, NO_EFFECT,
               "Shortest time between two renewals."),
-    ConfigKey("sasl.kerberos.principal.to.local.rules", LIST, ("DEFAULT",), None, MEDIUM, PER_BROKER, NO_EFFECT,
+    ConfigKey("sasl.kerberos.principal.to.local.rules", LIST, ("DEFAULT",), None, MEDIUM, PER_BROKER, HONOURED,
               "Rules from Kerberos names to short names."),
     ConfigKey("sasl.kerberos.service.name", STRING, None, None, MEDIUM, PER_BROKER, NO_EFFECT,
               "Kerberos name of the service."),

@@ -22,6 +22,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+from barnabas.server.quotas.mutations import mutation_quota
 
 if TYPE_CHECKING:
     from barnabas.cluster.metadata import MetadataImage, Topic
@@ -55,7 +56,10 @@ def handle_metadata(
 async def _create_and_respond(
     broker: Broker, context: RequestContext, request: MetadataRequest, topics: Sequence[MetadataRequestTopic], missing: list[str]
 ) -> MetadataResponse:
-    failed = await broker.controller.auto_create(missing)
+    quota = mutation_quota(broker, context)
+    refused = {} if quota is None else quota.refuse_new(missing)
+    failed = await broker.controller.auto_create([name for name in missing if name not in refused])
+    failed.update(refused)
     return _respond(broker, context, request, _look_up_all(broker, topics, request, failed))
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.declared import Kind
+from barnabas.config.kerberos import kerberos_of
 from barnabas.config.oauth import oauth_of
-from barnabas.config.sasl import OAUTHBEARER, SCRAM, is_sasl, mechanisms_of
+from barnabas.config.sasl import GSSAPI, OAUTHBEARER, SCRAM, is_sasl, mechanisms_of
 from barnabas.errors import ConfigError
 from barnabas.security.exchange import Exchange, Identity
 from barnabas.security.oauth import OAuthExchange
@@ -22,6 +23,7 @@ from barnabas.security.scram import Credential, ScramExchange, unknown
 from barnabas.security.tokens import credential_for, usable
 from barnabas.security.users import find_credential
 from barnabas.server.authentication.bearer import Providers
+from barnabas.server.authentication.kerberos import acceptor
 from barnabas.server.authentication.login import Login
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class Door:
         mechanisms = mechanisms_of(config, listener)
         self.mechanisms = mechanisms  # by name, in the order in which clients are told them
         self._check_token = doors.providers.check_for(oauth_of(config, listener)) if OAUTHBEARER in mechanisms else None
+        self._accept_ticket = acceptor(kerberos_of(config, listener)) if GSSAPI in mechanisms else None
         self.counts = doors.counts
         self.max_request_bytes = config.socket_request_max_bytes
         self.max_login_bytes = config.sasl_server_max_receive_size
@@ -67,6 +70,8 @@ class Door:
         """A log-in begins."""
         if mechanism in SCRAM:
             return ScramExchange(mechanism, self._finder(mechanism), self._doors.new_nonce())
+        if self._accept_ticket is not None and mechanism == GSSAPI:
+            return self._accept_ticket()
         if self._check_token is not None and mechanism == OAUTHBEARER:
             return OAuthExchange(self._check_token)
         return PlainExchange(self.mechanisms[mechanism].users)

@@ -5,7 +5,8 @@ A client is told to wait by `throttle_time_ms`, and its connection is not read m
 Rules
   1. Bytes that were produced are paid when they have come; the answer says how long to wait until they are paid back.
   2. Bytes that are consumed are paid by `allowance.py`.
-  3. Time for requests is paid by what the loop spent on them. Its wait is a window at most, as Kafka's is: a debt of time is not let grow.
+  3. Time for requests is paid by what the loop spent on them. The wait is a window at most, as Kafka's is; what is owed
+     beyond is forgiven, for a slow request is as often the broker's doing as the client's.
 """
 
 from __future__ import annotations
@@ -46,9 +47,13 @@ class Budget:
     def produced(self, size: int, spent_ns: int, now_ms: float) -> int:
         """A request of so many bytes has come and took so long; how long to wait for the next."""
         wait_ms = self.spent(spent_ns, now_ms)
-        if self.producer is None:
+        meter = self.producer
+        if meter is None:
             return wait_ms
-        return max(wait_ms, _pay((self.producer,), size, now_ms))
+        meter.take(size, now_ms)
+        bytes_ms = meter.throttle_ms(now_ms)
+        meter.throttled_ms += bytes_ms
+        return max(wait_ms, bytes_ms)
 
     def spent(self, spent_ns: int, now_ms: float) -> int:
         """A request took so long of the loop; how long to wait for the next."""
@@ -56,16 +61,9 @@ class Budget:
         if meter is None:
             return 0
         meter.take(spent_ns / 1e7, now_ms)  # per cent of a second
-        wait_ms = min(meter.throttle_ms(now_ms), self._longest_ms)
+        wait_ms = meter.throttle_ms(now_ms)
+        if wait_ms > self._longest_ms:
+            meter.forgive(wait_ms - self._longest_ms, now_ms)
+            wait_ms = self._longest_ms
         meter.throttled_ms += wait_ms
         return wait_ms
-
-
-def _pay(meters: tuple[Meter, ...], size: int, now_ms: float) -> int:
-    longest_ms = 0
-    for meter in meters:
-        meter.take(size, now_ms)
-        wait_ms = meter.throttle_ms(now_ms)
-        meter.throttled_ms += wait_ms
-        longest_ms = max(longest_ms, wait_ms)
-    return longest_ms

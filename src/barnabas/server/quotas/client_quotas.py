@@ -93,7 +93,7 @@ class ClientQuotas:
 
     def window_bytes(self, meters: tuple[Meter, ...]) -> int:
         """The most that is given at once: what comes in a window, so that those who share a quota have their turn soon."""
-        return min([MAX_INT, *(int(meter.bound * self._window_s) for meter in meters)])
+        return max(min([MAX_INT, *(int(meter.bound * self._window_s) for meter in meters)]), 1)
 
     def expire(self) -> None:
         """Forget who was not here for long."""

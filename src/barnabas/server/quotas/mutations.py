@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
-from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome
+from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome, is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
-STRICT_SINCE = {19: 6, 20: 5, 37: 3}  # versions of CreateTopics, DeleteTopics and CreatePartitions
+STRICT_SINCE = {3: 0, 19: 6, 20: 5, 37: 3}  # versions of Metadata, CreateTopics, DeleteTopics and CreatePartitions
 REFUSED = "The throttling quota has been exceeded."
 
 
@@ -50,6 +50,15 @@ class MutationQuota:
         outcomes = planned if validate_only or not rest else await controller.create_topics(rest)
         made = {outcome.name: outcome for outcome in outcomes} | refused
         return [made[outcome.name] for outcome in planned]
+
+    def refuse_new(self, names: Sequence[str]) -> dict[str, KafkaError | None]:
+        """Topics that are not made by asking for them, though they might be: the client asks again, as for one that is being made."""
+        cost = self._broker.config.num_partitions
+        return {
+            name: KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            for name in names
+            if is_legal_name(name) and self._pay(cost) is not None
+        }
 
     async def create_partitions(self, wanted: Sequence[MorePartitions], *, validate_only: bool) -> list[TopicOutcome]:
         """One outcome for each name."""

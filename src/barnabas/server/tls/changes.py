@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.configs import ALL_BROKERS, ResourceChange, settings_after
 from barnabas.cluster.metadata import ResourceType
-from barnabas.config.oauth import check_logins
+from barnabas.config.logins import check_logins
 from barnabas.config.settings import check_broker
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 

@@ -25,7 +25,7 @@ from barnabas.storage.producer_rewind import ProducerRewind
 from barnabas.storage.producer_state import ProducerStates
 from barnabas.storage.retention import count_not_retained
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
-from barnabas.storage.segments import remove_segment_files, retire
+from barnabas.storage.segments import retire
 
 log = logging.getLogger(__name__)
 MAX_SEGMENTS = 2**31
@@ -176,8 +176,7 @@ class ShrinkingLog(GrowingLog):
             self.truncate_fully_and_start_at(offset)
             return
         self._flusher.truncating()
-        for segment in self._segments.detach_behind(offset):  # removed after they left the list that a flush goes by
-            remove_segment_files(self._files, segment)
+        self._garbage.append(retire(self._files, self._segments.detach_behind(offset)))
         segment = self._segments.active
         if segment.index.sealed:
             segment.activate()
@@ -191,12 +190,12 @@ class ShrinkingLog(GrowingLog):
         assert not self.is_swapping, "who truncates waits for the swap"
         self._flusher.truncating()
         created_ms = self._segments.active.created_ms
-        for segment in self._segments:
-            remove_segment_files(self._files, segment)
+        garbage = retire(self._files, list(self._segments))  # renamed, for the first one may get a name that is in use
         self.log_start_offset = offset
         self.kept_start_offset = min(self.kept_start_offset, offset)
         first = Segment.create(self._files, self.directory, offset, created_ms, self.config.preallocated_bytes)
         self._segments.start_over(first)
+        self._garbage.append(garbage)
         for stale in snapshot_offsets(self._files, self.directory):
             self._files.unlink(self.directory / file_name(stale, SNAPSHOT_SUFFIX))
         self._truncated()

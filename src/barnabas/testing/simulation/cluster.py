@@ -53,7 +53,7 @@ class ClusterSimulation(Crowd):
         self.name = f"cluster, {scenario.kind}"
         self.ensemble = Ensemble(self.world, scenario.session_timeout_s)
         self.nodes = [
-            Node(self.world, number, scenario.properties, self._report, ensemble=self.ensemble)
+            Node(self.world, number, scenario.properties, self._report, ensemble=self.ensemble, directories=scenario.directories)
             for number in range(1, scenario.brokers + 1)
         ]
         for topic in scenario.topics:

@@ -2,7 +2,8 @@
 
 Rules, so that what was acknowledged by all in sync must stay (`min.insync.replicas` is 2)
   1. Processes are killed, frozen, stopped and cut off as it comes, several at a time, all of them too.
-  2. One machine loses what its disk had not synced, or the disk, and no other before the cluster has come to rest since.
+  2. One machine loses what its disk had not synced, or the disk, or the disk refuses changes, and no other before the cluster has come to
+     rest since.
   3. In runs of their own all machines lose power at once, and with `flush.messages=1` one of them its disk as well. Then clients are kept
      out until the cluster has come back by itself and the auditor has looked.
 """
@@ -10,14 +11,19 @@ Rules, so that what was acknowledged by all in sync must stay (`min.insync.repli
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from barnabas.errors import BarnabasError
+from barnabas.errors import BarnabasError, StorageError
 from barnabas.testing.simulation.audit import AUDITOR
 from barnabas.testing.simulation.cluster_scenario import ClusterBlow
+from barnabas.testing.simulation.fate import CHANGES
+from barnabas.testing.simulation.faults import Fault, Operation
 from barnabas.testing.simulation.node import Node
 
 if TYPE_CHECKING:
@@ -27,6 +33,7 @@ LONGEST_WAIT_S = 3.0  # for a death in the middle of a change that may never com
 SUPERVISOR_S = 1.0  # between attempts to start a broker that does not
 LOOKS_S = 0.05
 REST_LIMIT_S = 180.0
+LOSSES = frozenset({"power-cut", "wipe", "disk-fails"})
 
 
 class ClusterFate:
@@ -49,7 +56,7 @@ class ClusterFate:
 
     async def _strike(self, blow: ClusterBlow) -> None:
         kind, node = blow.kind, self._random.choice(self._nodes)
-        if kind in {"power-cut", "wipe"}:
+        if kind in LOSSES:
             self._has_lost = self._has_lost and not self._simulation.is_at_rest()
             if self._has_lost:
                 kind = "kill"
@@ -130,6 +137,31 @@ class ClusterFate:
         node.kill(power=True)
         node.replace_disk()
         await self._later(blow, partial(self.bring_back, node))
+
+    async def _disk_fails(self, blow: ClusterBlow, node: Node) -> None:
+        """A log directory, or all of them, refuses what changes it. The broker stops, and is started when the disk is good again."""
+        if node.process is None:
+            return
+        self._simulation.complaints.excuse("disk")
+        where = self._random.choice([*node.directories, Path("/")])
+        operations = self._random.choice((frozenset({Operation.SYNC}), frozenset({Operation.WRITE}), CHANGES))
+        fault = Fault(operations, errno.EIO, after=self._random.randrange(10), times=1_000_000)
+        fault.where = lambda path: path.is_relative_to(where)
+        node.faults.armed.append(fault)
+        waited_s = 0.0
+        while node.process is not None and not node.needs_operator and waited_s < blow.while_s:
+            await asyncio.sleep(LOOKS_S)
+            waited_s += LOOKS_S
+        await self._stop_with_error(node)
+        node.faults.heal()
+        await self.bring_back(node)
+
+    async def _stop_with_error(self, node: Node) -> None:
+        """As a process does that ends by itself for its disk; one that has not noticed is killed."""
+        if node.process is not None and node.needs_operator:
+            with suppress(StorageError):
+                await self._simulation.elsewhere(node.stop())
+        node.kill()
 
     async def _blackout(self, _: ClusterBlow, victim: Node) -> None:
         simulation, flushed = self._simulation, self._simulation.flushed
@@ -215,6 +247,7 @@ class ClusterFate:
         """All is as it should be, but for processes that are not there."""
         self._world.network.heal()
         for node in self._nodes:
+            node.faults.heal()
             self._ensemble.reconnect(node.host)
             if node.process is not None:
                 node.process.loop.frozen_until_s = 0.0

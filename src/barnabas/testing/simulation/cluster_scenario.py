@@ -27,6 +27,7 @@ NETWORK = ("isolate", "isolate", "one-way", "disconnect", "linger")
 ZOOKEEPER = ("cut-off", "expire", "expire-controller", "late-watches", "lose-reply", "lose-reply-of-controller", "zookeeper-away")
 MACHINES = ("power-cut", "power-cut", "wipe")
 BLOWS = PROCESSES + NETWORK + ZOOKEEPER
+DISKS = ("disk-fails",)
 TUNED = {
     "retention.ms": ("-1", "2000", "6000"),
     "segment.ms": ("200", "1500", "100000"),
@@ -75,6 +76,7 @@ class ClusterScenario:
     admins: dict[str, float] = field(default_factory=dict)
     churned: tuple[Topic, Producing] | None = None
     blows: list[ClusterBlow] = field(default_factory=list)
+    directories: int = 1  # of each broker
     members: list[str | None] = field(default_factory=list)  # of one group: the instance id of each, None for a dynamic one
 
     @property
@@ -109,6 +111,10 @@ def draw_cluster(random: Random, kind: str | None = None, blows: Sequence[str] =
     scenario.blows = [_blow(random, blows or _blows_of(kind)) for _ in range(random.randint(2, 6))]
     if kind != "blackout" and random.random() < 0.4:  # a group has lost what was not synced there
         scenario.members = [random.choice((None, None, f"static-{number}")) for number in range(random.randint(2, 4))]
+    if not blows:
+        scenario.directories = random.choice((1, 1, 2))
+        if random.random() < 0.25:
+            scenario.blows.insert(random.randrange(len(scenario.blows)), _blow(random, DISKS))
     return scenario
 
 

@@ -1,0 +1,37 @@
+"""What a listener with Kerberos (GSSAPI) is: its key tab, its own name, and the rules from names to users."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.config.sasl import GSSAPI, login_options, setting
+from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from barnabas.config.broker import BrokerConfig
+
+RULES = "sasl.kerberos.principal.to.local.rules"
+
+
+class KerberosSettings(NamedTuple):
+    """Of one listener; the principal is written with its realm."""
+
+    key_tab: str
+    principal: str
+    rules: tuple[str, ...]
+
+
+def kerberos_of(config: BrokerConfig, listener: str) -> KerberosSettings:
+    """What a listener needs to take tickets; raises ConfigError."""
+    if find_spec("gssapi") is None:
+        allowed = "mechanisms without GSSAPI, as long as its extra is not installed: pip install 'barnabas[kerberos]'"
+        raise ConfigError("sasl.enabled.mechanisms", GSSAPI, allowed)
+    options = login_options(config, GSSAPI, listener) or {}
+    key_tab, principal = options.get("keyTab", "").removeprefix("file:"), options.get("principal", "")
+    if not key_tab or "@" not in principal:
+        key = f"listener.name.{listener.lower()}.gssapi.sasl.jaas.config"
+        raise ConfigError(key, "[hidden]", "a Krb5LoginModule with keyTab, and principal with its realm")
+    rules = setting(config, RULES, listener)
+    assert isinstance(rules, tuple)
+    return KerberosSettings(key_tab, principal, rules)

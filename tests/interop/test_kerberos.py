@@ -1,0 +1,165 @@
+"""Log-ins by Kerberos, with a key distribution centre of the tests' own on loopback (Debian's krb5-kdc and krb5-admin-server).
+
+Needs the package gssapi too (extra `kerberos`), which is built against libkrb5-dev; where one of them is missing the tests are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaConnectionError
+from kafka import KafkaProducer
+from tools.kafka import free_ports, run_tool
+
+from barnabas.testing import Broker
+from barnabas.testing.broker import BrokerFailed
+
+pytest.importorskip("gssapi")
+KRB5KDC, KDB5_UTIL, KADMIN, KINIT = (shutil.which(each, path="/usr/sbin:/usr/bin") for each in (
+    "krb5kdc", "kdb5_util", "kadmin.local", "kinit",
+))  # fmt: skip
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(None in {KRB5KDC, KDB5_UTIL, KADMIN, KINIT}, reason="needs krb5-kdc, krb5-admin-server and krb5-user"),
+]
+REALM, TIMEOUT_S = "BARNABAS.TEST", 20
+MODULE = "com.sun.security.auth.module.Krb5LoginModule"
+SERVICE = f"kafka/localhost@{REALM}"
+
+
+class Centre:
+    """A key distribution centre; its environment is what its clients need."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (port,) = free_ports(1)
+        (folder / "krb5.conf").write_text(
+            f"[libdefaults]\ndefault_realm = {REALM}\ndns_lookup_kdc = false\nrdns = false\nudp_preference_limit = 1\n"
+            f"dns_canonicalize_hostname = false\n[realms]\n{REALM} = {{\n kdc = 127.0.0.1:{port}\n}}\n"
+        )
+        (folder / "kdc.conf").write_text(
+            f"[kdcdefaults]\nkdc_listen = 127.0.0.1:{port}\nkdc_tcp_listen = 127.0.0.1:{port}\n[realms]\n{REALM} = {{\n"
+            f" database_name = {folder}/principal\n key_stash_file = {folder}/stash\n acl_file = {folder}/acl\n}}\n"
+        )
+        self.environment = {
+            "KRB5_CONFIG": str(folder / "krb5.conf"),
+            "KRB5_KDC_PROFILE": str(folder / "kdc.conf"),
+            "KRB5CCNAME": f"FILE:{folder}/tickets",
+            "KRB5RCACHENAME": "none:",
+        }
+        self._run(KDB5_UTIL, "-r", REALM, "-P", "master", "create", "-s")
+        for principal, keys in ((SERVICE, "kafka.keytab"), (f"alice@{REALM}", "alice.keytab")):
+            self._run(KADMIN, "-r", REALM, "-q", f"addprinc -randkey {principal}")
+            self._run(KADMIN, "-r", REALM, "-q", f"ktadd -k {folder}/{keys} {principal}")
+        assert KRB5KDC is not None
+        self._process = subprocess.Popen([KRB5KDC, "-n", "-r", REALM], env=self._environment(), stderr=subprocess.DEVNULL)
+        self._wait(port)
+        self._run(KINIT, "-k", "-t", f"{folder}/alice.keytab", f"alice@{REALM}")
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, **self.environment}
+
+    def _run(self, program: str | None, *arguments: str) -> None:
+        assert program is not None
+        subprocess.run([program, *arguments], env=self._environment(), check=True, capture_output=True, timeout=TIMEOUT_S)
+
+    def _wait(self, port: int) -> None:
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            except OSError:
+                assert time.monotonic() < deadline, "the centre does not listen"
+            else:
+                return
+
+
+@pytest.fixture(scope="module")
+def centre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Centre]:
+    with pytest.MonkeyPatch.context() as patch:
+        made = Centre(tmp_path_factory.mktemp("kerberos"))
+        for name, value in made.environment.items():
+            patch.setenv(name, value)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def settings(centre: Centre, **changes: str) -> dict[str, str]:
+    login = f'{MODULE} required useKeyTab=true storeKey=true keyTab="{centre.folder}/kafka.keytab" principal="{SERVICE}";'
+    return {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "advertised.listeners": "SASL_PLAINTEXT://localhost:0",
+        "sasl.enabled.mechanisms": "GSSAPI",
+        "sasl.jaas.config": login,
+        "connection.failed.authentication.delay.ms": "0",
+        **{key.replace("_", "."): value for key, value in changes.items()},
+    }
+
+
+@pytest.fixture(scope="module")
+def broker(centre: Centre) -> Iterator[Broker]:
+    with Broker(settings(centre), log_level="debug") as running:
+        yield running
+
+
+def options(broker: Broker) -> dict[str, str]:
+    return {
+        "bootstrap_servers": f"localhost:{broker.port}",
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "GSSAPI",
+        "sasl_kerberos_service_name": "kafka",
+        "sasl_kerberos_domain_name": "localhost",
+    }
+
+
+def test_kafka_python(broker: Broker) -> None:
+    producer = KafkaProducer(**options(broker))
+    producer.send("kafka-python", b"hello").get(TIMEOUT_S)
+    producer.close()
+
+
+async def test_aiokafka(broker: Broker) -> None:
+    async with AIOKafkaProducer(**options(broker)) as producer:
+        await producer.send_and_wait("aiokafka", b"hello")
+
+
+def test_kafkas_tools(broker: Broker, centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    login = f'{MODULE} required useKeyTab=true storeKey=true keyTab="{centre.folder}/alice.keytab" principal="alice@{REALM}";'
+    file = tmp_path / "client.properties"
+    file.write_text(
+        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\nsasl.jaas.config={login}\n"
+    )
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.krb5.conf={centre.folder}/krb5.conf")
+    shown = ["--bootstrap-server", f"localhost:{broker.port}", "--command-config", str(file)]
+    run_tool("kafka-topics", *shown, "--create", "--topic", "of-java")
+    assert "of-java" in run_tool("kafka-topics", *shown, "--list").stdout
+
+
+async def test_a_name_that_no_rule_is_for_stays_outside(centre: Centre) -> None:
+    with Broker(settings(centre, sasl_kerberos_principal_to_local_rules="RULE:[2:$1]")) as broker:
+        producer = AIOKafkaProducer(**options(broker))
+        with pytest.raises(KafkaConnectionError):
+            await producer.start()
+        await producer.stop()
+        assert "a Kerberos name that no rule is for" in broker.log
+
+
+def test_a_key_tab_that_is_not_there_stops_the_start(centre: Centre) -> None:
+    login = f'{MODULE} required keyTab="/none" principal="{SERVICE}";'
+    with pytest.raises(BrokerFailed, match="exit code 2"):
+        Broker(settings(centre, sasl_jaas_config=login)).start()
