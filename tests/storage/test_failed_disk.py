@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from uuid import UUID
@@ -56,6 +57,21 @@ def test_segments_that_cannot_be_renamed_are_closed_with_the_log(files: FaultyFi
     with pytest.raises(LogDirFailed):
         log.detach_below_start()
     log.close()
+    assert files.open_count == 0
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("everything", [True, False])
+def test_a_log_that_is_cut_by_half_fails(files: FaultyFiles, number: int, everything: bool) -> None:
+    config = TopicConfig(segment_bytes=300)
+    log = Log.open(FOLDER, config=config, files=files, now_ms=NOW, clean_shutdown=True, topic_id=TOPIC_ID)
+    for _ in range(10):
+        append(log, b"x" * 100)
+    files.faults.arm(Operation.TRUNCATE, Operation.RENAME, errno=number)
+    cut: Callable[[int], None] = log.truncate_fully_and_start_at if everything else log.truncate_to
+    with pytest.raises(LogDirFailed):
+        cut(3)
+    log.abandon()
     assert files.open_count == 0
 
 

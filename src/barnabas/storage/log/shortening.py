@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import (
@@ -96,11 +97,20 @@ class ShrinkingLog(GrowingLog):
             for offset in snapshot_offsets(self._files, self.directory):
                 if offset < self.first_offset:
                     self._files.unlink(self.directory / file_name(offset, SNAPSHOT_SUFFIX))
-            self._garbage.append(retire(self._files, gone))
         except OSError as error:
             self._garbage.append(Garbage(self._files, [], [segment.close for segment in gone]))
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
+        with self._failing_as_a_whole():
+            self._retire(gone)
         log.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
+
+    def _retire(self, gone: Sequence[Segment]) -> None:
+        """Rename the files of segments that have left the list; where that fails they are closed all the same, raises OSError."""
+        try:
+            self._garbage.append(retire(self._files, gone))
+        except OSError:
+            self._garbage.append(Garbage(self._files, [], [segment.close for segment in gone]))
+            raise
 
     def take_garbage(self) -> list[Garbage]:
         """What was detached since the last time; the caller removes it in a thread after `file.delete.delay.ms`."""
@@ -167,6 +177,9 @@ class ShrinkingLog(GrowingLog):
         Args:
             rewind: planned for this offset, and holds; else the producers are found out here, which takes 10 us for each batch since the
                 last roll.
+
+        Raises:
+            LogDirFailed: the disk does not work; the log is cut by half, and nobody can go on with it.
         """
         assert self._swapping is None or offset >= self._swapping.next_offset, "who truncates waits for the swap"
         if offset >= self.log_end_offset:
@@ -175,19 +188,31 @@ class ShrinkingLog(GrowingLog):
         if offset < self.first_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        self._flusher.truncating()
-        self._garbage.append(retire(self._files, self._segments.detach_behind(offset)))
-        segment = self._segments.active
-        if segment.index.sealed:
-            segment.activate()
-        found = segment.find(offset)
-        if found is not None:
-            segment.truncate(found.position)
-        self._truncated(None if rewind is None else rewind.producers)
+        with self._failing_as_a_whole():
+            self._flusher.truncating()
+            self._retire(self._segments.detach_behind(offset))
+            segment = self._segments.active
+            if segment.index.sealed:
+                segment.activate()
+            found = segment.find(offset)
+            if found is not None:
+                segment.truncate(found.position)
+            self._truncated(None if rewind is None else rewind.producers)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the next record gets `offset`. Not while segments are swapped."""
+        """Drop everything; the next record gets `offset`. Not while segments are swapped. Raises as `truncate_to`."""
         assert not self.is_swapping, "who truncates waits for the swap"
+        with self._failing_as_a_whole():
+            self._start_over(offset)
+
+    @contextmanager
+    def _failing_as_a_whole(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+
+    def _start_over(self, offset: int) -> None:
         self._flusher.truncating()
         created_ms = self._segments.active.created_ms
         garbage = retire(self._files, list(self._segments))  # renamed, for the first one may get a name that is in use
