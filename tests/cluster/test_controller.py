@@ -374,17 +374,20 @@ def test_a_deletion_left_by_a_broker_without_a_cluster_is_anyones() -> None:
     assert core.deleted_topics == set()
 
 
-def test_eligible_replicas_are_forgotten_when_the_minimum_changes(cluster: Cluster) -> None:
+@pytest.mark.parametrize(("minimum", "eligible"), [("1", ()), ("2", (2,)), ("3", (2,))])
+def test_eligible_replicas_are_forgotten_when_the_minimum_lets_others_acknowledge(
+    cluster: Cluster, minimum: str, eligible: tuple[int, ...]
+) -> None:
     cluster.create(NewTopic("t", assignments=[(0, (1, 2, 3))], configs=[("min.insync.replicas", "2")]))
     cluster.kill(3)
     cluster.kill(2)
     assert cluster.controller.state().eligible == (2,)
     cluster.check()
-    change = ResourceChange(ResourceType.TOPIC, "t", [("min.insync.replicas", AlterOperation.SET, "1")])
+    change = ResourceChange(ResourceType.TOPIC, "t", [("min.insync.replicas", AlterOperation.SET, minimum)])
     outcomes, plan = cluster.controller.core.alter_configs([change])
     assert outcomes == [None]
     cluster.controller.commit(plan)
-    assert cluster.controller.state().eligible == ()
+    assert cluster.controller.state().eligible == eligible
     cluster.check()
 
 

@@ -265,21 +265,22 @@ class Controller(ControllerState):
         plan = self._new_plan()
         outcomes = ConfigPlanner(self.image, self.static, self.config, plan, alone=self._alone).alter(requests)
         partitions = self._partitions(plan)
-        for topic in self._topics_whose_minimum_changes(plan):
-            partitions.forget_eligible(topic)
+        for topic, minimum in self._topics_whose_minimum_changes(plan):
+            partitions.forget_eligible(topic, minimum)
         partitions.finish()
         return outcomes, plan.build()
 
-    def _topics_whose_minimum_changes(self, plan: PlanBuilder) -> Iterable[Topic]:
+    def _topics_whose_minimum_changes(self, plan: PlanBuilder) -> Iterable[tuple[Topic, int]]:
+        """And what it is then, or 1 where that is each broker's own."""
         key = "min.insync.replicas"
         for resource, settings in plan.configs.items():
             if settings.get(key) == self.image.config(*resource).get(key):
                 continue
             kind, name = resource
             if kind is ResourceType.TOPIC:
-                yield self.image.topics[name]
+                yield self.image.topics[name], int(settings.get(key, 1))
             elif kind is ResourceType.BROKER:
-                yield from self.image.topics.values()
+                yield from ((topic, 1) for topic in self.image.topics.values())
                 return
 
     # Declarations

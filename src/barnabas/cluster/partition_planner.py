@@ -143,9 +143,15 @@ class PartitionPlanner:
                 if after is not None and not state.is_moving:
                     limit -= self._put(topic.name, number, after)
 
-    def forget_eligible(self, topic: Topic) -> None:
-        """min.insync.replicas changed: from now on records are acknowledged that eligible and last known ones may not have."""
+    def forget_eligible(self, topic: Topic, minimum: int) -> None:
+        """min.insync.replicas changed: from now on records may be acknowledged that eligible and last known ones do not have.
+
+        Args:
+            minimum: what it is now, at least. Where fewer are in sync nothing is acknowledged, as before, and they stay.
+        """
         for number, state in enumerate(topic.partitions):
+            if len(state.isr) < min(minimum, len(state.replicas)):
+                continue
             last_known = state.last_known if state.leader == NO_LEADER else ()
             if state.eligible or last_known != state.last_known:
                 epoch = state.partition_epoch + 1
