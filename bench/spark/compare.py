@@ -33,6 +33,7 @@ from bench.spark.page import measured, table, write_block  # noqa: E402
 
 from barnabas.client.blocking import BlockingClient  # noqa: E402
 from barnabas.client.results import LATEST, NewTopic  # noqa: E402
+from barnabas.pipelines.interpreter import write_command  # noqa: E402
 
 CACHE = ROOT / ".cache" / "spark-connector"
 CONNECTOR = "4.2.0"
@@ -156,12 +157,9 @@ def source(name: str, common: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def barnabas_python(python: Path | str) -> Iterator[str]:
-    """The command that an installation of barnabas makes beside its Python, for a Python that has barnabas by its PYTHONPATH only."""
+    """The command `barnabas-python`, which an installation has."""
     with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "barnabas-python"
-        script.write_text(f"#!{python}\nfrom barnabas.pipelines.interpreter import main\n\nmain()\n")
-        script.chmod(0o755)
-        yield str(script)
+        yield write_command(Path(folder), str(python))
 
 
 def ask(process: subprocess.Popen[str], way: str | None) -> str:

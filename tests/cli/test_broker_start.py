@@ -96,6 +96,15 @@ def test_a_bad_value_is_exit_code_2_with_what_is_allowed(tmp_path: Path) -> None
     assert ended.stdout == ""
 
 
+def test_a_key_store_that_cannot_be_read_is_exit_code_2(tmp_path: Path) -> None:
+    store = f"ssl.keystore.location={tmp_path / 'missing.p12'}"
+    ended = run_to_end("broker", "start", "--data-dir", tmp_path, "--listeners", "SSL://127.0.0.1:0", "--config", store)
+    (line,) = ended.stderr.splitlines()
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert line.startswith("barnabas: invalid value ")
+    assert "missing.p12' for listener.name.ssl.ssl.keystore.location: a file that can be read (No such file or directory)" in line
+
+
 def test_an_unknown_key_is_a_warning(tmp_path: Path) -> None:
     options = ["--data-dir", tmp_path, "--listeners", "PLAINTEXT://127.0.0.1:0", "--config", "no.such.key=1"]
     with running("broker", "start", *options) as (process, line):

@@ -83,6 +83,7 @@ class FakeBroker:
     ) -> None:
         config, _ = BrokerConfig.from_properties({"node.id": "1", "log.dirs": str(directory), **(properties or {})})
         self.config = config
+        self.client_quotas = None
         self.controller = Administration(store or MemoryStore(), config, new_id=counting_ids(), cluster_id="test-cluster")
         self.logs = FakeLogs(directory)
         self.moves = FakeMoves()

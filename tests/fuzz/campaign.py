@@ -7,6 +7,9 @@ A broker survives it if that log shows no exception, its memory is flat once wha
 client, and no connection is left.
 
     python -m tests.fuzz.campaign --requests 2000000
+
+Half of the requests are sent to a broker that lets everybody in, and half to one with log-ins and access control: by its administrator,
+by a user who may do nothing, and by nobody.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import random
 import socket
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +32,8 @@ from confluent_kafka.admin import AdminClient
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.headers import write_request_header
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.testing import Broker
 from tests.fuzz.corpus import SIZE, recorded
 from tests.fuzz.requests import altered, damaged, frames, odd
@@ -40,6 +46,17 @@ WARM_ROUNDS = 3  # after which its memory is to be flat
 MAX_GROWTH_MB = 64
 WITHIN_S = 60.0
 ANSWER_TIMEOUT_S = 10.0
+GUARDED: dict[str, str | int | bool] = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "security.inter.broker.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'user_admin="a" user_bob="b";',
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin",
+}
+AS_ADMIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "admin", "sasl.password": "a"}
 CONFIG: dict[str, str | int | bool] = {
     "auto.create.topics.enable": "false",
     "num.partitions": 1,
@@ -65,8 +82,10 @@ class Outcome:
 class Attack:
     """What is sent to one broker, by the choices of one seed."""
 
-    def __init__(self, port: int, seed: int) -> None:
+    def __init__(self, port: int, seed: int, log_ins: Sequence[bytes] = (b"",)) -> None:
+        """Args: log_ins: what connections begin with, one of these."""
         self._port = port
+        self._log_ins = log_ins
         self._choices = random.Random(seed)
         self.requests = self.answers = self.connections = 0
 
@@ -83,7 +102,7 @@ class Attack:
             self.requests += count
             self.connections += 1
             with contextlib.suppress(OSError):  # it closes on who sends nonsense
-                await self._connect(_stream(self._choices, count))
+                await self._connect(self._choices.choice(self._log_ins) + _stream(self._choices, count))
 
     async def _connect(self, data: bytes) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
@@ -122,27 +141,42 @@ def _well_formed(choices: random.Random) -> bytes:
     return altered(choices.choice(recorded()), choices) if choices.randrange(3) else odd(choices)
 
 
-def run(requests: int, seed: int) -> Outcome:
+def log_in(user: str, password: str) -> bytes:
+    """The requests of a log-in by PLAIN."""
+    token = f"\0{user}\0{password}".encode()
+    asked = (17, 1, SaslHandshakeRequest(mechanism="PLAIN")), (36, 2, SaslAuthenticateRequest(auth_bytes=token))
+    data = b""
+    for api_key, version, request in asked:
+        frame = write_request_header(api_key, version, 1, "fuzz") + bytes(encode(request, version))
+        data += SIZE.pack(len(frame)) + frame
+    return data
+
+
+def run(requests: int, seed: int, *, guarded: bool = False) -> Outcome:
     """Send so many requests, in rounds.
+
+    Args:
+        guarded: to a broker with log-ins and access control.
 
     Raises:
         AssertionError: the broker ended, does not answer, grew, keeps connections, or wrote about an exception.
     """
-    with Broker(CONFIG, log_level="warning") as broker:
-        attack, memory = Attack(broker.port, seed), [resident_mb(broker)]
+    with Broker({**CONFIG, **(GUARDED if guarded else {})}, log_level="warning") as broker:
+        log_ins = [log_in("admin", "a"), log_in("admin", "a"), log_in("bob", "b"), b""] if guarded else [b""]
+        attack, memory = Attack(broker.port, seed, log_ins), [resident_mb(broker)]
         while attack.requests < requests:
             began = time.monotonic()
             asyncio.run(attack.round(min(ROUND, requests - attack.requests)))
             assert broker.is_running(), broker.log[-4000:]
-            tidy(broker)
+            tidy(broker, AS_ADMIN if guarded else {})
             memory.append(resident_mb(broker))
             print(
                 f"{attack.requests} requests, {time.monotonic() - began:.0f} s, {memory[-1]:.0f} MB", file=sys.stderr, flush=True
             )
         check_answers(broker)
         lines = broker.log.splitlines()
-        assert len([line for line in lines if "connection closed" in line]) <= attack.connections, "more than one line for one"
         assert not any("Traceback" in line for line in lines), excerpt(lines)
+        assert len([line for line in lines if "connection closed" in line]) <= attack.connections, "more than one line for one"
         outcome = Outcome(attack.requests, attack.answers, attack.connections, tuple(memory))
         assert outcome.grown_mb < MAX_GROWTH_MB, (
             f"the broker's memory after each round, in MB: {[round(each) for each in memory]}"
@@ -151,9 +185,9 @@ def run(requests: int, seed: int) -> Outcome:
     return outcome
 
 
-def tidy(broker: Broker) -> None:
+def tidy(broker: Broker, settings: Mapping[str, str]) -> None:
     """Delete the topics and groups that requests have made."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0, **settings})
     topics = [name for name in admin.list_topics(timeout=WITHIN_S).topics if not name.startswith("__")]
     deleting = list(admin.delete_topics(topics).values()) if topics else []
     groups = [group.group_id for group in admin.list_consumer_groups().result(WITHIN_S).valid]
@@ -208,12 +242,14 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=2_000_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    outcome = run(options.requests, options.seed)
-    memory = ", ".join(f"{each:.0f}" for each in outcome.memory_mb[:: max(1, len(outcome.memory_mb) // 10)])
-    print(
-        f"{outcome.requests} requests on {outcome.connections} connections, {outcome.answers} answers; memory in MB: {memory}",
-        flush=True,
-    )
+    for guarded in (False, True):
+        outcome = run(options.requests // 2, options.seed, guarded=guarded)
+        memory = ", ".join(f"{each:.0f}" for each in outcome.memory_mb[:: max(1, len(outcome.memory_mb) // 10)])
+        print(
+            f"{'guarded' if guarded else 'open'} broker: {outcome.requests} requests on {outcome.connections} connections, "
+            f"{outcome.answers} answers; memory in MB: {memory}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ def test_damaged_requests_are_read_or_refused() -> None:
     assert run_seeded(SECONDS, seed=11) > 100
 
 
-def test_a_real_broker_survives_nonsense() -> None:
-    outcome = campaign.run(6_000, seed=11)
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_real_broker_survives_nonsense(guarded: bool) -> None:
+    outcome = campaign.run(6_000, seed=11, guarded=guarded)
     assert outcome.answers > 1_000

@@ -23,6 +23,7 @@ from barnabas.client import operations, transactions
 from barnabas.client.batches import next_offset
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST, NewTopic
+from barnabas.pipelines import interpreter
 from barnabas.pipelines.decode import RecordDecoder
 from barnabas.testing import Broker
 
@@ -122,6 +123,7 @@ def run(state: Path, master: str, name: str, conf: Sequence[str], script: Path, 
     command = [sys.executable, "-m", "barnabas.cli", "pipeline", "run", "--master", master, "--name", name]
     command += [*(f"--conf={pair}" for pair in (*SETTINGS, *conf)), str(script), "--", *arguments]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "BARNABAS_STATE_DIR": str(state)}
+    environment["PYSPARK_PYTHON"] = interpreter.write_command(state)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + (state / "pipelines" / name / "log").read_text()
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from confluent_kafka import Producer
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
+from barnabas.pipelines import interpreter
 from barnabas.testing import Broker
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def produce(kafka_server: str) -> Callable[..., None]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = interpreter.write_command(tmp_path_factory.mktemp("python"))
     inherited = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCES), inherited]))
     with warnings.catch_warnings():

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pyspark
 
-from barnabas.pipelines.interpreter import command, without_archives
+from barnabas.pipelines.interpreter import command, without_archives, write_command
 
 PACKAGE = Path(pyspark.__file__).parent
 ARCHIVES = [str(next((PACKAGE / "python" / "lib").glob(f"{name}*.zip"))) for name in ("pyspark", "py4j")]
@@ -34,12 +33,11 @@ def test_where_pyspark_is_not_installed_nothing_is_left_out(tmp_path: Path) -> N
 
 
 def test_it_is_python_with_the_same_arguments(tmp_path: Path) -> None:
-    script = tmp_path / "barnabas-python"
-    script.write_text(f"#!{sys.executable}\nfrom barnabas.pipelines.interpreter import main\n\nmain()\n")  # as pip writes it
-    script.chmod(0o755)
     source = str(Path(__file__).parents[2] / "src")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*ARCHIVES, JAR, source])}
-    told = subprocess.run([str(script), "-c", ASK, "a b", ""], env=environment, check=True, capture_output=True).stdout
+    told = subprocess.run(
+        [write_command(tmp_path), "-c", ASK, "a b", ""], env=environment, check=True, capture_output=True
+    ).stdout
     assert json.loads(told) == [["a b", ""], str(PACKAGE / "__init__.py"), os.pathsep.join([ARCHIVES[1], source])]
 
 

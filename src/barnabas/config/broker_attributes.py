@@ -280,6 +280,7 @@ class BrokerAttributes:
     audit_log_file: str | None
     audit_log_topic_enable: bool
     authorizer_class_name: str
+    ssl_principal_groups_attribute: str | None
     super_users: str
     connections_max_reauth_ms: int
     delegation_token_expiry_check_interval_ms: int

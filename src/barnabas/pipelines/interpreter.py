@@ -14,7 +14,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAME = "barnabas-python"
 
@@ -32,6 +35,14 @@ def command() -> str:
     """What PYSPARK_PYTHON should be: `barnabas-python` beside this Python, or this Python where it is not installed."""
     beside = os.path.join(os.path.dirname(sys.executable), NAME)
     return beside if os.access(beside, os.X_OK) else sys.executable
+
+
+def write_command(folder: Path, python: str = sys.executable) -> str:
+    """Write what an installation makes beside its Python, for a Python that has barnabas by its PYTHONPATH only."""
+    script = folder / NAME
+    script.write_text(f"#!{python}\nfrom barnabas.pipelines.interpreter import main\n\nmain()\n")
+    script.chmod(0o755)
+    return str(script)
 
 
 def without_archives(places: Sequence[str], search: Sequence[str]) -> list[str]:

@@ -104,17 +104,6 @@ class Authorizer:
             if not members:
                 del self._memberships[acl.principal]
 
-    def replace(self, acls: Iterable[Acl]) -> None:
-        """Know these bindings and no others."""
-        wanted = dict.fromkeys(acls)
-        known = dict.fromkeys(self._all())
-        for acl in known:
-            if acl not in wanted:
-                self.remove(acl)
-        for acl in wanted:
-            if acl not in known:
-                self.add(acl)
-
     def with_roles(self, session: Session) -> Session:
         """The session with the roles that it has as groups: who decides for it needs to know of roles no more."""
         roles = {

@@ -46,6 +46,17 @@ def subject_of(certificate: bytes) -> str:
     return name_text(_fields(certificate)[5].content)
 
 
+def values_of_subject(certificate: bytes, keyword: str) -> list[str]:
+    """The values of one attribute (OU) in the subject of a certificate, as they stand there; those that are no strings are left out."""
+    found = []
+    for part in _values(_fields(certificate)[5].content):
+        for attribute in _values(part.content):
+            identifier, value = _values(attribute.content)
+            if KEYWORDS.get(_number(identifier.content)) == keyword and value.tag in STRING_TAGS:
+                found.append(value.content.decode(errors="replace"))
+    return found
+
+
 def alternative_names_of(certificate: bytes) -> frozenset[str]:
     """The alternative names, each with its kind in front."""
     names: set[str] = set()

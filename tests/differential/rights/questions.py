@@ -239,6 +239,9 @@ def _cluster(place: Place) -> Asked:
     marked = [{"name": place.name("absent"), "partition_indexes": [0]}]
     yield "", 1, make("WriteTxnMarkers", markers=[{**marker, "topics": marked}])
     yield "", 0, make("UnregisterBroker", broker_id=99)
+    for word in ("mine", "other"):
+        owner = {"owner_principal_type": "User", "owner_principal_name": place.name(word)}
+        yield f"of {word}", 3, make("CreateDelegationToken", **owner, renewers=[], max_lifetime_ms=-1)
 
 
 def _lasting(place: Place) -> Asked:
@@ -254,3 +257,5 @@ def _lasting(place: Place) -> Asked:
     yield "by id, other", 6, make("DeleteTopics", topics=identified, timeout_ms=30_000)
     yield "by name", 5, make("DeleteTopics", topic_names=[place.name(each) for each in ("absent", "missing")], timeout_ms=30_000)
     yield "by id, mine", 6, make("DeleteTopics", topics=[{"topic_id": place.ids["mine"], "name": None}], timeout_ms=30_000)
+    owners = [{"principal_type": "User", "principal_name": place.name(word)} for word in ("mine", "other")]
+    yield "", 3, make("DescribeDelegationToken", owners=owners)

@@ -10,7 +10,7 @@ from tools.kafka import KafkaNode, free_ports
 
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from tests.differential.rights.walk import GOLDEN, as_text, ask, flat, load, walk
+from tests.differential.rights.walk import GOLDEN, SECURED, as_text, ask, flat, load, walk
 from tests.differential.runner import CONFIG, FEATURES
 from tests.differential.talk import Address
 from tests.differential.wire import Line
@@ -37,6 +37,7 @@ class SecuredKafka(KafkaNode):
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": login,
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",
+            **SECURED,
         }
 
     def connect(self) -> Line:

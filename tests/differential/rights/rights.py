@@ -8,7 +8,7 @@ from barnabas.protocol.messages.create_acls import AclCreation
 from barnabas.security.acls import CLUSTER_NAME, OPERATIONS, Operation, PatternType, Permission, ResourceType
 from tests.differential.rights.place import MINE, Place
 
-WALKED = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID)
+WALKED = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID, ResourceType.USER)
 ALICE = "User:alice"
 Right = tuple[tuple[ResourceType, Operation, PatternType, Permission], ...]
 
@@ -33,7 +33,7 @@ def bindings(place: Place, right: Right) -> list[AclCreation]:
     return [
         AclCreation(
             resource_type=kind,
-            resource_name=name,
+            resource_name=f"User:{name}" if kind is ResourceType.USER else name,
             resource_pattern_type=pattern,
             principal=ALICE,
             host="*",

@@ -15,7 +15,7 @@ from barnabas.server.authorization.table import ASKS_ITSELF, GUARDS
 from barnabas.server.broker import Broker
 from barnabas.server.dispatch import SERVED
 from tests.differential.rights.rights import ALICE
-from tests.differential.rights.walk import flat, load, walk
+from tests.differential.rights.walk import SECURED, flat, load, walk
 from tests.differential.runner import CONFIG
 from tests.differential.talk import Address
 from tests.differential.wire import KEYS, Line
@@ -32,7 +32,7 @@ def broker_beside(folder: Path) -> Iterator[Broker]:
     ready, done = threading.Event(), asyncio.Event()
 
     async def run() -> None:
-        settings = {name.replace(".", "_"): value for name, value in CONFIG.items()}
+        settings = {name.replace(".", "_"): value for name, value in (CONFIG | SECURED).items()}
         async with guarded(folder, **settings, super_users=ANONYMOUS) as people:
             people.admin.close()
             started.append(people.admin.broker)

@@ -23,6 +23,7 @@ from tests.differential.wire import ConnectionEnded, Line
 
 GOLDEN = Path(__file__).parent / "golden.json"
 ANY = 1
+SECURED = {"delegation.token.secret.key": "geheim"}  # of both brokers, beside the settings of the other scripts
 KEPT = ("error", "operations", "name", "topic", "group_id", "transactional_id", "key", "user")
 REFUSALS = {29, 30, 31, 53, 65}  # whose words are compared too
 MADE_LATER = {0, 3, 5}  # a topic is there, not there yet, or without a leader yet
@@ -49,6 +50,8 @@ def walk(admin: Line, connect: Connect, node_id: int, *, settling_s: float = 0.0
         wait_for_acls(admin, len(creations))
         time.sleep(settling_s)
         for question in questions(place):
+            if question.step.startswith("DescribeDelegationToken"):
+                time.sleep(5 * settling_s)  # what was made before is known to Kafka's controller first
             answer, line = _answer(question, line, connect, place)
             _note(table, question.step, name, answer)
         _forget(admin)

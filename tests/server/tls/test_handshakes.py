@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID
 
 from barnabas import limits
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
@@ -89,6 +91,24 @@ async def test_principals_are_the_names_of_certificates(tmp_path: Path, certific
             found[connection] = connection.principal
             writer.transport.abort()
         assert list(found.values()) == ["User:ANONYMOUS", "User:BILLING", "User:CN=alice"]
+
+
+async def test_groups_are_in_certificates_where_a_setting_says_so(tmp_path: Path) -> None:
+    units = [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, name) for name in ("finance", "Ops, Europe")]
+    subject = x509.Name([*units, x509.NameAttribute(NameOID.COMMON_NAME, "alice")])
+    authority = Certificates(tmp_path / "authority")
+    files = authority.authority.issue("alice", subject=subject)
+    found = []
+    for settings in ({"ssl.principal.groups.attribute": "OU"}, {}):
+        async with serving(tmp_path / f"data{len(settings)}", authority, **settings) as broker:
+            context = context_of(authority)
+            context.load_cert_chain(files.certificate, files.key)
+            _, writer = await asyncio.open_connection("127.0.0.1", port_of(broker), ssl=context)
+            await until(lambda broker=broker: broker.metrics.tls_handshakes == 1)  # type: ignore[misc]
+            (connection,) = (c for c in broker.connections if c.listener == "SSL")
+            found.append(connection.groups)
+            writer.transport.abort()
+    assert found == [("Group:finance", "Group:Ops, Europe"), ()]
 
 
 async def test_a_name_without_a_rule_does_not_get_in(tmp_path: Path, certificates: Certificates) -> None:

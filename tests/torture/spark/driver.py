@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 warnings.simplefilter("ignore", FutureWarning)  # PySpark's word on pandas 3, which nothing here uses
 
 
-def session() -> SparkSession:
+def session(folder: Path) -> SparkSession:
     """Tasks are tried four times, so that a killed worker makes another attempt and not always a failed query."""
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = interpreter.command()
+    os.environ["PYSPARK_PYTHON"] = interpreter.write_command(folder)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return (
         SparkSession.builder.master("local[2,4]")
@@ -93,7 +93,7 @@ def main(bootstrap: str, folder: Path) -> None:
 
     ended = threading.Event()
     threading.Thread(target=wait_for_end, args=(ended,), daemon=True).start()
-    spark = session()
+    spark = session(folder)
     say(java=SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
     while not ended.is_set():
         query = start(spark, bootstrap, folder)

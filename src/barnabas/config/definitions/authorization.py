@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.config.definition import ConfigKey, InRange
+from barnabas.config.definition import ConfigKey, InRange, one_of
 from barnabas.config.definitions.words import BOOLEAN, DOUBLE, HIGH, HONOURED, LOW, MEDIUM, READ_ONLY, STRING
 
 # fmt: off
@@ -19,6 +19,9 @@ KEYS = (
     ConfigKey("authorizer.class.name", STRING, "", None, LOW, READ_ONLY, HONOURED,
               "Class that decides who may do what: Kafka's StandardAuthorizer or AclAuthorizer, both of which stand for the one that is "
               "built in. Without one everybody may do everything."),
+    ConfigKey("ssl.principal.groups.attribute", STRING, None, one_of("CN", "C", "L", "ST", "STREET", "O", "OU", "UID", "DC"), LOW,
+              READ_ONLY, HONOURED,
+              "Our own key: attribute of a client certificate's subject whose values are the groups that the principal is in."),
     ConfigKey("super.users", STRING, "", None, HIGH, READ_ONLY, HONOURED,
               "With an authorizer, the principals that may do everything, separated by semicolons; brokers of a cluster must be among "
               "them, or be allowed CLUSTER_ACTION."),

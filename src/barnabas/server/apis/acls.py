@@ -8,9 +8,10 @@ role is taken from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import IntEnum
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas import limits
 from barnabas.cluster.declared import Kind
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
+W = TypeVar("W", bound=IntEnum)
+
 
 def _disabled() -> KafkaError:
     return KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
@@ -54,6 +57,11 @@ def _disabled() -> KafkaError:
 
 def _invalid(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def known(words: type[W], number: int) -> W:
+    """What a number of a request says; UNKNOWN for one of the future."""
+    return words(number) if number in words.__members__.values() else words(0)
 
 
 # -- CreateAcls -------------------------------------------------------------------------------------------------------------
@@ -87,11 +95,8 @@ def _with(image: MetadataImage, wanted: Iterable[Acl]) -> Changes:
 
 def _checked(creation: AclCreation) -> Acl | KafkaError:
     """The binding that is asked for, or why it cannot be."""
-    try:
-        kind, pattern = ResourceType(creation.resource_type), PatternType(creation.resource_pattern_type)
-        operation, permission = Operation(creation.operation), Permission(creation.permission_type)
-    except ValueError:
-        return _invalid("CreatableAcls contain unknown elements")
+    kind, pattern = known(ResourceType, creation.resource_type), known(PatternType, creation.resource_pattern_type)
+    operation, permission = known(Operation, creation.operation), known(Permission, creation.permission_type)
     name, principal = creation.resource_name, creation.principal
     for what, value in (("resourceType", kind), ("operation", operation), ("permissionType", permission)):
         if value.name in ("UNKNOWN", "ANY"):
@@ -101,7 +106,7 @@ def _checked(creation: AclCreation) -> Acl | KafkaError:
     if kind is ResourceType.CLUSTER and name != CLUSTER_NAME:
         return _invalid("The only valid name for the CLUSTER resource is kafka-cluster")
     if not name:
-        return _invalid("Resource name should not be empty")
+        return _invalid("Invalid empty resource name")
     if ":" not in principal:
         return _invalid(
             f"Could not parse principal from `{principal}` (no colon is present separating the principal type from the principal name)"
@@ -111,7 +116,7 @@ def _checked(creation: AclCreation) -> Acl | KafkaError:
 
 def _created(error: KafkaError | None) -> AclCreationResult:
     if error is None:
-        return AclCreationResult(error_message=None)
+        return AclCreationResult()
     return AclCreationResult(error_code=error.code, error_message=error.message)
 
 
@@ -123,7 +128,8 @@ def handle_describe_acls(broker: Broker, _context: RequestContext, request: Desc
     try:
         if broker.authorizer is None:
             raise _disabled()
-        found = broker.authorizer.matching(_filter_of(request))
+        wanted = _filter_of(request)
+        found = [] if _asks_for_unknown(wanted) else broker.authorizer.matching(wanted)
     except KafkaError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.message)
     resources = [
@@ -138,26 +144,26 @@ def handle_describe_acls(broker: Broker, _context: RequestContext, request: Desc
         )
         for (kind, name, pattern), acls in groupby(found, key=lambda acl: acl[:3])
     ]
-    return DescribeAclsResponse(error_message=None, resources=resources)
+    return DescribeAclsResponse(resources=resources)
 
 
 def _filter_of(request: Any) -> AclFilter:
-    """Raises KafkaError(INVALID_REQUEST) for numbers that nobody knows."""
-    try:
-        wanted = AclFilter(
-            ResourceType(request.resource_type_filter),
-            request.resource_name_filter,
-            PatternType(request.pattern_type_filter),
-            request.principal_filter,
-            request.host_filter,
-            Operation(request.operation),
-            Permission(request.permission_type),
-        )
-    except ValueError as error:
-        raise _invalid("The filter contains unknown elements") from error
-    if 0 in (wanted.resource_type, wanted.pattern, wanted.operation, wanted.permission):
-        raise _invalid("The filter contains unknown elements")
-    return wanted
+    return AclFilter(
+        known(ResourceType, request.resource_type_filter),
+        request.resource_name_filter,
+        known(PatternType, request.pattern_type_filter),
+        request.principal_filter,
+        request.host_filter,
+        known(Operation, request.operation),
+        known(Permission, request.permission_type),
+    )
+
+
+def _asks_for_unknown(wanted: AclFilter) -> str | None:
+    """Which part of a filter has numbers that nobody knows, so that no binding is meant; None where there are none."""
+    if ResourceType.UNKNOWN is wanted.resource_type or PatternType.UNKNOWN is wanted.pattern:
+        return "patternFilter"
+    return "entryFilter" if Operation.UNKNOWN is wanted.operation or Permission.UNKNOWN is wanted.permission else None
 
 
 # -- DeleteAcls -------------------------------------------------------------------------------------------------------------
@@ -172,6 +178,8 @@ async def handle_delete_acls(broker: Broker, _context: RequestContext, request: 
     for each in request.filters:
         try:
             wanted = _filter_of(each)
+            if (unknown := _asks_for_unknown(wanted)) is not None:
+                raise _invalid(f"Unknown {unknown}.")
             gone = await broker.controller.declare(partial(_without, authorizer, wanted))
         except KafkaError as error:
             results.append(_refused(error))

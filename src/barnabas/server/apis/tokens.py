@@ -109,7 +109,7 @@ def describe_tokens(
     owners = None
     if request.owners is not None:
         owners = {f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners}
-    access = None if broker.authorizer is None else broker.authorizer.of_request(context)
+    access = None if broker.authorizer is None else broker.authorizer.of_request(context).silent
     found = [
         _described(token, key)
         for token in tokens.tokens_of(broker.metadata.declarations(Kind.TOKEN))

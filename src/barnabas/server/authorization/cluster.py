@@ -39,6 +39,7 @@ from barnabas.protocol.messages.list_partition_reassignments import ListPartitio
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerResponse
 from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
 from barnabas.security.acls import Operation, ResourceType
+from barnabas.server.apis.tokens import may_ask
 from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, on_cluster
 
 MESSAGE = "Cluster authorization failed."
@@ -145,11 +146,18 @@ def _no_user_altered(request: Any, code: ErrorCode) -> AlterUserScramCredentials
 
 def guard_create_token(asked: Asked, request: CreateDelegationTokenRequest, go_on: GoOn) -> Answer:
     """CreateDelegationToken (api 38): for another user only with a right on that user."""
-    if request.owner_principal_name:
-        owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
-        if owner != asked.context.principal and not asked.access.allows(Operation.CREATE_TOKENS, ResourceType.USER, owner):
-            return CreateDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
-    return go_on(request)
+    requester = asked.context.principal
+    owner = f"{request.owner_principal_type}:{request.owner_principal_name}" if request.owner_principal_name else requester
+    if owner == requester or not may_ask(asked.context) or asked.access.allows(Operation.CREATE_TOKENS, ResourceType.USER, owner):
+        return go_on(request)
+    requester_type, _, requester_name = requester.partition(":")
+    return CreateDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+        principal_type=request.owner_principal_type or "",
+        principal_name=request.owner_principal_name or "",
+        token_requester_principal_type=requester_type,
+        token_requester_principal_name=requester_name,
+    )
 
 
 # -- brokers ----------------------------------------------------------------------------------------------------------------

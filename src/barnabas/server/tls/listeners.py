@@ -25,7 +25,7 @@ from barnabas.errors import ConfigError
 from barnabas.security.principals import PrincipalRules
 from barnabas.server.peers import inter_broker_endpoint
 from barnabas.tls.contexts import client_context, server_context
-from barnabas.tls.names import alternative_names_of, subject_of
+from barnabas.tls.names import alternative_names_of, subject_of, values_of_subject
 from barnabas.tls.pem import certificates_in
 from barnabas.tls.settings import ClientAuth, TlsSettings, server_settings
 from barnabas.tls.source import ContextSource
@@ -41,9 +41,10 @@ log = logging.getLogger(__name__)
 class ListenerTls:
     """The terms of one listener; raises ConfigError."""
 
-    def __init__(self, settings: TlsSettings, rules: PrincipalRules, metrics: Metrics) -> None:
+    def __init__(self, settings: TlsSettings, rules: PrincipalRules, groups_attribute: str | None, metrics: Metrics) -> None:
         self.source = ContextSource(settings, server_context)
         self._rules = rules
+        self._groups_attribute = groups_attribute
         self.metrics = metrics
 
     @property
@@ -53,6 +54,12 @@ class ListenerTls:
     def principal_of(self, subject: str) -> str:
         """Raises NoMatchingRule."""
         return f"User:{self._rules.name_of(subject)}"
+
+    def groups_of(self, certificate: bytes) -> tuple[str, ...]:
+        """The groups that a certificate (DER) puts its owner in."""
+        if self._groups_attribute is None:
+            return ()
+        return tuple(f"Group:{name}" for name in values_of_subject(certificate, self._groups_attribute))
 
 
 class BrokerTls:
@@ -69,7 +76,9 @@ class BrokerTls:
             if has_tls(endpoint.protocol):
                 settings = settings_of(config, endpoint.listener)
                 rules = PrincipalRules(str(setting(config, "ssl.principal.mapping.rules", endpoint.listener)))
-                self._listeners[endpoint.listener] = ListenerTls(settings, rules, self._metrics)
+                attribute = setting(config, "ssl.principal.groups.attribute", endpoint.listener)
+                groups_attribute = None if attribute is None else str(attribute)
+                self._listeners[endpoint.listener] = ListenerTls(settings, rules, groups_attribute, self._metrics)
         between = inter_broker_endpoint(config)
         if config.zookeeper_connect and has_tls(between.protocol):
             self._peers = ContextSource(settings_of(config, between.listener), client_context)

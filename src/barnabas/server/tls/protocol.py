@@ -185,6 +185,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         certificate = self._tls.getpeercert(binary_form=True)
         if certificate is not None and self._connection.authentication is None:  # else the log-in says who it is
             self._connection.principal = self._terms.principal_of(subject_of(certificate))
+            self._connection.groups = self._terms.groups_of(certificate)
         if self._timer is not None:
             self._timer.cancel()
         self._terms.metrics.tls_handshakes += 1
