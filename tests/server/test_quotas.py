@@ -21,7 +21,8 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.testing import Broker
 from tests.server.quotas import METADATA, Client, fetched_bytes, produce_request, set_quota, set_quota_by
-from tests.server.wire import Line, batch_of, create_topic
+from tests.server.tls.test_sending import TlsLine
+from tests.server.wire import Line, batch_of, create_topic, framed
 
 BATCH = batch_of(10_000)
 TOPIC = "t"
@@ -255,3 +256,28 @@ def test_members_of_a_group_share_its_quota() -> None:
                 assert fetched_bytes(stranger.fetch(TOPIC)) > 0
         finally:
             consumer.close()
+
+
+def test_quotas_hold_on_listeners_with_tls() -> None:
+    config: dict[str, str | int | bool] = {
+        "listeners": "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        "listener.name.ssl.max.connection.creation.rate": 1,
+        "quota.window.num": 1,
+    }
+    with Broker(config, tls=True) as broker, TlsLine(broker) as line:
+        with TlsLine(broker) as waiting:
+            began = time.monotonic()
+            frame = framed(METADATA, MetadataRequest(topics=[]))
+            for start in range(0, len(frame), 5):  # in pieces, each there before the next is sent
+                waiting.socket.sendall(frame[start : start + 5])
+                ask_metadata(line)
+            assert waiting.receive()
+            assert time.monotonic() - began > 0.5
+        creation = CreateTopicsRequest(topics=[CreatableTopic(name=TOPIC)], timeout_ms=1_000)
+        line.ask(CREATE_TOPICS, creation, CreateTopicsResponse)
+        set_quota_by(line, {"client_id": "limits"}, producer_byte_rate=20_000.0)
+        answer = line.ask((0, 9), produce_request(TOPIC, batch_of(20_000)), ProduceResponse)
+        assert answer.throttle_time_ms > 600
+        began = time.monotonic()
+        ask_metadata(line)
+        assert time.monotonic() - began > 0.5

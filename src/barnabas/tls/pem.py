@@ -23,10 +23,6 @@ def private_key_in(text: str) -> str | None:
     return next((_block(label, body) for label, body in BLOCK.findall(text) if label.endswith("PRIVATE KEY")), None)
 
 
-def is_encrypted(key: str) -> bool:
-    return "ENCRYPTED" in key.partition("\n\n")[0]  # in the label, or in a header of the old format
-
-
 def _block(label: str, body: str) -> str:
     if BASE64.fullmatch(body):  # else it has headers, which an empty line ends
         body = "\n" + textwrap.fill("".join(body.split()), 64) + "\n"

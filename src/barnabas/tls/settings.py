@@ -71,15 +71,6 @@ class TlsSettings:
         named = (self.keystore_location, self.key_location, self.certificate_location, self.truststore_location)
         return tuple(name for name in named if name)
 
-    @property
-    def has_keys(self) -> bool:
-        """Whether there is something to show to the other side."""
-        return any((self.keystore_location, self.keystore_key, self.keystore_certificate_chain, self.certificate_location))
-
-    @property
-    def has_trust(self) -> bool:
-        return bool(self.truststore_location or self.truststore_certificates)
-
 
 TEXTS = tuple(
     item.name

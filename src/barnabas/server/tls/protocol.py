@@ -144,7 +144,8 @@ class TlsProtocol(asyncio.BufferedProtocol):
             self._shake_hands(len(data))
         while self._state is State.OPEN:
             if self._paused:
-                self._kept = incoming.read()
+                self._kept += incoming.read()
+                self.pause_reading()  # uvloop begins to read whatever `connection_made` has asked for
                 return
             filled, ended = self._fill(self._connection.get_buffer(-1))
             self._hand_over_sealed()
