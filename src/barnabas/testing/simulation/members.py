@@ -124,7 +124,8 @@ class Member:
         )
         self._check(synced.error_code)
         places = _decode(bytes(synced.assignment))
-        self._book.assigned(self._generation, self._member_id, places)
+        # A static member that comes back under another id takes over its own part, in the same generation (KIP-345).
+        self._book.assigned(self._generation, self._instance_id or self._member_id, places)
         for place in places:
             offset = await committed_offset(self._client, self._book.name, place, stable=False)
             self._book.fetched(place, offset)
