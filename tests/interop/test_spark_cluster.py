@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[2]
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 MINUTES = 40
+POLL_S = 0.1
 PATIENCE_S = 300  # three JVMs start, on a machine that may do other things
 SETTINGS = (
     "spark.ui.enabled=false",
@@ -62,6 +63,7 @@ class Cluster:
         deadline = time.monotonic() + PATIENCE_S
         while self._alive_workers() < 2:
             assert time.monotonic() < deadline, (folder / "worker-1.log").read_text()
+            time.sleep(POLL_S)
 
     def _start(self, stack: ExitStack, name: str, host: str, *command: str) -> None:
         log = stack.enter_context((self.folder / f"{name}.log").open("w"))
@@ -81,7 +83,7 @@ class Cluster:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._web}/json/", timeout=5) as answer:
                 return int(json.load(answer)["aliveworkers"])
-        except OSError:
+        except (OSError, ValueError):  # its server is up before its pages are
             return 0
 
     def applications(self) -> set[str]:

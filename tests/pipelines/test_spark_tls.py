@@ -35,3 +35,15 @@ def test_rows_go_there_and_back(spark: SparkSession) -> None:
         reading = {**common, **{f"kafka.{key}": value for key, value in librdkafka.items()}}
         found = spark.read.format("barnabas").options(**reading, subscribe="rows").load()
         assert sorted((row.key.decode(), row.value.decode()) for row in found.select("key", "value").collect()) == sorted(rows)
+
+
+def test_rows_go_there_and_back_by_who_has_logged_in(spark: SparkSession) -> None:
+    with Broker({"transaction.two.phase.commit.enable": "true"}, tls=True, users={"alice": "geheim"}) as broker:
+        settings = {**broker.certificates.client_settings(), **broker.login()}
+        options = {f"kafka.{key}": str(value) for key, value in settings.items()}
+        options["kafka.bootstrap.servers"] = broker.bootstrap_servers
+        rows = [(f"key {number}", "v") for number in range(100)]
+        frame = spark.createDataFrame(rows, "key string, value string")
+        frame.write.format("barnabas").mode("append").options(**options, topic="rows").save()
+        found = spark.read.format("barnabas").options(**options, subscribe="rows").load()
+        assert sorted((row.key.decode(), row.value.decode()) for row in found.select("key", "value").collect()) == sorted(rows)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.server.collector import kept_from_collector
+from barnabas.server.collector import MANY, KeptLogs
 
 
 class Thing:
@@ -28,15 +28,21 @@ def test_what_was_garbage_before_is_collected() -> None:
     thing.me = thing
     is_there = weakref.ref(thing)
     del thing
-    with kept_from_collector():
+    with KeptLogs().making(MANY):
         pass
     gc.collect()
     assert is_there() is None
 
 
-def test_what_was_made_is_not_walked_over() -> None:
-    frozen = gc.get_freeze_count()
-    with kept_from_collector():
-        kept = [[number] for number in range(1_000)]
-    assert gc.get_freeze_count() - frozen >= len(kept)
+def frozen_by(logs: KeptLogs, total: int) -> bool:
+    before = gc.get_freeze_count()
+    with logs.making(total):
+        made = [[number] for number in range(1_000)]
     assert gc.isenabled()
+    return gc.get_freeze_count() - before >= len(made)
+
+
+def test_what_is_made_is_kept_from_it_when_there_is_twice_as_much_as_ever() -> None:
+    logs = KeptLogs()
+    totals = [MANY - 1, MANY, MANY, 2 * MANY - 1, 2 * MANY, MANY, 3 * MANY, 5 * MANY]
+    assert [frozen_by(logs, total) for total in totals] == [False, True, False, False, True, False, False, True]

@@ -28,7 +28,7 @@ from barnabas.errors import StorageError
 from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.offline import OfflinePartition
 from barnabas.replication.partition import Partition
-from barnabas.server.collector import kept_from_collector
+from barnabas.server.collector import KeptLogs
 from barnabas.server.faults import report_later
 from barnabas.server.in_parts import PART, in_turns, run_in_parts
 from barnabas.storage.checkpoints import TopicPartition
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
 
 log = logging.getLogger(__name__)
-MANY = 500  # logs made at once, from which on the collector would stop the loop for over 10 ms
 RETRY_MS = 1_000  # between attempts to make a log for which there was no room
 
 
@@ -52,6 +51,7 @@ class Hosting:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._kept_logs = KeptLogs()
         self._unmade: list[CreateLog] = []  # no room for their logs
         self._removals: dict[asyncio.Task[object], Sequence[Garbage]] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, of what was not hosted yet
@@ -186,10 +186,7 @@ class Hosting:
                 each.close()
 
     async def _create(self, instructions: list[CreateLog]) -> None:
-        if len(instructions) >= MANY:
-            with kept_from_collector():
-                await self._create_all(instructions)
-        else:
+        with self._kept_logs.making(len(self._broker.partitions) + len(instructions)):
             await self._create_all(instructions)
 
     async def _create_all(self, instructions: list[CreateLog]) -> None:

@@ -123,7 +123,7 @@ class Broker:
         """
         user = next(iter(self._users)) if user is None else user
         return {
-            "security.protocol": "SASL_PLAINTEXT",
+            "security.protocol": "SASL_SSL" if self._has_tls else "SASL_PLAINTEXT",
             "sasl.mechanism": mechanism,
             "sasl.username": user,
             "sasl.password": self._users[user],
