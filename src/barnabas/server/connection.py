@@ -130,6 +130,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._release()
+        self._transport = None  # with TLS it refers to this connection: neither is to wait for the garbage collector
 
     def eof_received(self) -> bool:
         return False
