@@ -52,6 +52,28 @@ def test_the_first_start_makes_all_that_is_needed_and_the_next_one_takes_it(comm
             AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}).list_topics(timeout=1)
 
 
+def test_a_first_start_that_was_killed_is_made_up_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "data"
+    for killed_at in ("certify_broker", "_make_admin"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"barnabas.cli.secure.{killed_at}", _killed)
+            with pytest.raises(KeyboardInterrupt):
+                secure(properties(data))
+    admin = secure(properties(data))
+    assert admin.exists()
+    assert (admin.parent / "broker.pem").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"data", "data-security"}
+
+
+def _killed(*arguments: object) -> None:
+    """What was begun lies there."""
+    for each in arguments:
+        if isinstance(each, Path):
+            each.mkdir(exist_ok=True)
+            (each / "store.password").write_text("half")
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

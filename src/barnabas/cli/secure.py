@@ -1,13 +1,15 @@
 """`barnabas start --secure`: what a broker needs so that nobody gets in who was not let in, made at its first start.
 
 Beside the data folder there is then a folder with a private authority and the broker's certificate, and `admin.properties`, by which the
-user `admin` gets in with any Kafka client. That file is written last: without it the next start makes the user anew, with another password.
+user `admin` gets in with any Kafka client. The folder appears when the certificates are whole, and that file is written last: without it
+the next start makes the user anew, with another password.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from pathlib import Path
 
 import click
@@ -45,8 +47,8 @@ def secure(properties: dict[str, str]) -> Path:
     data_dir = properties.get("log.dirs", properties.get("log.dir", "")).split(",")[0]
     folder = folder_of(data_dir)
     try:
-        if not (folder / f"{BROKER}.pem").exists():
-            certify_broker(folder, _hosts(properties))
+        if not folder.exists():
+            _make_certificates(folder, _hosts(properties))
         if not (folder / ADMIN_FILE).exists():
             _make_admin(Path(data_dir), folder)
     except (OSError, ValueError) as error:
@@ -63,6 +65,15 @@ def secure(properties: dict[str, str]) -> Path:
     for key, value in made.items():
         properties.setdefault(key, value)
     return folder / ADMIN_FILE
+
+
+def _make_certificates(folder: Path, hosts: list[str]) -> None:
+    """All of them or none: what an interrupted start has left is made anew."""
+    unfinished = folder.with_name(f"{folder.name}.tmp")
+    if unfinished.exists():
+        shutil.rmtree(unfinished)
+    certify_broker(unfinished, hosts)
+    unfinished.rename(folder)
 
 
 def _hosts(properties: dict[str, str]) -> list[str]:

@@ -27,6 +27,7 @@ HOST = re.compile(r"[A-Za-z0-9*.:_-]+")
 BROKER = "broker"
 PASSWORD_FILE = "store.password"  # of the PKCS12 stores; PEM files have none
 PASSWORD_BYTES = 18
+AUTHORITY_DAYS = 3650
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 COLUMNS = {"name": "NAME", "pem": "PEM", "key": "KEY", "pkcs12": "PKCS12", "hosts": "HOSTS"}
 HINT = """
@@ -90,9 +91,9 @@ def this_machine() -> list[str]:
 
 
 def certify_broker(folder: Path, hosts: Sequence[str]) -> None:
-    """Make the broker's certificate, for this machine and `hosts`; raises OSError, ValueError."""
+    """Make the broker's certificate, for this machine and `hosts`, which holds as long as its authority; raises OSError, ValueError."""
     authority, _ = _authority(folder)
-    authority.issue(BROKER, hosts=list(dict.fromkeys([*this_machine(), *hosts])))
+    authority.issue(BROKER, hosts=list(dict.fromkeys([*this_machine(), *hosts])), days=AUTHORITY_DAYS)
 
 
 def _words(text: str | None, pattern: re.Pattern[str], option: str) -> list[str]:
@@ -114,7 +115,7 @@ def _authority(folder: Path) -> tuple[Authority, bool]:
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(password + "\n")
-    return Authority.create(folder, password=password), True
+    return Authority.create(folder, password=password, days=AUTHORITY_DAYS), True
 
 
 def _row(name: str, issued: Issued, hosts: Sequence[str]) -> dict[str, object]:

@@ -1,0 +1,121 @@
+"""What a fetch found on the disk alone, or what came from there unseen: a thread brings it to memory and verifies it.
+
+The answer waits for it, and the loop runs meanwhile: so regions are held, and what was found out of a log that was cut in between is void.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, cast
+
+from barnabas.errors import ErrorCode
+from barnabas.server import page_cache
+from barnabas.server.damage import tell_damage
+from barnabas.server.fetching.looking import Found, Looking, failed
+from barnabas.server.outbox import HeldRegion
+from barnabas.storage.reading import FileRegion
+from barnabas.storage.verify import Verified
+
+if TYPE_CHECKING:
+    pass
+
+log = logging.getLogger(__name__)
+
+
+class Loading(Looking):
+    """A look of which not all may be sent as it is."""
+
+    __slots__ = ()
+
+    def _be_late(self) -> None:
+        """The answer comes in a later turn of the loop."""
+        raise NotImplementedError
+
+    def _answer(self, found: list[Found]) -> None:
+        """All that was found is in memory and sound."""
+        raise NotImplementedError
+
+    def _load(self, found: list[Found]) -> None:
+        files = self._broker.files
+        doubtful = [
+            slot
+            for slot, (_, data) in enumerate(found)
+            if data.records is not None
+            and not (isinstance(data.records, HeldRegion) or page_cache.is_servable(files, cast(FileRegion, data.records)))
+        ]
+        if not doubtful:
+            self._answer(found)
+            return
+        self._be_late()
+        regions: dict[int, FileRegion] = {}
+        for slot, (wanted, data) in enumerate(found):
+            if isinstance(data.records, FileRegion):  # the loop runs before it is sent
+                regions[slot] = data.records
+                found[slot] = wanted, data._replace(records=HeldRegion(data.records, files))
+        pairs = [(regions[slot], cast(HeldRegion, found[slot][1].records)) for slot in doubtful]
+        future = self._broker.loop.run_in_executor(self._broker.reading_threads, page_cache.load, files, pairs)
+        asked = [(slot, region, region.trust.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]
+        future.add_done_callback(lambda done: self._after_load(found, asked, done))
+
+    def _after_load(
+        self, found: list[Found], asked: list[tuple[int, FileRegion, int]], done: asyncio.Future[list[Verified | OSError]]
+    ) -> None:
+        """Args: asked: slots in `found`, their regions, and how often their segments had been cut."""
+        if done.cancelled() or done.exception() is not None:
+            log.error("reading cold data failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
+            self._connection.close()
+            return
+        for (slot, region, cuts), verified in zip(asked, done.result(), strict=True):
+            if region.trust.cuts == cuts:
+                found[slot] = self._verified(found[slot], region, verified)
+            else:  # the log was truncated while a thread looked at it
+                found[slot] = self._again(found[slot], region)
+        if not self._connection.closed:
+            self._load(found)
+
+    def _verified(self, found: Found, region: FileRegion, verified: Verified | OSError) -> Found:
+        """What a partition gives now that its region was looked at: all of it, what lies before damage, or an error."""
+        wanted, data = found
+        if isinstance(verified, OSError):
+            return wanted, self._unreadable(wanted, verified)
+        trust = region.trust
+        trust.add(region.position, verified.end)
+        trust.forget_behind(verified.end, verified.size, region.position + region.size)
+        partition = self._find(wanted)
+        if partition is None:  # deleted meanwhile
+            return wanted, failed(wanted.index, self._absence(wanted))
+        if verified.damage is None:
+            return self._sound(found, region, verified)
+        damage = partition.log.bounded(verified.damage)
+        if trust.note(damage):
+            self._broker.metrics.corrupt_stretches += 1
+            tell_damage(partition.topic, partition.index, damage)
+        if verified.end > region.position:
+            cast(HeldRegion, data.records).size = verified.end - region.position
+            return found
+        if wanted.fetch_offset >= damage.next_offset:  # a header that lied about its offsets led here
+            data = self._look_at(partition, wanted, region.size, minimum_one=True, is_verified_later=False)
+            again = cast("FileRegion | None", data.records)
+            if again is None or again.position != region.position:
+                return wanted, data
+        return wanted, failed(wanted.index, ErrorCode.CORRUPT_MESSAGE)
+
+    def _sound(self, found: Found, region: FileRegion, verified: Verified) -> Found:
+        """What a partition gives of a region that was verified: its whole batches."""
+        _, data = found
+        end = region.position + region.size
+        if region.reach and not verified.has_records:  # nothing, or what compaction emptied: not what the reader asks for
+            return self._again(found, region, minimum_one=region.reach > end)
+        if verified.end != end:
+            cast(HeldRegion, data.records).size = verified.end - region.position
+        region.trust.note_end(verified.next_offset, verified.end)
+        return found
+
+    def _again(self, found: Found, region: FileRegion, *, minimum_one: bool = True) -> Found:
+        """What a partition gives by another look, which finds the end of the region itself."""
+        wanted, _ = found
+        partition = self._find(wanted)
+        if partition is None:
+            return wanted, failed(wanted.index, self._absence(wanted))
+        return wanted, self._look_at(partition, wanted, region.size, minimum_one=minimum_one, is_verified_later=False)

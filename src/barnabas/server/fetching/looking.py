@@ -1,0 +1,210 @@
+"""The look of a fetch at its partitions: what each has to give, or why it gives nothing.
+
+Limits as Kafka has them: the whole answer takes at most `max_bytes`, a partition at most `partition_max_bytes`, but the first batch of
+the first partition with data comes whole whatever its size, so that a consumer always gets on. Partitions that are not here are answered
+after the others, as Kafka does.
+
+A follower is answered with all of the log. By asking it tells what it has, which counts once for each request, at the first look. One
+that a throttle holds back is passed over; the fetch waits as if there were nothing, and looks again when the rate allows more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.errors import ErrorCode, KafkaError, StorageError
+from barnabas.protocol.fetch import FetchedData
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.replication.partition import READ_COMMITTED
+from barnabas.server.authorization.hot import why_not_fetch
+from barnabas.server.damage import refuse_read
+from barnabas.server.fetch_session import FetchContext, FetchedPartition
+from barnabas.server.fetch_sessions import replica_id_of
+from barnabas.server.replication.selector import preferred_replica
+from barnabas.storage.reading import FileRegion
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+
+FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
+Found = tuple[FetchedPartition, FetchedData]
+
+
+def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData:
+    return FetchedData(partition, code, -1, -1, -1, aborted=aborted)
+
+
+class Looking:
+    """What a fetch request asks for, and the partitions that it was asked of."""
+
+    __slots__ = (
+        "_broker",
+        "_connection",
+        "_context",
+        "_is_held_back",
+        "_max_bytes",
+        "_partitions",
+        "_replica_id",
+        "_request",
+        "_version",
+    )
+
+    def __init__(
+        self, broker: Broker, connection: Connection, request: FetchRequest, context: FetchContext, version: int
+    ) -> None:
+        self._broker = broker
+        self._connection = connection
+        self._request = request
+        self._context = context
+        self._version = version
+        self._replica_id = replica_id_of(request)
+        self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+        self._is_held_back = False  # a throttle kept something from a follower at the last look
+        self._partitions: list[Partition] = []
+
+    def _look(self, *, first: bool = False) -> tuple[list[Found], int, bool]:
+        """What every partition has to give, the bytes of it all, and whether something must be told at once."""
+        found: list[Found] = []
+        absent: list[Found] = []
+        left = self._max_bytes
+        size = 0
+        must_answer = False
+        open_files = self._broker.logs.open_files
+        self._partitions.clear()
+        self._is_held_back = False
+        authorizer = self._broker.authorizer
+        access = None if authorizer is None else authorizer.of_hot_request(self._connection, 1)
+        if access is not None and self._context.session is not None:
+            self._context.session.check_rights(access.version)
+        for wanted in self._context.partitions:
+            if access is not None:
+                denied = why_not_fetch(self._broker, access, self._replica_id, wanted)
+                if denied is not None:
+                    absent.append((wanted, failed(wanted.index, denied, ())))
+                    continue
+            partition = self._find(wanted)
+            if partition is None:
+                absent.append((wanted, failed(wanted.index, self._absence(wanted), ())))
+                continue
+            if open_files is not None and open_files.is_crowded:
+                left = 0  # the rest has its turn in the next answer
+            wanted.follow(partition)
+            data = self._look_at(partition, wanted, left, minimum_one=size == 0, first=first)
+            if data.records is not None:
+                size += data.records.size
+                left -= data.records.size
+            left = max(left, 0)
+            must_answer = must_answer or data.error_code != 0 or data.diverging is not None or data.preferred_read_replica >= 0
+            found.append((wanted, data))
+        return found + absent, size, must_answer or bool(absent)
+
+    def _look_at(
+        self,
+        partition: Partition,
+        wanted: FetchedPartition,
+        left: int,
+        *,
+        minimum_one: bool,
+        first: bool = False,
+        is_verified_later: bool = True,
+    ) -> FetchedData:
+        try:
+            if not partition.is_leader and (self._replica_id >= 0 or self._version < FIRST_FOLLOWER_READ_VERSION):
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            partition.check_leader_epoch(wanted.leader_epoch)
+            diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
+            committed = self._request.isolation_level == READ_COMMITTED
+            region = None
+            if diverging is None:
+                size = min(left, wanted.max_bytes)
+                if self._replica_id >= 0:
+                    if first:
+                        self._count_follower(partition, wanted)
+                    region = self._read_as_follower(
+                        partition, wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, is_verified_later=is_verified_later
+                    )
+                else:
+                    if self._request.rack_id and partition.is_leader:
+                        elsewhere = preferred_replica(self._broker, partition, self._request.rack_id, wanted.fetch_offset)
+                        if elsewhere is not None:
+                            return self._sent_elsewhere(partition, wanted, elsewhere)
+                    region = partition.read(
+                        wanted.fetch_offset,
+                        max(size, 0),
+                        minimum_one=minimum_one,
+                        isolation_level=self._request.isolation_level,
+                        is_verified_later=is_verified_later,
+                    )
+                if size < 0 and region is not None:
+                    raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # what Kafka gives for a negative limit
+        except KafkaError as error:
+            return failed(wanted.index, error.code)
+        except (StorageError, OSError) as error:
+            return self._unreadable(wanted, error)
+        self._partitions.append(partition)
+        aborted = partition.aborted_in(region, wanted.fetch_offset) if committed else None
+        return FetchedData(
+            wanted.index,
+            0,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log.log_start_offset,
+            region,
+            aborted,
+            diverging=diverging,
+        )
+
+    def _read_as_follower(
+        self, partition: Partition, offset: int, size: int, *, minimum_one: bool, is_verified_later: bool
+    ) -> FileRegion | None:
+        room = self._broker.throttles.room_to_send(partition, self._replica_id)
+        if room is not None and offset < partition.log.log_end_offset:
+            if not room:
+                self._is_held_back = True
+                return None
+            size = min(size, room)
+        return partition.read_as_follower(offset, size, minimum_one=minimum_one, is_verified_later=is_verified_later)
+
+    def _sent_elsewhere(self, partition: Partition, wanted: FetchedPartition, replica_id: int) -> FetchedData:
+        return FetchedData(
+            wanted.index,
+            0,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log.log_start_offset,
+            None,
+            () if self._request.isolation_level == READ_COMMITTED else None,
+            preferred_read_replica=replica_id,
+        )
+
+    def _count_follower(self, partition: Partition, wanted: FetchedPartition) -> None:
+        partition.fetched_by(
+            self._replica_id,
+            wanted.fetch_offset,
+            start_offset=wanted.log_start_offset,
+            broker_epoch=self._request.replica_state.replica_epoch,
+            now_ms=self._broker.isr.now_ms(),
+        )
+
+    def _find(self, wanted: FetchedPartition) -> Partition | None:
+        topic = wanted.topic
+        partitions = self._broker.partitions
+        return partitions.get(topic, wanted.index) if isinstance(topic, str) else partitions.by_id(topic, wanted.index)
+
+    def _absence(self, wanted: FetchedPartition) -> ErrorCode:
+        name: str | None
+        if isinstance(wanted.topic, UUID):
+            name = self._broker.metadata.topic_name(wanted.topic)
+            if name is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            name = wanted.topic
+        return self._broker.partitions.absence(name, wanted.index)
+
+    def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData:
+        partition = self._find(wanted)
+        place = str(wanted.topic) if partition is None else str(partition.log.directory)
+        return failed(wanted.index, refuse_read(self._broker, place, wanted.fetch_offset, error))
