@@ -42,6 +42,7 @@ def test_no_wait_is_longer_than_an_answer_can_say() -> None:
     bucket = TokenBucket(saved_s=1, first_s=0)
     bucket.take(1e12, 1, 0)
     assert bucket.throttle_ms(1, 0) == MAX_THROTTLE_MS
+    assert bucket.throttle_ms(5e-324, 0) == MAX_THROTTLE_MS, "a wait past what a number can hold"
 
 
 @given(st.lists(st.tuples(st.integers(1, 500), st.integers(0, 3_000)), min_size=1, max_size=60))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -116,18 +117,24 @@ def test_a_fetch_over_its_rate_is_answered_with_nothing_and_then_with_all(broker
 
 
 def test_a_session_does_not_begin_with_an_answer_that_tells_nothing(broker: Broker) -> None:
-    set_quota(broker, {"client_id": "session"}, consumer_byte_rate=100_000.0)
+    create_topic(broker, "session")
+    with Client(broker, "writer") as line:
+        line.produce("session", BATCH)
+    quota: dict[str, str | None] = {"client_id": "session"}
+    set_quota(broker, quota, consumer_byte_rate=1.0)  # waits that only a change of the quota ends, however slow the test is
     with Client(broker, "session") as line:
-        first = line.fetch(TOPIC, session=(0, 0))
+        first = line.fetch("session", session=(0, 0))
         assert first.session_id
-        put_off = line.fetch(TOPIC, session=(first.session_id, 1))
+        put_off = line.fetch("session", session=(first.session_id, 1))
         assert put_off.session_id == first.session_id, "one that goes on does so"
         assert put_off.throttle_time_ms > 0
-        assert fetched_bytes(line.fetch(TOPIC, session=(first.session_id, 2))) > 0
-        again = line.fetch(TOPIC, session=(0, 0))
+        set_quota(broker, quota, consumer_byte_rate=2.0)
+        assert fetched_bytes(line.fetch("session", session=(first.session_id, 2))) > 0
+        again = line.fetch("session", session=(0, 0))
         assert again.throttle_time_ms > 0
         assert again.session_id == 0
-        assert line.fetch(TOPIC, session=(0, 0)).session_id
+        set_quota(broker, quota, consumer_byte_rate=3.0)
+        assert line.fetch("session", session=(0, 0)).session_id
 
 
 def test_time_of_the_loop_is_paid_by_every_request(broker: Broker) -> None:
@@ -145,6 +152,19 @@ def test_whoever_waits_goes_on_when_his_quota_goes(broker: Broker) -> None:
         set_quota(broker, {"client_id": "freed"}, producer_byte_rate=None)
         assert ask_metadata(line).brokers
         assert line.produce(TOPIC, BATCH).throttle_time_ms == 0
+
+
+def test_a_wait_does_not_keep_the_connection_of_a_peer_that_is_gone() -> None:
+    with Broker({"connections.max.idle.ms": 200}) as broker:
+        create_topic(broker, TOPIC)
+        set_quota(broker, {"client_id": "gone"}, producer_byte_rate=1.0)
+        with Client(broker, "gone") as line:
+            told = line.produce(TOPIC, BATCH).throttle_time_ms
+            line.socket.shutdown(socket.SHUT_WR)
+            assert line.is_closed()
+        assert "reason=idle" in broker.log
+        with Client(broker, "gone") as line:
+            assert line.produce(TOPIC, BATCH).throttle_time_ms > told + 5_000_000, "what is owed is owed"
 
 
 def test_topics_that_cannot_be_paid_are_refused_to_who_understands_it(broker: Broker) -> None:

@@ -49,4 +49,4 @@ class TokenBucket:
     def throttle_ms(self, rate: float, now_ms: float) -> int:
         """How long to wait until nothing is owed."""
         tokens = self.tokens(rate, now_ms)
-        return min(round(-tokens / rate * 1000), MAX_THROTTLE_MS) if tokens < 0 else 0
+        return round(min(-tokens / rate * 1000, MAX_THROTTLE_MS)) if tokens < 0 else 0

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from barnabas.config.listeners import Endpoint, has_tls
 from barnabas.errors import ConfigError
 from barnabas.server.connection import Connection, Dispatcher
-from barnabas.server.quotas.muting import is_muted
 from barnabas.server.receiver import Receiver
 from barnabas.server.tls.buffers import TlsBuffers
 from barnabas.server.tls.protocol import TlsProtocol
@@ -153,9 +152,9 @@ def _is_wildcard(host: str) -> bool:
 
 
 def close_idle(connections: Iterable[Connection], now_s: float, max_idle_ms: int) -> None:
-    """Close the connections that sent no whole request for too long; those that are not read for a quota wait as they were told."""
+    """Close the connections that sent no whole request for too long, also those that are not read: their peers may be gone."""
     if max_idle_ms < 0:
         return
-    for connection in [c for c in connections if (now_s - c.last_active) * 1000 > max_idle_ms and not is_muted(c)]:
+    for connection in [c for c in connections if (now_s - c.last_active) * 1000 > max_idle_ms]:
         log.info("connection closed peer=%s reason=idle", connection.peer)
         connection.close()

@@ -1,6 +1,7 @@
 """Connections that are not read for a while because their client is over a quota (KIP-219).
 
-The client is told how long, and waits by itself if it is a good one; that it is not read holds for the others too.
+The client is told how long, and waits by itself if it is a good one; that it is not read holds for the others too. A wait may be longer
+than `connections.max.idle.ms`: then the connection is closed as any other that is silent, as by Kafka, and what its client owes stays owed.
 """
 
 from __future__ import annotations
@@ -49,10 +50,6 @@ class Mute:
             self._timer = None
             self._until = 0.0
             self._connection.resume(PAUSE)
-
-
-def is_muted(connection: Connection) -> bool:
-    return connection.mute is not None and connection.mute.left_ms > 0
 
 
 def mute(connection: Connection, loop: asyncio.AbstractEventLoop, wait_ms: int) -> None:
