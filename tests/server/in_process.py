@@ -132,9 +132,3 @@ async def running(
         if client is not None:
             client.close()
         await broker.stop()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 (nothing tells when a retry was made)
-            await asyncio.sleep(0.01)

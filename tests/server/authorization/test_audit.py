@@ -18,7 +18,7 @@ from barnabas.server.authorization import audit as module
 from barnabas.server.authorization.audit import TOPIC, AuditLog
 from barnabas.server.authorization.control import STANDARD, AccessControl
 from tests.server.authorization.people import ALICE, acl, guarded
-from tests.server.in_process import until
+from tests.waiting import until
 
 
 def entries(path: Path) -> list[dict[str, Any]]:
