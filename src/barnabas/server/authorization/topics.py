@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+from barnabas.cluster.deletion import UNKNOWN_NAME
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import ZERO_UUID, Message
 from barnabas.protocol.messages.create_partitions import CreatePartitionsTopicResult
@@ -148,7 +149,7 @@ def guard_delete_topics(asked: Asked, request: DeleteTopicsRequest, go_on: GoOn)
 
 
 def _why_not_delete(asked: Asked, given: str | None, topic_id: UUID) -> DeletableTopicResult | None:
-    """The refusal; None where it may be deleted, or is not there and may be known not to be."""
+    """The refusal; None where it may be deleted."""
     metadata, by_id = asked.broker.metadata, topic_id != ZERO_UUID
     if by_id and given is not None:
         return None  # both are given: the handler refuses it
@@ -157,7 +158,9 @@ def _why_not_delete(asked: Asked, given: str | None, topic_id: UUID) -> Deletabl
         return None
     may_describe = asked.access.silent.allows_topic(Operation.DESCRIBE, name)
     if not by_id and may_describe and metadata.topic(name) is None:
-        return None
+        # Said here and not by the handler: somebody may have made the topic by the time that it looks
+        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_NAME
+        return DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
     told = name if may_describe or not by_id else None
     return DeletableTopicResult(name=told, topic_id=topic_id, error_code=REFUSED, error_message=TOPIC_MESSAGE)
 
