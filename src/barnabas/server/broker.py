@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
-from barnabas import limits
 from barnabas.cluster.administration import Administration
 from barnabas.cluster.declared import Kind
 from barnabas.cluster.member import Member
@@ -110,11 +109,7 @@ class Broker:
         self.io_threads = self.surroundings.make_executor(IO_THREADS, "barnabas-io")
         self.reading_threads = self.surroundings.make_executor(READING_THREADS, "barnabas-reading")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
-        self.fetch_sessions = FetchSessions(
-            config.max_incremental_fetch_session_cache_slots,
-            limits.FETCH_SESSION_EVICTION_MS,
-            self.surroundings.new_session_id,
-        )
+        self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.surroundings.new_session_id)
         self.garbage: dict[Garbage, None] = {}  # segments that wait for `file.delete.delay.ms`
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
@@ -125,14 +120,7 @@ class Broker:
         self._dispatcher = dispatch.RequestDispatcher(self)
         self._limits = ConnectionLimits(config)
         self.tls = BrokerTls(self.metrics)
-        self._listeners = Listeners(
-            self,
-            self.receiver,
-            loop,
-            tls=self.tls,
-            backlog=config.socket_listen_backlog_size,
-            send_buffer_bytes=config.socket_send_buffer_bytes,
-        )
+        self._listeners = Listeners(self)
         self._timers = Timers(loop)
         self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
         self.faults = StorageFaults(self, self.internal_topics, self._stop_for)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from barnabas.error_codes import ErrorCode
+from barnabas.limits import FETCH_SESSION_EVICTION_MS
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.server.fetch_session import FetchContext, FetchedPartition, FetchSession, PartitionKey, TopicKey
 
@@ -24,13 +25,11 @@ class FetchSessions:
 
     Args:
         slots: most sessions kept, `max.incremental.fetch.session.cache.slots`.
-        eviction_ms: milliseconds for which a session is safe from eviction.
         new_id: gives a positive 32-bit number; asked again while it is taken.
     """
 
-    def __init__(self, slots: int, eviction_ms: int, new_id: Callable[[], int]) -> None:
+    def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
         self._slots = slots
-        self._eviction_ms = eviction_ms
         self._new_id = new_id
         self._sessions: dict[int, FetchSession] = {}  # the longest unused first
 
@@ -101,11 +100,15 @@ class FetchSessions:
         if not self._sessions:
             return False
         oldest = next(iter(self._sessions.values()))
-        if now_ms - oldest.used_ms > self._eviction_ms:
+        if now_ms - oldest.used_ms > FETCH_SESSION_EVICTION_MS:
             self.remove(oldest.session_id)
             return True
         smallest = min(self._sessions.values(), key=lambda s: (s.is_of_follower, len(s.partitions)))
-        if not smallest.is_of_follower and len(smallest.partitions) < size and now_ms - smallest.created_ms > self._eviction_ms:
+        if (
+            not smallest.is_of_follower
+            and len(smallest.partitions) < size
+            and now_ms - smallest.created_ms > FETCH_SESSION_EVICTION_MS
+        ):
             self.remove(smallest.session_id)
             return True
         return False

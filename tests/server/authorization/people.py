@@ -12,7 +12,8 @@ from barnabas.protocol.messages.create_acls import CreateAclsResponse
 from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from barnabas.security.acls import Acl, Operation, PatternType, Permission, ResourceType
 from barnabas.server.authorization.control import STANDARD
-from tests.server.in_process import Client, running, until
+from tests.server.in_process import Client, running
+from tests.waiting import until
 
 ADMIN, ALICE = "User:admin", "User:alice"
 CREATE_ACLS, DELETE_ACLS = (30, 3), (31, 3)

@@ -28,8 +28,9 @@ from barnabas.server.authorization import audit as module
 from barnabas.server.authorization.audit import AuditLog
 from barnabas.server.authorization.control import STANDARD, AccessControl
 from tests.server.authorization.people import ALICE, acl, guarded
-from tests.server.in_process import Client, until
+from tests.server.in_process import Client
 from tests.server.wire import framed
+from tests.waiting import until
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -14,7 +14,8 @@ from barnabas.server.broker import Broker
 from barnabas.server.surroundings import Surroundings
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE
 from tests.cluster.members import Inline
-from tests.server.in_process import Client, until
+from tests.server.in_process import Client
+from tests.waiting import until
 
 
 def make_executor(count: int, name: str) -> Executor:

@@ -21,7 +21,8 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
 from barnabas.server.metrics import render
-from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_of, until
+from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_of
+from tests.waiting import until
 
 NOW_MS = int(time.time() * 1000)  # what is older than retention.ms would not stay
 
