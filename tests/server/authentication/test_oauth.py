@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException, Producer
 from kafka import KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import LoginFailed
@@ -113,6 +114,16 @@ def test_clients_show_tokens_that_keys_in_a_file_signed(tmp_path: Path) -> None:
         with pytest.raises(KafkaException):
             refused.list_topics(timeout=0.5)
         assert token not in broker.log
+
+
+def test_keys_that_are_too_large_are_not_taken(tmp_path: Path) -> None:
+    provider, now_s = Provider(), int(time.time())
+    keys = tmp_path / "keys.json"
+    keys.write_text(key_set(provider.public()) + " " * limits.MAX_JWKS_BYTES)
+    config: Config = {**LISTENER, **FAST, "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri()}
+    with Broker(config) as broker:
+        assert not logs_in(broker, provider.sign(now_s), tmp_path)
+        assert f"more than {limits.MAX_JWKS_BYTES} bytes" in broker.log
 
 
 def test_a_provider_that_changes_its_keys_is_asked_again(jwks: HTTPServer, tmp_path: Path) -> None:
