@@ -40,7 +40,7 @@ from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.log_starts import LogStarts
 from barnabas.server.lookout import Lookout
-from barnabas.server.metrics import Metrics, render
+from barnabas.server.metrics import Metrics
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
 from barnabas.server.quotas.client_quotas import ClientQuotas
@@ -50,6 +50,7 @@ from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
+from barnabas.server.scraping import render
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
 from barnabas.server.tls.listeners import BrokerTls

@@ -20,7 +20,7 @@ from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, De
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
-from barnabas.server.metrics import render
+from barnabas.server.scraping import render
 from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_of
 from tests.waiting import until
 
