@@ -8,7 +8,7 @@
     /topics/<name>                    a topic's id and its number of partitions
     /partitions/<name>/<chunk>        states of CHUNK partitions, in order
     /configs/<type>/<name>            settings of a resource
-    /<kind>/<key>                     what was declared: ACLs, roles, users, tokens, quotas
+    /<kind>/<key>                     what was declared: ACLs, users, tokens, quotas
     /deleted-topics/<id>              the brokers that may still have logs of a topic that is gone
     /producer-ids                     the first producer id that no broker has been given
 
