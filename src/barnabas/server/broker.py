@@ -110,7 +110,11 @@ class Broker:
         self.io_threads = self.surroundings.make_executor(IO_THREADS, "barnabas-io")
         self.reading_threads = self.surroundings.make_executor(READING_THREADS, "barnabas-reading")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
-        self.fetch_sessions = FetchSessions(config.max_incremental_fetch_session_cache_slots, self.surroundings.new_session_id)
+        self.fetch_sessions = FetchSessions(
+            config.max_incremental_fetch_session_cache_slots,
+            self.surroundings.new_session_id,
+            config.min_incremental_fetch_session_eviction_ms,
+        )
         self.garbage: dict[Garbage, None] = {}  # segments that wait for `file.delete.delay.ms`
         self.endpoints: list[Endpoint] = []
         self.http: HttpEndpoint | None = None
