@@ -5,6 +5,7 @@ The limits are made small here, and met by peers that come over sockets.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -77,8 +78,8 @@ async def test_so_many_groups_have_a_quota_of_their_own(tmp_path: Path, monkeypa
 
     async with running([tmp_path], group_initial_rebalance_delay_ms="0") as client:
         for group in ("a", "b"):
-            await client.in_thread(lambda group=group: set_quota_by(client.line, {"group": group}, consumer_byte_rate=1.0))
-            await client.in_thread(lambda group=group: join(group))
+            await client.in_thread(partial(set_quota_by, client.line, {"group": group}, consumer_byte_rate=1.0))
+            await client.in_thread(partial(join, group))
         members = client.broker.quotas.members
         await members.refresh()
         found = [members.groups_of(f"of {group}", "127.0.0.1") for group in ("a", "b")]
