@@ -38,7 +38,7 @@ RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1_000  # Kafka's reconnect.
 CUT_OFF_S = 5
 CONNECT_MS = 3_000  # at most, though `socket.connection.setup.timeout.ms` may be longer: a new attempt asks at once
 
-__all__ = ["ClientError", "Peers", "address_of", "peers_of"]
+__all__ = ["ClientError", "Peers", "address_of", "client_config", "peers_of"]
 
 
 class _Peer:
@@ -190,9 +190,15 @@ def peers_of(image: Callable[[], MetadataImage], broker: Broker, purpose: str, *
         image: the metadata as it is now.
         request_timeout_ms: `request.timeout.ms` if it is not given.
     """
+    listener = inter_broker_listener(broker.config)
+    client = client_config(broker, purpose, request_timeout_ms)
+    return Peers(lambda broker_id: address_of(image(), broker_id, listener), client)
+
+
+def client_config(broker: Broker, purpose: str, request_timeout_ms: int | None = None) -> ClientConfig:
+    """How this broker connects to others; `request.timeout.ms` holds if no other is given."""
     config = broker.config
-    listener = inter_broker_listener(config)
-    client = ClientConfig(
+    return ClientConfig(
         (),
         client_id=f"broker-{config.broker_id}-{purpose}",
         request_timeout_ms=config.request_timeout_ms if request_timeout_ms is None else request_timeout_ms,
@@ -200,4 +206,3 @@ def peers_of(image: Callable[[], MetadataImage], broker: Broker, purpose: str, *
         tls=broker.tls.for_peers if has_tls(inter_broker_endpoint(config).protocol) else None,
         credentials=inter_broker_credentials(config),
     )
-    return Peers(lambda broker_id: address_of(image(), broker_id, listener), client)

@@ -49,7 +49,7 @@ def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
     return ZooKeeperStore(
         address,
         run=run,
-        session_timeout_ms=config.zookeeper_session_timeout_ms or config.broker_session_timeout_ms * 2 // 3,
+        session_timeout_ms=config.metadata_session_timeout_ms,
         connection_timeout_ms=config.zookeeper_connection_timeout_ms,
         digest=config.zookeeper_digest,
     )
