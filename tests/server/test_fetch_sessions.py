@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from barnabas.errors import ErrorCode
-from barnabas.limits import FETCH_SESSION_EVICTION_MS
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from barnabas.replication.offline import OfflinePartition
 from barnabas.server.fetch_session import MAX_EPOCH, FetchContext
 from barnabas.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSessions
 
 VERSION = 12
+EVICTION_MS = 120_000
 
 
 def sessions(slots: int = 10) -> FetchSessions:
     ids = iter(range(1, 1_000_000))
-    return FetchSessions(slots, lambda: next(ids))
+    return FetchSessions(slots, lambda: next(ids), EVICTION_MS)
 
 
 def request(
@@ -107,9 +107,9 @@ def test_epochs_wrap_to_one() -> None:
 def test_a_full_cache_keeps_the_young_and_gives_up_the_long_unused() -> None:
     cache = sessions(slots=1)
     assert cache.open(request({("a", 0): 0}), VERSION, 0).session_id == 1
-    assert cache.open(request({("b", 0): 0}), VERSION, FETCH_SESSION_EVICTION_MS).session_id == 0
-    assert cache.open(request({("b", 0): 0}), VERSION, FETCH_SESSION_EVICTION_MS + 1).session_id == 2
-    assert cache.open(request({}, 1, 1), VERSION, FETCH_SESSION_EVICTION_MS + 1).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.open(request({("b", 0): 0}), VERSION, EVICTION_MS).session_id == 0
+    assert cache.open(request({("b", 0): 0}), VERSION, EVICTION_MS + 1).session_id == 2
+    assert cache.open(request({}, 1, 1), VERSION, EVICTION_MS + 1).error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_an_incremental_answer_says_what_the_last_one_did_not() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from barnabas.error_codes import ErrorCode
-from barnabas.limits import FETCH_SESSION_EVICTION_MS
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.server.fetch_session import FetchContext, FetchedPartition, FetchSession, PartitionKey, TopicKey
 
@@ -26,11 +25,13 @@ class FetchSessions:
     Args:
         slots: most sessions kept, `max.incremental.fetch.session.cache.slots`.
         new_id: gives a positive 32-bit number; asked again while it is taken.
+        eviction_ms: for which a session in a full cache is safe, `min.incremental.fetch.session.eviction.ms`.
     """
 
-    def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
+    def __init__(self, slots: int, new_id: Callable[[], int], eviction_ms: int) -> None:
         self._slots = slots
         self._new_id = new_id
+        self._eviction_ms = eviction_ms
         self._sessions: dict[int, FetchSession] = {}  # the longest unused first
 
     def __len__(self) -> int:
@@ -100,15 +101,11 @@ class FetchSessions:
         if not self._sessions:
             return False
         oldest = next(iter(self._sessions.values()))
-        if now_ms - oldest.used_ms > FETCH_SESSION_EVICTION_MS:
+        if now_ms - oldest.used_ms > self._eviction_ms:
             self.remove(oldest.session_id)
             return True
         smallest = min(self._sessions.values(), key=lambda s: (s.is_of_follower, len(s.partitions)))
-        if (
-            not smallest.is_of_follower
-            and len(smallest.partitions) < size
-            and now_ms - smallest.created_ms > FETCH_SESSION_EVICTION_MS
-        ):
+        if not smallest.is_of_follower and len(smallest.partitions) < size and now_ms - smallest.created_ms > self._eviction_ms:
             self.remove(smallest.session_id)
             return True
         return False

@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from barnabas.cli.bindings import creation_of
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.plans import call
 from barnabas.client.results import NewTopic
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import Message
-from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -21,9 +21,10 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.records.batch import Record, build_batch
-from barnabas.security.acls import AclFilter, Operation, PatternType, Permission, ResourceType
+from barnabas.security.acls import AclFilter, Operation, ResourceType
 from barnabas.server.authorization.control import STANDARD
 from barnabas.testing.certificates import Certificates
+from tests.server.authorization.people import acl
 from tests.server.cluster.in_process import Cluster, running
 
 BROKER = 4  # a resource that has settings
@@ -63,19 +64,8 @@ async def test_rights_hold_on_every_broker(tmp_path: Path) -> None:
             )
             answer = await ask(alice, wanted)
             assert answer.topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED  # the controller asked what alice may do
-            creations = [
-                AclCreation(
-                    resource_type=ResourceType.TOPIC,
-                    resource_name=name,
-                    resource_pattern_type=PatternType.LITERAL,
-                    principal="User:alice",
-                    host="*",
-                    operation=operation,
-                    permission_type=Permission.ALLOW,
-                )
-                for name, operation in (("t", Operation.WRITE), ("mine", Operation.CREATE))
-            ]
-            answer = await ask(admin, CreateAclsRequest(creations=creations))
+            rights = (("t", Operation.WRITE), ("mine", Operation.CREATE))
+            answer = await ask(admin, creation_of(acl(ResourceType.TOPIC, name, operation) for name, operation in rights))
             assert [result.error_code for result in answer.results] == [0, 0]
             mine = AclFilter(principal="User:alice")
             brokers = cluster.brokers.values()
