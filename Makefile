@@ -76,12 +76,18 @@ exactlyonce: ## kill consume-transform-produce loops and brokers, ROUNDS=30 time
 chaos: setup ## kill, stop and cut off brokers, controllers and ZooKeepers of a cluster under load (BESIDE_KAFKA=1: Apache Kafka's too)
 	@$(PYTHON) -m tests.torture.cluster --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)" $(if $(BESIDE_KAFKA),--beside-kafka --save)
 
-docs: setup ## write the reference pages from the code
+docs: ## the reference pages from the code, and a site of all pages in build/site
+	@tools/setup.sh docs
 	@$(PYTHON) tools/docs.py
+	@$(PYTHON) -m sphinx -q -W --keep-going -n -c docs -d build/doctrees -b html . build/site
+	@echo "written: build/site/index.html"
+
+PIN := .venv/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make requirements" pyproject.toml
 
 requirements: ## pin the development environment anew
-	@.venv/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--extra dev pyproject.toml -o requirements/dev.txt --custom-compile-command "make requirements"
+	@$(PIN) --extra dev -o requirements/dev.txt
+	@$(PIN) --extra docs -c requirements/dev.txt -o requirements/docs.txt
 
 clean: ## what the verbs leave behind
 	@rm -rf .venv .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Make everything that the Makefile's verbs need: a virtual environment in .venv and, as root on Debian, the system packages.
-# Does nothing when it is all there. `tools/setup.sh interop` also sees to the clients of other languages.
+# Does nothing when it is all there. `tools/setup.sh interop` also sees to the clients of other languages, `docs` to the generator of the site.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wanted=${1:-}
@@ -63,6 +63,14 @@ make_environment() {
   cp pyproject.toml "$stamp.project"
 }
 
+add_documentation() {
+  local stamp=.venv/.requirements.docs
+  if [ -f "$stamp" ] && cmp -s requirements/docs.txt "$stamp"; then return 0; fi
+  say "installing the generator of the site into .venv"
+  .venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/docs.txt
+  cp requirements/docs.txt "$stamp"
+}
+
 # As pip does for an installed package: the broker starts from bytecode, also where the environment forbids Python to write it. The check
 # of records becomes machine code where there is a C compiler; without, it works as well and takes longer.
 compile_source() {
@@ -76,4 +84,5 @@ compile_source() {
 
 install_packages
 make_environment
+[ "$wanted" != docs ] || add_documentation
 compile_source

@@ -23,7 +23,6 @@ MAX_HTTP_HEAD_BYTES = 16 * 1024  # of a request to the metrics listener
 MAX_HTTP_CONNECTIONS = 64  # to the metrics listener at once
 HTTP_TIMEOUT_S = 10.0  # for one request to the metrics listener
 MAX_PARTITIONS_PER_REQUEST = 10_000  # new partitions in one request; Kafka's own bound
-FETCH_SESSION_EVICTION_MS = 120_000  # for which a fetch session in a full cache is safe; Kafka has the same
 MAX_QUOTA_METERS = 10_000  # clients whose use of a quota is measured; newcomers beyond share one
 MAX_QUOTA_BUDGETS = 10_000  # clients whose quotas need not be looked up again
 MAX_QUOTA_SERIES = 500  # clients with quotas that the metrics page shows, those who used them last first

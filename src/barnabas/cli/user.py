@@ -205,19 +205,15 @@ class _Running(_Users):
 
         request = AlterUserScramCredentialsRequest(
             deletions=[ScramCredentialDeletion(name=each.user, mechanism=each.mechanism) for each in deletions],
-            upsertions=[
-                ScramCredentialUpsertion(
-                    name=each.user,
-                    mechanism=each.mechanism,
-                    iterations=each.iterations,
-                    salt=each.salt,
-                    salted_password=each.salted_password,
-                )
-                for each in upsertions
-            ],
+            upsertions=[ScramCredentialUpsertion(name=each.user, **_without_user(each)) for each in upsertions],
         )
         for result in self._wire.request(request).results:
             _refuse(f"user {result.user}", result.error_code, result.error_message)
+
+
+def _without_user(upsertion: Upsertion) -> dict[str, Any]:
+    """The fields whose names the protocol shares."""
+    return {name: value for name, value in upsertion._asdict().items() if name != "user"}
 
 
 class _Stored(_Users):

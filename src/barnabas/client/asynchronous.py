@@ -243,7 +243,8 @@ class AsyncClient:
                 else:
                     outcome = await asyncio.gather(*(self._carry_out(call) for call in instruction))
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            result: R = end.value
+            return result
 
     async def _carry_out(self, call: Call) -> Any:
         try:

@@ -202,7 +202,8 @@ class BlockingClient:
                 else:
                     outcome = self._carry_out(instruction)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            result: R = end.value
+            return result
 
     def _carry_out(self, calls: Sequence[Call]) -> list[Any]:
         sent: list[Connection | ClientError] = []

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
-from barnabas import limits
 from barnabas.cluster.administration import Administration
 from barnabas.cluster.declared import Kind
 from barnabas.cluster.member import Member
@@ -41,7 +40,7 @@ from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.log_starts import LogStarts
 from barnabas.server.lookout import Lookout
-from barnabas.server.metrics import Metrics, render
+from barnabas.server.metrics import Metrics
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
 from barnabas.server.pulse import Pulse
@@ -52,6 +51,7 @@ from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
+from barnabas.server.scraping import render
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
 from barnabas.server.tls.listeners import BrokerTls
@@ -114,8 +114,8 @@ class Broker:
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
-            limits.FETCH_SESSION_EVICTION_MS,
             self.surroundings.new_session_id,
+            config.min_incremental_fetch_session_eviction_ms,
         )
         self.garbage: dict[Garbage, None] = {}  # segments that wait for `file.delete.delay.ms`
         self.endpoints: list[Endpoint] = []
@@ -127,14 +127,7 @@ class Broker:
         self._dispatcher = dispatch.RequestDispatcher(self)
         self._limits = ConnectionLimits(config)
         self.tls = BrokerTls(self.metrics)
-        self._listeners = Listeners(
-            self,
-            self.receiver,
-            loop,
-            tls=self.tls,
-            backlog=config.socket_listen_backlog_size,
-            send_buffer_bytes=config.socket_send_buffer_bytes,
-        )
+        self._listeners = Listeners(self)
         self._timers = Timers(loop)
         self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
         self.faults = StorageFaults(self, self.internal_topics, self._stop_for)

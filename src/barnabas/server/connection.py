@@ -113,6 +113,11 @@ class Connection(asyncio.BufferedProtocol):
     def peer(self) -> str:
         return f"{self.peer_host}:{self.peer_port}"
 
+    @property
+    def has_large_frames(self) -> bool:
+        """Whether much is expected: the rest of a large frame, or another one after it."""
+        return self._lent is not None or self._expected > 0
+
     # --- the loop's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

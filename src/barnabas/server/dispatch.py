@@ -95,7 +95,8 @@ _TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key i
 
 def request_class(api_key: int) -> type[Message]:
     module, prefix, *_ = APIS[api_key]
-    return getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Request")  # type: ignore[no-any-return]
+    found: type[Message] = getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Request")
+    return found
 
 
 async def _awaited(answer: Message | Awaitable[Message]) -> Message:

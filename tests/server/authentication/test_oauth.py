@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -20,6 +20,7 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.testing import Broker
 from tests.security.tokens import Provider, key_set, unsecured
+from tests.waiting import wait_until
 
 TIMEOUT_S = 20
 Config = dict[str, str | int | bool]
@@ -44,12 +45,6 @@ def logs_in(broker: Broker, token: str, folder: Path) -> bool:
         except LoginFailed as error:
             return '{"status":"invalid_token"}' not in str(error)
     return True
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline
 
 
 @pytest.fixture
@@ -132,13 +127,13 @@ def test_a_provider_that_changes_its_keys_is_asked_again(jwks: HTTPServer, tmp_p
     with Broker(config) as broker:  # the provider is not there at first
         assert not logs_in(broker, one.sign(now_s), tmp_path)
         jwks.keys = key_set(one.public())  # type: ignore[attr-defined]
-        until(lambda: logs_in(broker, one.sign(now_s), tmp_path))
+        wait_until(lambda: logs_in(broker, one.sign(now_s), tmp_path))
         assert not logs_in(broker, two.sign(now_s), tmp_path)
         jwks.keys = key_set(two.public())  # type: ignore[attr-defined]
-        until(lambda: logs_in(broker, two.sign(now_s), tmp_path))
+        wait_until(lambda: logs_in(broker, two.sign(now_s), tmp_path))
         assert not logs_in(broker, one.sign(now_s), tmp_path)
         jwks.keys = ""  # type: ignore[attr-defined]
-        until(lambda: not logs_in(broker, one.sign(now_s), tmp_path) and "503" in broker.log)
+        wait_until(lambda: not logs_in(broker, one.sign(now_s), tmp_path) and "503" in broker.log)
         assert logs_in(broker, two.sign(now_s), tmp_path)
 
 

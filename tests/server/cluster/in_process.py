@@ -14,7 +14,8 @@ from barnabas.server.broker import Broker
 from barnabas.server.surroundings import Surroundings
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE
 from tests.cluster.members import Inline
-from tests.server.in_process import Client, until
+from tests.server.in_process import Client
+from tests.waiting import until
 
 
 def make_executor(count: int, name: str) -> Executor:
@@ -29,6 +30,7 @@ class Cluster:
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.tree = MemoryTree()
         self.boot_id = "first boot"  # of all machines
+        self.make_executor = make_executor
         self.stores: dict[int, MemoryStore] = {}
         self.brokers: dict[int, Broker] = {}
         self.clients: dict[int, Client] = {}
@@ -47,7 +49,7 @@ class Cluster:
         config, _ = BrokerConfig.from_properties(properties)
         store = self.stores[broker_id] = MemoryStore(self.tree)
         surroundings = Surroundings(
-            open_cluster_store=lambda *_: store, make_executor=make_executor, boot_id=lambda: self.boot_id
+            open_cluster_store=lambda *_: store, make_executor=self.make_executor, boot_id=lambda: self.boot_id
         )
         broker = Broker(config, asyncio.get_running_loop(), surroundings)
         self.brokers[broker_id] = broker
