@@ -87,7 +87,7 @@ class ZooKeeper:
         self._tick_ms = tick_ms
         self._sync_ticks = max(MIN_SYNC_TICKS, SYNC_MS // tick_ms)
         self._kept = folder is not None
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="barnabas-zookeeper-"))
+        self.folder = folder.resolve() if folder is not None else Path(tempfile.mkdtemp(prefix="barnabas-zookeeper-"))
         self.ports: list[int] = []
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * servers
         command = ["sh", "-c", GUARD, "barnabas-zookeeper-guard", "" if self._kept else str(self.folder)]
