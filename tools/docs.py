@@ -14,7 +14,7 @@ from barnabas.config.reference import reference_page as configuration_page  # no
 from barnabas.error_codes import ErrorCode  # noqa: E402
 from barnabas.protocol.messages import APIS  # noqa: E402
 from barnabas.server.dispatch import SERVED  # noqa: E402
-from barnabas.server.metrics import NAMES  # noqa: E402
+from barnabas.server.scraping import NAMES  # noqa: E402
 
 GENERATED = "Written from the code by `make docs`."
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from barnabas.server.metrics import NAMES, Metrics, render
+from barnabas.server.metrics import Metrics
+from barnabas.server.scraping import NAMES, render
 from tests.server.in_process import running
 
 SOURCE = Path(__file__).resolve().parents[2] / "src/barnabas"

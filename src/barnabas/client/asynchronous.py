@@ -62,6 +62,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._waiting: deque[asyncio.Future[Any]] = deque()  # one for each request in flight, oldest first
         self._writable = asyncio.Event()
         self._writable.set()
+        self._ended = asyncio.Event()
         self.lost: ClientError | None = None
 
     @classmethod
@@ -95,6 +96,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         return await self._exchange(self.wire.send(call.request, call.at_most, call.at_least))
 
     async def _log_in(self, credentials: Credentials) -> None:
+        if credentials.tokens is not None:
+            credentials = await asyncio.get_running_loop().run_in_executor(None, credentials.with_token)
         login = log_in(credentials, self.name, token_hex(16))
         answer: Any = None
         try:
@@ -133,6 +136,10 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         self._fail(ConnectionFailed(self.name, "closed"))
+
+    async def wait_lost(self) -> None:
+        """Until nothing more can be sent, for whatever reason."""
+        await self._ended.wait()
 
     def end_if_cut_off(self, after_s: int) -> None:
         """Have the system end the connection when nothing gets through for so long; who is slow to answer is not cut off."""
@@ -186,6 +193,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self.lost = error
         if self._transport is not None:
             self._transport.abort()
+        self._ended.set()
         self._writable.set()
         while self._waiting:
             future = self._waiting.popleft()

@@ -194,7 +194,7 @@ def _note_producers(files: Files, plan: Adoption, path: Path) -> None:
 
 def _settings_of(plan: Adoption, kraft: KraftMetadata, name: str) -> dict[str, str]:
     settings = dict(kraft.configs.get((ResourceType.TOPIC, name), {}))
-    if not plan.has_metadata_log and name in records.INTERNAL_TOPICS:
+    if not plan.has_metadata_log and name in records.COORDINATED_TOPICS:
         made = internal_topic(name, BrokerConfig.from_properties({"log.dirs": "unused"})[0], alone=True)
         settings = {} if made is None else {key: value for key, value in made.configs if value is not None}
     kept = {}

@@ -38,6 +38,7 @@ from barnabas.cluster.metadata import (
 )
 from barnabas.cluster.store import Entry
 from barnabas.config.listeners import Endpoint
+from barnabas.security.acls import AUDIT_TOPIC
 
 USUAL_FIELDS = 5  # of a state of which there is nothing special to say
 CHUNK = 256  # partitions in one entry: about 10 kB of JSON, well under ZooKeeper's limit of 1 MB for a node
@@ -69,7 +70,8 @@ class ControllerOffice(NamedTuple):
 
 ANY_BROKER = -1  # among those that a deletion waits for
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+COORDINATED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+INTERNAL_TOPICS = COORDINATED_TOPICS | {AUDIT_TOPIC}  # consumers of all topics leave them out
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
 ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 

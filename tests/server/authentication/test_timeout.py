@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import limits
-from barnabas.server.metrics import render
+from barnabas.server.scraping import render
 from tests.server.in_process import running
 from tests.waiting import until
 

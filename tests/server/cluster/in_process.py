@@ -30,11 +30,13 @@ class Cluster:
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.tree = MemoryTree()
         self.boot_id = "first boot"  # of all machines
+        self.make_executor = make_executor
         self.stores: dict[int, MemoryStore] = {}
         self.brokers: dict[int, Broker] = {}
         self.clients: dict[int, Client] = {}
 
-    async def start(self, broker_id: int) -> Broker:
+    async def start(self, broker_id: int, **own: str) -> Broker:
+        """Start a broker; `own` are settings that the others do not have."""
         properties = {
             "node.id": str(broker_id),
             "zookeeper.connect": "fake:1",
@@ -44,11 +46,12 @@ class Cluster:
             "offsets.topic.replication.factor": "3",
             "group.initial.rebalance.delay.ms": "0",
             **self._settings,
+            **own,
         }
         config, _ = BrokerConfig.from_properties(properties)
         store = self.stores[broker_id] = MemoryStore(self.tree)
         surroundings = Surroundings(
-            open_cluster_store=lambda *_: store, make_executor=make_executor, boot_id=lambda: self.boot_id
+            open_cluster_store=lambda *_: store, make_executor=self.make_executor, boot_id=lambda: self.boot_id
         )
         broker = Broker(config, asyncio.get_running_loop(), surroundings)
         self.brokers[broker_id] = broker

@@ -22,8 +22,9 @@ from barnabas.config.definitions.words import (
 
 # fmt: off
 KEYS = (
-    ConfigKey("broker.heartbeat.interval.ms", INT, 2_000, None, MEDIUM, READ_ONLY, NO_EFFECT,
-              "How often a broker tells the quorum that it lives."),
+    ConfigKey("broker.heartbeat.interval.ms", INT, 2_000, None, MEDIUM, READ_ONLY, HONOURED,
+              "Brokers of a cluster ask each other for signs of life, twenty times in this time; who gives none "
+              "three times in a row is given up, unless it has been slow before."),
     ConfigKey("broker.id", INT, -1, None, HIGH, READ_ONLY, HONOURED,
               "The node's number under its old name; must agree with node.id where both are given."),
     ConfigKey("broker.rack", STRING, None, None, MEDIUM, READ_ONLY, HONOURED,

@@ -171,12 +171,10 @@ async def churn(
 async def _id_of_next(client: AsyncClient, topic: str, known: set[UUID]) -> UUID:
     """The id of the topic that has the name now; a broker may still tell that of one before, which is `known`."""
     while True:
-        client.cluster.forget(topic)
         with suppress(BarnabasError):
-            await client.topics_by_name([topic])
-            found = client.cluster.topics[topic].topic_id
-            if found not in known:
-                return found
+            found = (await client.topics_by_name([topic])).get(topic)
+            if found is not None and found.topic_id not in known:
+                return found.topic_id
         await asyncio.sleep(0.1)
 
 
