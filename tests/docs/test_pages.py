@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", ["docs/getting-started.md", "docs/guides/python-clients.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/getting-started.md", "docs/guides/python-clients.md", "docs/guides/moving-from-kafka.md", "README.md"])
 def test_a_page_runs_as_pasted(page: str, tmp_path: Path) -> None:
     with Pasted(tmp_path) as reader:
         reader.run_page(ROOT / page)
