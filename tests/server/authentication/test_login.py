@@ -37,6 +37,14 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def renewing() -> Iterator[Broker]:
+    """A broker whose sessions have an end, and so may be begun again."""
+    config = {"connection.failed.authentication.delay.ms": 0, "connections.max.reauth.ms": 3_600_000}
+    with Broker(config, users={"alice": "geheim", "bob": "b"}) as running:
+        yield running
+
+
 @pytest.fixture
 def line(broker: Broker) -> Iterator[Line]:
     with Line(broker) as opened:
@@ -210,14 +218,21 @@ def test_an_authentication_after_the_log_in_is_refused(line: Line) -> None:
     assert asks_topics(line)
 
 
-def test_logging_in_again_keeps_user_and_mechanism(broker: Broker) -> None:
+def test_a_session_without_an_end_is_not_begun_again(line: Line) -> None:
+    shake_hands(line)
+    show(line, GOOD)
+    assert shake_hands(line).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert asks_topics(line)
+
+
+def test_logging_in_again_keeps_user_and_mechanism(renewing: Broker) -> None:
     changes = {
         b"\0bob\0b": "Cannot change principals during re-authentication from User.alice: User.bob",
         WRONG: "Authentication failed: Invalid username or password",
         b"\xff": "Authentication failed during re-authentication due to invalid credentials with SASL mechanism PLAIN",
     }
     for token, told in changes.items():
-        with Line(broker) as line:
+        with Line(renewing) as line:
             shake_hands(line)
             show(line, GOOD)
             assert asks_topics(line)
@@ -225,7 +240,7 @@ def test_logging_in_again_keeps_user_and_mechanism(broker: Broker) -> None:
             assert show(line, GOOD).error_code == 0
             assert shake_hands(line).error_code == ErrorCode.ILLEGAL_SASL_STATE  # within a second of the last
             assert asks_topics(line)
-        with Line(broker) as line:
+        with Line(renewing) as line:
             shake_hands(line)
             show(line, GOOD)
             shake_hands(line)
@@ -234,13 +249,14 @@ def test_logging_in_again_keeps_user_and_mechanism(broker: Broker) -> None:
             assert line.is_closed()
 
 
-def test_another_mechanism_at_re_authentication(line: Line) -> None:
-    shake_hands(line)
-    show(line, GOOD)
-    assert shake_hands(line, "SCRAM-SHA-256").error_code == 0
+def test_another_mechanism_at_re_authentication(renewing: Broker) -> None:
     told = "SASL mechanism 'SCRAM-SHA-256' requested by client is not supported for re-authentication of mechanism 'PLAIN'"
-    assert show(line, b"n,,n=alice,r=x").error_message == told
-    assert line.is_closed()
+    with Line(renewing) as line:
+        shake_hands(line)
+        show(line, GOOD)
+        assert shake_hands(line, "SCRAM-SHA-256").error_code == 0
+        assert show(line, b"n,,n=alice,r=x").error_message == told
+        assert line.is_closed()
 
 
 def test_no_secret_gets_into_the_log(broker: Broker) -> None:

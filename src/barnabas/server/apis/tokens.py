@@ -56,7 +56,14 @@ async def create_token(
 
         await broker.controller.declare(declaring)
     except KafkaError as error:
-        return CreateDelegationTokenResponse(error_code=error.code, **_named("principal", owner), **_requester(context.principal))
+        return CreateDelegationTokenResponse(
+            error_code=error.code,
+            **_named("principal", owner),
+            **_requester(context.principal),
+            issue_timestamp_ms=-1,
+            expiry_timestamp_ms=-1,
+            max_timestamp_ms=-1,
+        )
     return CreateDelegationTokenResponse(
         **_named("principal", token.owner),
         **_requester(token.requester),
@@ -79,7 +86,7 @@ async def renew_token(
     try:
         token = await _change(broker, context, bytes(request.hmac), renewed)
     except KafkaError as error:
-        return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
+        return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=_refused_ms(error))
     return RenewDelegationTokenResponse(expiry_timestamp_ms=now_ms if token is None else token.expires_ms)
 
 
@@ -94,7 +101,7 @@ async def expire_token(
     try:
         token = await _change(broker, context, bytes(request.hmac), expired)
     except KafkaError as error:
-        return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
+        return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=_refused_ms(error))
     return ExpireDelegationTokenResponse(expiry_timestamp_ms=now_ms if token is None else token.expires_ms)
 
 
@@ -169,6 +176,11 @@ def may_ask(context: RequestContext) -> bool:
 
 def _lifetimes(broker: Broker) -> Lifetimes:
     return Lifetimes(broker.config.delegation_token_max_lifetime_ms, broker.config.delegation_token_expiry_time_ms)
+
+
+def _refused_ms(error: KafkaError) -> int:
+    """The expiry that Kafka tells with a refusal."""
+    return -1 if error.code is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED else 0
 
 
 def _named(prefix: str, principal: str) -> dict[str, Any]:

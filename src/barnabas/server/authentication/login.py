@@ -9,7 +9,7 @@ Rules
   2. After SaslHandshake version 0 the tokens come bare, each behind its size, and no failure is answered.
   3. A failure is answered and closes, both after a delay. What the peer is told is Kafka's sentence and tells users not apart.
   4. A session that has an end is told it. After that the connection may only log in again; any other request closes it.
-     Logging in again keeps mechanism and user.
+     Logging in again keeps mechanism and user. A session without an end is not begun again.
   5. A log-in is bounded in frames, in the size of each, and in time.
 """
 
@@ -70,6 +70,7 @@ class Login:
         self._exchange: Exchange | None = None
         self._identity: Identity | None = None  # of the last log-in that was complete
         self._kept_mechanism = ""
+        self._ends = False  # whether the session does
         self._again_s = float("-inf")  # when the last re-authentication began
         self._timer = loop.call_later(limits.LOGIN_TIMEOUT_S, self._take_too_long)
         connection.on_close.append(self._stop)
@@ -104,8 +105,8 @@ class Login:
         return False
 
     def begin_again(self, frame: memoryview) -> bool:
-        """Take a SaslHandshake on a connection that is logged in; False where it is too early for one."""
-        if self._loop.time() - self._again_s < LEAST_SESSION_S:
+        """Take a SaslHandshake on a connection that is logged in; False where it is too early for one, or the session has no end."""
+        if not self._ends or self._loop.time() - self._again_s < LEAST_SESSION_S:
             return False
         header = read_request_header(frame)
         self._restart()
@@ -189,6 +190,7 @@ class Login:
         self._step, self._frames = Step.OPEN, 0
         self._timer.cancel()
         lifetime_ms = self._door.lifetime_ms(self._mechanism, identity)
+        self._ends = lifetime_ms is not None
         if lifetime_ms is not None:
             self._timer = self._loop.call_later(lifetime_ms / 1000, self._expire)
         connection.principal, connection.by_token = f"User:{identity.user}", identity.by_token
