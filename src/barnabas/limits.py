@@ -18,6 +18,7 @@ MAX_REPEATED_BYTES = 512  # of what stands before their records
 MAX_RUN_BYTES = 64 * 1024  # of a request that is worked on together with its neighbours: what is larger gains nothing by it
 MAX_RUN_REQUESTS = 512  # worked on together; the kernel takes 1,024 buffers in one write
 MAX_UNSENT_BYTES = 8 * 1024 * 1024  # answers a slow reader leaves in memory; then its requests are not read
+MAX_PULSES = 1_000  # other brokers that are given signs of life by a thread; more are by the loop
 MAX_HTTP_HEAD_BYTES = 16 * 1024  # of a request to the metrics listener
 MAX_HTTP_CONNECTIONS = 64  # to the metrics listener at once
 HTTP_TIMEOUT_S = 10.0  # for one request to the metrics listener

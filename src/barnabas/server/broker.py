@@ -43,6 +43,7 @@ from barnabas.server.lookout import Lookout
 from barnabas.server.metrics import Metrics
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
+from barnabas.server.pulse import Pulse
 from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.quotas.connection_rates import ConnectionRates
 from barnabas.server.receiver import Receiver
@@ -107,6 +108,7 @@ class Broker:
         self.member: Member | None = None  # where this broker is one of several
         self.forwarder: Forwarder | None = None
         self.lookout: Lookout | None = None  # after the others of the cluster
+        self.pulse: Pulse | None = None  # for those of the others
         self.io_threads = self.surroundings.make_executor(IO_THREADS, "barnabas-io")
         self.reading_threads = self.surroundings.make_executor(READING_THREADS, "barnabas-reading")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
@@ -249,6 +251,8 @@ class Broker:
         self._listeners.close()
         for connection in list(self.connections):
             connection.close()
+        if self.pulse is not None:
+            self.pulse.close()
         await self._listeners.wait_closed()
         await self._dispatcher.close()
         await self.doors.providers.close()

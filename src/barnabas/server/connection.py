@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
@@ -225,6 +226,14 @@ class Connection(asyncio.BufferedProtocol):
             self._outbox.flush()
         if self._outbox is None or not self._outbox.waiting_bytes:
             self.close()
+
+    def hand_over(self) -> int | None:
+        """Read no more: who gets the duplicate of the descriptor does, until this is closed. None where that cannot be, as with TLS."""
+        outbox = self._outbox
+        if type(outbox) is not Outbox or self._answers or self.authentication is not None:
+            return None
+        self.pause("handed over")
+        return os.dup(outbox.descriptor)
 
     # --- pausing
 

@@ -38,6 +38,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 CONNECT_TIMEOUT_S = 10.0
 ANSWER_TIMEOUT_MS = 60_000  # then the connection is made anew
 ASKED_IN_A_HEARTBEAT = 20  # signs of life in `broker.heartbeat.interval.ms`
+TIMES_OVER_TLS = 2  # as long an interval, since the loop answers there, which may be busy (`pulse.py`)
 # A request that changes nothing and has next to no answer. Brokers may always send it, and quotas do not hold it up.
 SIGN_OF_LIFE = WriteTxnMarkersRequest(markers=[])
 log = logging.getLogger(__name__)
@@ -56,7 +57,10 @@ class Lookout:
         self._watches: dict[Registered, asyncio.Task[None]] = {}
         self._connections: dict[Registered, AsyncConnection] = {}
         self._questions: set[asyncio.Task[None]] = set()
-        self._silence = Silence(config.broker_heartbeat_interval_ms / ASKED_IN_A_HEARTBEAT, config.metadata_session_timeout_ms)
+        interval_ms = config.broker_heartbeat_interval_ms / ASKED_IN_A_HEARTBEAT
+        if self._client.tls is not None:
+            interval_ms *= TIMES_OVER_TLS
+        self._silence = Silence(interval_ms, config.metadata_session_timeout_ms)
         self.reached: set[Registered] = set()  # of those that are watched
         self._dead: set[Registered] = set()  # as the member was told
         self._tasks = [
