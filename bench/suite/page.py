@@ -18,7 +18,7 @@ CHARTS = PAGE.with_suffix("")  # the folder docs/performance/
 LINE = 140
 OURS, KAFKA = "barnabas", "kafka"
 Result = dict[str, Any]
-_STEP = re.compile(r"step_(\d+)")
+_POINT = re.compile(r"at_(\d+)")
 HEAD = """
 # Beside the field
 
@@ -135,14 +135,14 @@ def _draw(case: Case, result: Result, folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for measure in result["measures"]:
-        steps = _steps(measure, result["peers"])
         if measure["name"] in case.charts:
             found = {peer["name"]: median(values(measure, key)) for key, peer in result["peers"].items()}
             rows = {name: value for name, value in found.items() if value is not None and value > 0}
             if rows:
                 made.append((measure, charts.bars(measure["title"], measure["unit"], rows, result["peers"][OURS]["name"])))
-        elif steps:
-            made.append((measure, charts.lines(measure["title"], "messages/s", "MB stored", steps, OURS)))
+        elif measure["across"]:
+            series = _points(measure, result["peers"])
+            made.append((measure, charts.lines(measure["title"], measure["across"], series, result["peers"][OURS]["name"])))
     text = ""
     for measure, chart in made:
         path = folder / f"{case.name}-{measure['name']}.svg"
@@ -151,14 +151,10 @@ def _draw(case: Case, result: Result, folder: Path) -> str:
     return text
 
 
-def _steps(measure: Result, peers: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
-    """Of a measure that took one rate after the other: where each stood, and the rate."""
+def _points(measure: Result, peers: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
+    """The lines of a measure of what grows, by the names of the systems."""
     series = {}
     for key, runs in measure["runs"].items():
-        stored, points = 0.0, []
-        for name in sorted(name for name in runs[0] if _STEP.fullmatch(name)):
-            stored += median(values(measure, key, name.replace("step", "stored_mb"))) or 0.0
-            points.append((stored, median(values(measure, key, name)) or 0.0))
-        if points:
-            series[peers[key]["name"]] = points
+        places = sorted(float(found[1]) for name in runs[0] if (found := _POINT.fullmatch(name)))
+        series[peers[key]["name"]] = [(place, median(values(measure, key, f"at_{place:.0f}")) or 0.0) for place in places]
     return series

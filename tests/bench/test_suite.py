@@ -10,6 +10,7 @@ import pytest
 from bench.peers.peer import Message, Peer
 from bench.suite import figures, guard, page, results
 from bench.suite.case import Case, Outcome
+from bench.suite.growth import GROWTH
 from bench.suite.kreps import KREPS
 from bench.suite.linkedin import producing
 from bench.suite.measure import BARE, Figures, Measure, Meter, Options, View, take_turns
@@ -17,7 +18,7 @@ from bench.suite.openmessaging import OPENMESSAGING
 
 from tests.bench.fakes import AbsentPeer, FakePeer
 
-OPTIONS = Options(rounds=2, messages=1_000, seconds=1.0, stored_mb=1)
+OPTIONS = Options(rounds=2, messages=1_000, seconds=1.0, stored_mb=20)
 
 
 def _case(*measures: Measure, charts: tuple[str, ...] = ()) -> Case:
@@ -73,7 +74,7 @@ def test_a_fresh_measure_starts_a_system_for_each_repetition() -> None:
     assert outcome.measured[0].runs["barnabas"] == [{"value": 0.25}] * OPTIONS.rounds
 
 
-@pytest.mark.parametrize("case", [KREPS, OPENMESSAGING], ids=lambda case: str(case.name))
+@pytest.mark.parametrize("case", [KREPS, OPENMESSAGING, GROWTH], ids=lambda case: str(case.name))
 def test_a_case_measures_all_that_it_says(case: Case) -> None:
     outcome = case.run({"barnabas": lambda: FakePeer(1e-3)}, OPTIONS, lambda line: None)
     assert all(measured.runs["barnabas"] for measured in outcome.measured)
