@@ -128,18 +128,10 @@ class InSyncReplicas:
         self._followers = {r: followers.get(r) or Follower(now_ms if r in self.isr else NEVER_MS) for r in wanted}
 
     def settle(self, isr: Iterable[int], partition_epoch: int) -> bool:
-        """The controller's word; False if it is older than what is known.
-
-        Who left has to fetch again before anything is believed of it: its disk may have failed (KIP-112), and though it asks for other
-        partitions, it never will for this one.
-        """
+        """The controller's word; False if it is older than what is known."""
         if partition_epoch < self.partition_epoch:
             return False
-        before, self.isr = self.isr, frozenset(isr)
-        self.partition_epoch, self.proposed = partition_epoch, None
-        for replica_id in before - self.isr:
-            if replica_id in self._followers:
-                self._followers[replica_id] = Follower(NEVER_MS)
+        self.isr, self.partition_epoch, self.proposed = frozenset(isr), partition_epoch, None
         return True
 
     def withdraw(self) -> None:
@@ -236,7 +228,7 @@ class InSyncReplicas:
         """The ISR with `replica_id`, if it has what it takes.
 
         Args:
-            may_join: of replica id and broker epoch: registered, not fenced, not shutting down.
+            may_join: of replica id and broker epoch: registered, not fenced, not shutting down, its disk works.
             log_start: of the leader.
         """
         follower = self._followers.get(replica_id)
