@@ -78,6 +78,7 @@ class ActiveMq:
     """One broker, and the client that loads it."""
 
     name = "ActiveMQ Classic"
+    nudge = b""
     version = VERSION
     settings = (
         Setting(

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import socket
+import string
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from random import Random
+from struct import Struct
 from types import TracebackType
 from typing import Self
 
+import cramjam
 from tools.kafka import VERSION, KafkaUnavailable
 
-from bench import consume, load, servers
+from bench import consume, load, servers, wire
 from bench.cluster import end_to_end
+from bench.latency import undisturbed
 from bench.load import KafkaLine, Load, Pattern
 from bench.peers.peer import Amount, Delays, Message, PeerUnavailable, Setting
 from bench.peers.process import family
+from bench.peers.streams import connect
 from bench.wire import BadAnswer, record_batch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,9 +34,47 @@ SETTLE_TIMEOUT_S = 120.0
 POLL_S = 0.002
 
 
+def _gzip(data: bytes) -> bytes:
+    return bytes(cramjam.gzip.compress(data))
+
+
+def _snappy(data: bytes) -> bytes:
+    """In the frame of the Java library."""
+    block = bytes(cramjam.snappy.compress_raw(data))
+    return b"\x82SNAPPY\0" + Struct(">iii").pack(1, 1, len(block)) + block
+
+
+def _lz4(data: bytes) -> bytes:
+    """With blocks that do not depend on each other: Kafka's clients read no others."""
+    compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
+    compressor.compress(data)
+    return bytes(compressor.finish())
+
+
+def _zstd(data: bytes) -> bytes:
+    return bytes(cramjam.zstd.compress(data))
+
+
+CODECS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
+    "none": (0, bytes),
+    "gzip": (1, _gzip),
+    "snappy": (2, _snappy),
+    "lz4": (3, _lz4),
+    "zstd": (4, _zstd),
+}
+WORDS = 4_000  # of five letters, so that text compresses to about half
+
+
 @cache
-def batch_of(messages: int, value_bytes: int) -> bytes:
-    return record_batch(messages, value_bytes)
+def batch_of(messages: int, value_bytes: int, codec: str = "none") -> bytes:
+    """All values alike, unless they are to be compressed: then they are words."""
+    if codec == "none":
+        return record_batch(messages, value_bytes)
+    number, compress = CODECS[codec]
+    chance = Random(1)
+    words = ["".join(chance.choices(string.ascii_lowercase, k=5)) for _ in range(WORDS)]
+    values = [" ".join(chance.choices(words, k=value_bytes // 6 + 1)).encode()[:value_bytes] for _ in range(messages)]
+    return wire.batch_of(values, codec=number, compress=compress)
 
 
 class _KafkaProtocol:
@@ -84,7 +128,7 @@ class _KafkaProtocol:
         return servers.end_offsets(self._server, topic, partitions)
 
     def produce(self, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Load:
-        batch = batch_of(message.batch, message.value_bytes)
+        batch = batch_of(message.batch, message.value_bytes, message.codec)
         window = max(2, min(ONE_WINDOW if message.batch == 1 else BATCH_WINDOW, WINDOW_BYTES // len(batch)))
         chunk = max(1, min(window // 4, int(amount.messages // message.batch) or 1))
         pattern = Pattern(producers, batch, message.batch, message.acks, window, chunk)
@@ -114,16 +158,24 @@ class _KafkaProtocol:
             partitions=partitions,
             records=messages,
             records_per_batch=message.batch,
-            batch_bytes=len(batch_of(message.batch, message.value_bytes)),
+            batch_bytes=len(batch_of(message.batch, message.value_bytes, message.codec)),
             partition_max_bytes=max(pull_bytes // partitions, LEAST_PULL_BYTES),
         )
 
     def end_to_end(self, topic: str, message: Message, rate: int, seconds: float, *, partitions: int = 1) -> Delays:
-        found = end_to_end.measure([self.address] * partitions, topic, acks=message.acks, rate=rate, seconds=seconds)
+        with undisturbed():
+            found = end_to_end.measure([self.address] * partitions, topic, acks=message.acks, rate=rate, seconds=seconds)
         return Delays(found.consumed)
 
+    @property
+    def nudge(self) -> bytes:
+        return wire.hello_frame()
+
     def greet(self) -> socket.socket:
-        return socket.create_connection(self.address)
+        line = connect(self.address)
+        line.sendall(self.nudge)
+        line.recv(65_536)
+        return line
 
 
 class Barnabas(_KafkaProtocol):

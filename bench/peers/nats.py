@@ -30,6 +30,7 @@ class Nats(StreamPeer):
     """One `nats-server` with JetStream."""
 
     name = "NATS JetStream"
+    nudge = b"PING\r\n"
     settings = (
         Setting("jetstream.store_dir", "a folder", "docs.nats.io, JetStream: what turns it on"),
         Setting("stream storage", "file", "docs.nats.io, Streams: the default, kept on disk"),

@@ -40,11 +40,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is sent: `batch` messages of `value_bytes` in a request; with `acks` 0 no answer is waited for, else the server's."""
+    """What is sent: `batch` messages of `value_bytes` in a request; with `acks` 0 no answer is waited for, else the server's.
+
+    `codec` names how a batch is compressed, which only Kafka's protocol tells a server.
+    """
 
     value_bytes: int = 100
     batch: int = 1
     acks: int = 1
+    codec: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,11 @@ class Peer(Protocol):
 
     def stored(self, topic: str, partitions: int) -> int:
         """The messages that the system says it has."""
+        ...
+
+    @property
+    def nudge(self) -> bytes:
+        """A small request with an answer, for a client that has greeted; empty where the protocol has none."""
         ...
 
     def greet(self) -> socket.socket:

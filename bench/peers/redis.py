@@ -38,9 +38,11 @@ class Redis(StreamPeer):
     """One `redis-server`."""
 
     name = "Redis Streams"
+    nudge = command(b"PING")
     settings = (
         Setting("appendonly", "yes", "redis.io, Persistence: what is not in the append-only file is lost with the process"),
         Setting("appendfsync", "everysec", "redis.io, Persistence: the default and the suggested policy"),
+        Setting("maxclients", "20000", "redis.io, Redis client handling: the default is 10,000"),
         Setting("save", '""', "redis.io, Persistence: no snapshots beside the append-only file"),
     )
 

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from bench.latency import STALLED_S, wake_in_time
+from bench.latency import STALLED_S, undisturbed, wake_in_time
 from bench.load import Line, Load, drive
 from bench.peers.peer import Amount, Delays, Message
 from bench.peers.process import Process
@@ -44,7 +44,7 @@ class StreamPeer:
     """The part of a `Peer` that follows from lines, receivers and a count."""
 
     name = ""
-    largest_batch = 1  # messages that one request can carry
+    nudge = b""
 
     def __init__(self) -> None:
         self.ready_after_s = 0.0
@@ -106,7 +106,8 @@ class StreamPeer:
         one = Message(message.value_bytes, 1, message.acks)
         lines = [self.line(stream, one, 1, ONE_WINDOW) for stream in streams]
         receivers = [self.receiver(stream, one, ONE_WINDOW) for stream in streams]
-        return on_schedule(lines, receivers, rate, int(rate * seconds))
+        with undisturbed():
+            return on_schedule(lines, receivers, rate, int(rate * seconds))
 
 
 def connect(address: tuple[str, int]) -> socket.socket:

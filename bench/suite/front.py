@@ -21,13 +21,18 @@ from bench.peers import OURS, PEERS
 from bench.report import PAGE
 from bench.suite import guard, page, results
 from bench.suite.case import Case
+from bench.suite.compression import COMPRESSION
+from bench.suite.connections import CONNECTIONS
+from bench.suite.groups import GROUPS
 from bench.suite.kreps import KREPS
 from bench.suite.linkedin import LINKEDIN
 from bench.suite.measure import Options
 from bench.suite.openmessaging import OPENMESSAGING
 from bench.suite.start import START
 
-CASES: Mapping[str, Case] = {case.name: case for case in (LINKEDIN, START, KREPS, OPENMESSAGING)}
+CASES: Mapping[str, Case] = {
+    case.name: case for case in (LINKEDIN, START, KREPS, OPENMESSAGING, CONNECTIONS, GROUPS, COMPRESSION)
+}
 FULL = Options()
 QUICK = Options(rounds=2, messages=200_000, seconds=0.5, stored_mb=200, connections=(1_000,))
 GUARDED = ("linkedin-2011",)

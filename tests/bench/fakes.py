@@ -22,6 +22,7 @@ class FakePeer:
     address = ("127.0.0.1", 0)
     data_dir = Path()
     ready_after_s = 0.25
+    nudge = b""
 
     def __init__(self, seconds_each: float = 1e-6, largest_batch: int = 50, name: str = "fake") -> None:
         self.name = name

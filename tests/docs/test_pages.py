@@ -8,6 +8,8 @@ import pytest
 
 from tests.docs.pasted import ROOT, Pasted
 
+PAGES = ["docs/getting-started.md", "docs/guides/python-clients.md", "docs/guides/moving-from-kafka.md", "README.md"]
+
 pytest.importorskip("pyspark")
 
 PAGES = ["README.md", "docs/getting-started.md", "docs/guides/moving-from-kafka.md", "docs/guides/python-clients.md"]
