@@ -94,6 +94,7 @@ class Measure:
     target: float | None = None  # of the ratio to Apache Kafka
     limit: float | None = None  # of our own figure
     views: tuple[View, ...] = ()
+    across: str | None = None  # what grows, where the figures "at_<number>" are points of a line
 
 
 @dataclass(slots=True)
@@ -114,6 +115,7 @@ class Measured:
             "higher_is_better": what.higher_is_better,
             "target": what.target,
             "limit": what.limit,
+            "across": what.across,
             "runs": self.runs,
             "dashes": self.dashes,
         }
@@ -127,6 +129,7 @@ class Measured:
             "higher_is_better": view.higher_is_better,
             "target": None,
             "limit": view.limit,
+            "across": None,
             "runs": {key: [{"value": run[view.figure]} for run in runs] for key, runs in self.runs.items()},
             "dashes": self.dashes,
         }
