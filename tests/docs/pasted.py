@@ -7,9 +7,9 @@ Rules
      behind an address of this machine is a free one (the same for the same number), and folders under /tmp and /var/lib lie in the
      page's folder.
   2. `shell` blocks run line by line in bash (a here-document is one line); the first command that fails ends the page, but for one of
-     which a comment behind it says that it is refused: that has to fail. A line that starts a server is left running,
-     and the next begins when the server says that it is ready; it gets the settings `QUICK` besides, which save time. A server on a
-     port that another one has ends that one first, as Ctrl-C would.
+     which a comment behind it says that it is refused: that has to fail. A line that starts a server is left running, and the next
+     begins when the server says that it is ready; it gets the settings `QUICK` besides, which save time. A server on a port that
+     another one has ends that one first, as Ctrl-C would.
   3. `python` blocks are programs; one with tests in it is run by pytest. The environment names the page's broker to the command line.
   4. A `text` block behind another block is what that one prints: each of its lines stands in the output, in order; `…` stands for
      anything.
