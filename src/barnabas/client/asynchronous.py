@@ -99,6 +99,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         return await self._exchange(self.wire.send(call.request, call.at_most, call.at_least))
 
     async def _log_in(self, credentials: Credentials) -> None:
+        if credentials.tokens is not None:
+            credentials = await asyncio.get_running_loop().run_in_executor(None, credentials.with_token)
         login = log_in(credentials, self.name, token_hex(16))
         answer: Any = None
         try:

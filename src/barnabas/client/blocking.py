@@ -100,7 +100,7 @@ class Connection:
     def _log_in(self) -> None:
         if self._credentials is None:
             return
-        login = log_in(self._credentials, self._name, token_hex(16))
+        login = log_in(self._credentials.with_token(), self._name, token_hex(16))
         answer: Any = None
         try:
             while True:

@@ -137,8 +137,8 @@ class FollowedStore(Commands):
         if self._registration is None:
             return  # nothing is served yet: who serves begins with the image as it is when this broker joins
         core, image = self._core, self.image
-        changes = replica_instructions(before, image, topics, core.broker_id, core.topic_config)
-        changes += config_instructions(before, image, delta, core)
+        changes = config_instructions(before, image, delta, core)
+        changes += replica_instructions(before, image, topics, core.broker_id, core.topic_config)
         if self.is_down:
             changes = [each for each in changes if not isinstance(each, ChangeReplica)]
         if changes:

@@ -115,6 +115,7 @@ class Member(Turns):
                 await self._follow()
                 try:
                     await self._carry_out(self._core.set_cluster_id(cluster_id))
+                    await self._carry_out(self._core.set_minimum())
                 except StoreConflict as conflict:  # others start at the same time
                     self._dirty.add(conflict.path)
                 else:

@@ -224,6 +224,10 @@ class Partition(Replica):
             self._commit()
             self.followers.maybe_expand_all(self)
 
+    def is_within_isr(self, isr: Iterable[int]) -> bool:
+        """Whether all that are in sync are among `isr`."""
+        return self.followers is not None and self.followers.replicas.isr.issubset(isr)
+
     def isr_refused(self, change: IsrChange) -> None:
         """The controller has not done `change`, nor will it: it may be proposed again."""
         if self.followers is not None and self.followers.withdraw(change):

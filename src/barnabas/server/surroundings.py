@@ -39,6 +39,7 @@ def read_boot_id() -> str:
 
 def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
     """The session that `zookeeper.connect` asks for, whose watchers are called by way of `run`."""
+    from barnabas.cluster.zookeeper_access import access_of
     from barnabas.cluster.zookeeper_address import SCHEME, parse_address
     from barnabas.cluster.zookeeper_store import ZooKeeperStore  # loaded only in a cluster: a single broker starts no slower
 
@@ -52,7 +53,7 @@ def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
         run=run,
         session_timeout_ms=config.metadata_session_timeout_ms,
         connection_timeout_ms=config.zookeeper_connection_timeout_ms,
-        digest=config.zookeeper_digest,
+        access=access_of(config),
     )
 
 

@@ -136,7 +136,10 @@ class Written:
         self.audit = AuditLog(cast(Any, broker))
         self.lines: list[dict[str, Any]] = []
 
+        self.sizes: list[int] = []
+
         async def write(lines: list[bytes]) -> None:
+            self.sizes.append(len(lines))
             self.lines += map(json.loads, lines)
 
         monkeypatch.setattr(self.audit, "_write", write)
@@ -167,6 +170,15 @@ async def test_what_is_too_much_is_dropped_and_counted(monkeypatch: pytest.Monke
     operations = [line.get("operation") for line in written.lines]
     assert (operations.count("READ"), operations.count("ALTER")) == (5, 5)
     assert [line["dropped"] for line in written.lines if "dropped" in line] == [30]
+
+
+async def test_so_many_entries_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_AUDIT_BATCH", 4)
+    written = Written(monkeypatch, 1.0)
+    for _ in range(10):
+        written.note(Operation.ALTER)
+    await written.audit.close()
+    assert written.sizes == [4, 4, 2]
 
 
 async def test_long_names_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

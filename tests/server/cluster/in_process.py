@@ -35,7 +35,8 @@ class Cluster:
         self.brokers: dict[int, Broker] = {}
         self.clients: dict[int, Client] = {}
 
-    async def start(self, broker_id: int) -> Broker:
+    async def start(self, broker_id: int, **own: str) -> Broker:
+        """Start a broker; `own` are settings that the others do not have."""
         properties = {
             "node.id": str(broker_id),
             "zookeeper.connect": "fake:1",
@@ -45,6 +46,7 @@ class Cluster:
             "offsets.topic.replication.factor": "3",
             "group.initial.rebalance.delay.ms": "0",
             **self._settings,
+            **own,
         }
         config, _ = BrokerConfig.from_properties(properties)
         store = self.stores[broker_id] = MemoryStore(self.tree)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,16 +23,16 @@ SIZE = struct.Struct(">i")
 API, VERSION = 27, 1
 
 
-def frame(correlation_id: int, request: WriteTxnMarkersRequest | None = None) -> bytes:
-    body = write_request_header(API, VERSION, correlation_id, "other") + bytes(
+def frame(correlation_id: int, request: WriteTxnMarkersRequest | None = None, client_id: str = "broker-2-lookout") -> bytes:
+    body = write_request_header(API, VERSION, correlation_id, client_id) + bytes(
         encode(request or WriteTxnMarkersRequest(), VERSION)
     )
     return SIZE.pack(len(body)) + body
 
 
-def ask(line: socket.socket, correlation_id: int, request: WriteTxnMarkersRequest | None = None) -> bytes:
+def ask(line: socket.socket, correlation_id: int, *asked: Any) -> bytes:
     """The answer without its correlation id; b"" where the connection is closed."""
-    line.sendall(frame(correlation_id, request))
+    line.sendall(frame(correlation_id, *asked))
     with line.makefile("rb") as incoming:
         head = incoming.read(SIZE.size)
         if not head:
@@ -104,3 +105,10 @@ async def test_who_goes_away_is_forgotten(address: tuple[str, int]) -> None:
     with connected(address) as line:
         await asyncio.to_thread(ask, line, 1)
         assert ask(line, 2)
+
+
+async def test_a_client_that_is_no_broker_may_go_on_with_anything(address: tuple[str, int]) -> None:
+    with connected(address) as line:
+        await asyncio.to_thread(ask, line, 1, None, "client")
+        markers = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1)])
+        assert await asyncio.to_thread(ask, line, 2, markers, "client") != b""

@@ -41,6 +41,7 @@ BROKER_SETTINGS = {
     "num.replica.fetchers": ("1", "2"),
     "message.max.bytes": ("1048588", "2097152"),
     "background.threads": ("5", "10"),
+    "min.insync.replicas": ("2", "3"),  # of all brokers
 }
 ADMINS = ("reassign", "elect", "delete-records", "tune", "tune-brokers", "enlarge")
 
