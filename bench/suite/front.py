@@ -27,7 +27,7 @@ from bench.suite.groups import GROUPS
 from bench.suite.growth import GROWTH
 from bench.suite.kreps import KREPS
 from bench.suite.linkedin import LINKEDIN
-from bench.suite.measure import Options
+from bench.suite.measure import FAILED, Options
 from bench.suite.openmessaging import OPENMESSAGING
 from bench.suite.start import START
 
@@ -147,6 +147,8 @@ def _run(chosen: argparse.Namespace) -> int:
         )
         outcome = CASES[name].run(makers, options, _say)
         result = results.describe(name, command=command, options=options, peers=outcome.peers, measured=outcome.measured)
+        if any(reason.startswith(FAILED) for measured in outcome.measured for reason in measured.dashes.values()):
+            code = 1
         if folder is not None:
             _say(f"-> {results.write(result, folder).name}")
     _say(f"\n{time.monotonic() - began:.0f} s")

@@ -15,6 +15,7 @@ from bench.suite.kreps import KREPS
 from bench.suite.linkedin import producing
 from bench.suite.measure import BARE, Figures, Measure, Meter, Options, View, take_turns
 from bench.suite.openmessaging import OPENMESSAGING
+from bench.wire import BadAnswer
 
 from tests.bench.fakes import AbsentPeer, FakePeer
 
@@ -50,6 +51,20 @@ def test_a_system_that_cannot_do_a_measure_has_a_dash_with_the_reason() -> None:
     assert measured.dashes == {"single": "it has no batches"}
     assert [run["value"] for run in measured.runs["barnabas"]] == pytest.approx([1e6, 1e6])
     assert all({"cpu_s_per_million", "peak_mb", "others_cpu"} <= run.keys() for run in measured.runs["barnabas"])
+
+
+def test_a_system_that_fails_has_a_dash_and_the_others_their_figures() -> None:
+    answers = iter([1.0, 2.0])
+
+    def run(peer: Peer, meter: Meter) -> Figures:
+        if peer.name == "errs" and next(answers) > 1.0:
+            raise BadAnswer("it has lost\na message")
+        return {"value": 1.0}
+
+    peers = {"errs": FakePeer(name="errs"), "barnabas": FakePeer(name="barnabas")}
+    measured = take_turns(_rate("losing", run), peers, {}, rounds=3)
+    assert measured.dashes == {"errs": "failed: it has lost a message"}
+    assert {key: len(runs) for key, runs in measured.runs.items()} == {"barnabas": 3}
 
 
 def test_an_absent_system_is_one_line_and_the_others_are_measured() -> None:
