@@ -8,12 +8,13 @@ ROUNDS ?= 30
 SEED ?= 1
 KINDS ?=
 BESIDE_KAFKA ?=
+CASES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz torture chaos exactlyonce docs check requirements clean
+.PHONY: help setup demo test sim lint types bench bench-guard sparkbench interop differential fuzz torture chaos exactlyonce docs check requirements clean
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: ## everything the other verbs need, on a bare Debian machine too
 	@tools/setup.sh
@@ -34,12 +35,12 @@ types: setup ## mypy, strict
 
 check: lint types ## lint and types
 
-bench: setup ## measured beside Apache Kafka
-	@$(PYTHON) -m bench
-	@$(PYTHON) -m bench.storage
-	@$(PYTHON) -m bench.cluster
-	@$(PYTHON) -m bench.quota
-	@$(PYTHON) -m bench.tls
+bench: setup ## measured beside Kafka, RabbitMQ, ActiveMQ, NATS and Redis (CASES="..." for some: `python -m bench list`), into docs/performance.md
+	@tools/setup.sh peers
+	@$(PYTHON) -m bench run $(CASES) --page
+
+bench-guard: setup ## a report of what became 10 % slower than the recorded results
+	@$(PYTHON) -m bench guard
 
 sparkbench: setup ## the Spark source and sink beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py

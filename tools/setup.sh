@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Make everything that the Makefile's verbs need: a virtual environment in .venv and, as root on Debian, the system packages.
-# Does nothing when it is all there. `tools/setup.sh interop` also sees to the clients of other languages, `docs` to the generator of the site.
+# Does nothing when it is all there. `tools/setup.sh interop` also sees to the clients of other languages, `docs` to the generator of the site,
+# `peers` to the systems that the benchmarks compare with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wanted=${1:-}
@@ -19,6 +20,13 @@ missing_packages() {
     command -v mvn >/dev/null || packages+=(maven)
     command -v go >/dev/null || packages+=(golang)
     command -v node >/dev/null || packages+=(nodejs npm)
+  fi
+  if [ "$wanted" = peers ]; then
+    command -v mvn >/dev/null || packages+=(maven)
+    command -v javac >/dev/null || packages+=(openjdk-17-jdk-headless)
+    [ -x /usr/sbin/rabbitmq-server ] || packages+=(rabbitmq-server)
+    command -v nats-server >/dev/null || packages+=(nats-server)
+    command -v redis-server >/dev/null || packages+=(redis-server)
   fi
   printf '%s\n' "${packages[@]:-}" | sort -u | xargs
 }
@@ -45,9 +53,18 @@ install_packages() {
     exit 2
   fi
   say "installing $packages"
+  keep_services_down
   apt-get update -qq
   # shellcheck disable=SC2086  # a list of words
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
+}
+
+# The packages of servers would start them; what is measured is started by those who measure.
+keep_services_down() {
+  [ "$wanted" = peers ] && [ ! -e /usr/sbin/policy-rc.d ] || return 0
+  printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+  chmod +x /usr/sbin/policy-rc.d
+  trap 'rm -f /usr/sbin/policy-rc.d' EXIT
 }
 
 make_environment() {

@@ -31,7 +31,7 @@ WINDOW_BYTES = 4_000_000  # in flight at most; for small requests the number of 
 ONE_WINDOW, BATCH_WINDOW = 256, 64  # requests in flight of one message, and of more
 LEAST_PULL_BYTES = 1024
 SETTLE_TIMEOUT_S = 120.0
-POLL_S = 0.002
+POLL_S = 0.01  # between two looks at what a system has, which cost it something
 
 
 def _gzip(data: bytes) -> bytes:

@@ -140,7 +140,8 @@ class _Publisher:
     def __init__(self, line: socket.socket, stream: str, message: Message, requests: int, window: int) -> None:
         self.is_answered = message.acks != 0
         inbox = _new_inbox()
-        self.chunk = _publication(stream.encode(), inbox if self.is_answered else b"", value(message.value_bytes)) * requests
+        subject, reply = stream.encode(), inbox if self.is_answered else b""
+        self.chunk = b"".join(_publication(subject, reply, value(message.value_bytes, number)) for number in range(requests))
         self.requests, self.window = requests, window
         self.socket = line
         line.sendall(_subscription(inbox))

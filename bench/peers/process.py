@@ -41,7 +41,7 @@ class Process:
         """Seconds until `is_ready`, an OSError counting as no.
 
         Raises:
-            PeerUnavailable: it ended or did not become ready; everything is stopped then.
+            PeerUnavailable: it ended or did not become ready. Everything is stopped then, and after any other error.
         """
         log_path = self.folder / "output"
         began = time.perf_counter()
@@ -55,17 +55,15 @@ class Process:
                 cwd=self.folder,
             )
         self._processes.append(process)
-        while is_ready is not None:
-            try:
-                if is_ready():
-                    break
-            except OSError:
-                pass
-            if process.poll() is not None or time.perf_counter() - began > READY_TIMEOUT_S:
-                words = " ".join(log_path.read_text(errors="replace").split())[-300:]
-                self.stop()
-                raise PeerUnavailable(f"{self._name} did not start: {words}")
-            time.sleep(POLL_S)
+        try:
+            while is_ready is not None and not _says_yes(is_ready):
+                if process.poll() is not None or time.perf_counter() - began > READY_TIMEOUT_S:
+                    words = " ".join(log_path.read_text(errors="replace").split())[-300:]
+                    raise PeerUnavailable(f"{self._name} did not start: {words}")
+                time.sleep(POLL_S)
+        except BaseException:  # an interruption as well: nobody else would stop it
+            self.stop()
+            raise
         return time.perf_counter() - began
 
     @property
@@ -83,6 +81,13 @@ class Process:
                 process.kill()
                 process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _says_yes(is_ready: Callable[[], bool]) -> bool:
+    try:
+        return is_ready()
+    except OSError:
+        return False
 
 
 def family(pid: int) -> list[int]:

@@ -202,8 +202,10 @@ class _Publisher:
     is_answered = True
 
     def __init__(self, line: socket.socket, message: Message, requests: int, window: int) -> None:
-        one = value(message.value_bytes)
-        messages = b"".join(number.to_bytes(8, "big") + len(one).to_bytes(4, "big") + one for number in range(message.batch))
+        size = message.value_bytes.to_bytes(4, "big")
+        messages = b"".join(
+            number.to_bytes(8, "big") + size + value(message.value_bytes, number) for number in range(message.batch)
+        )
         self.chunk = frame(PUBLISH, b"\0" + message.batch.to_bytes(4, "big") + messages) * requests
         self.requests, self.window = requests, window
         self.socket = line

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import socket
+import string
 import subprocess
 from pathlib import Path
+from random import Random
 from typing import Self
 
 from tools.kafka import free_ports
@@ -30,8 +32,9 @@ def command(*parts: bytes) -> bytes:
     return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in parts)
 
 
-def value(size: int) -> bytes:
-    return bytes(48 + number % 43 for number in range(size))
+def value(size: int, number: int) -> bytes:
+    """Letters and digits at random, others for each number: a store that compresses does not find them alike."""
+    return "".join(Random(number).choices(string.ascii_letters + string.digits, k=size)).encode()
 
 
 class Redis(StreamPeer):
@@ -110,7 +113,8 @@ class _Adder:
     """One connection that adds to a stream."""
 
     def __init__(self, address: tuple[str, int], stream: str, message: Message, requests: int, window: int) -> None:
-        self.chunk = command(b"XADD", stream.encode(), b"*", b"v", value(message.value_bytes)) * requests
+        values = (value(message.value_bytes, number) for number in range(requests))
+        self.chunk = b"".join(command(b"XADD", stream.encode(), b"*", b"v", each) for each in values)
         self.requests, self.window = requests, window
         self.is_answered = message.acks != 0
         self.socket = connect(address)

@@ -20,9 +20,10 @@ from bench.peers.process import Process
 from bench.wire import BadAnswer
 
 RECEIVE_BYTES = 1024 * 1024
+WINDOW_BYTES = 4_000_000  # in flight at most, as for Kafka's protocol
 ONE_WINDOW, BATCH_WINDOW, CHUNKS = 256, 64, 4
 SETTLE_TIMEOUT_S = 120.0
-POLL_S = 0.002
+POLL_S = 0.01  # between two looks at what a system has, which cost it something
 
 
 class Receiver(Protocol):
@@ -75,7 +76,8 @@ class StreamPeer:
         raise NotImplementedError
 
     def produce(self, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Load:
-        window = ONE_WINDOW if message.batch == 1 else BATCH_WINDOW
+        fits = WINDOW_BYTES // (message.value_bytes * message.batch)
+        window = max(2, min(ONE_WINDOW if message.batch == 1 else BATCH_WINDOW, fits))
         chunk = max(1, min(window // CHUNKS, int(amount.messages // message.batch) or 1))
         before = self.stored(topic, partitions)
         streams = streams_of(topic, partitions)

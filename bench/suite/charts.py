@@ -43,26 +43,34 @@ def bars(title: str, unit: str, rows: Mapping[str, float], ours: str) -> str:
     return _svg(TOP + len(rows) * (BAR + GAP) + 6, [_text(8, 20, words, weight="bold"), *parts])
 
 
-def lines(title: str, unit: str, across: str, series: Mapping[str, Sequence[tuple[float, float]]], ours: str) -> str:
-    """A line for each series; both axes begin at zero."""
-    most_x = max(x for points in series.values() for x, _ in points)
+def lines(title: str, across: str, series: Mapping[str, Sequence[tuple[float, float]]], ours: str) -> str:
+    """A line for each series, from zero up; across, by logarithm where it grows more than `LOG_FROM` times."""
+    places = sorted({x for points in series.values() for x, _ in points})
     most_y = max(y for points in series.values() for _, y in points)
     width, height = WIDTH - LEFT - RIGHT, LINE_HEIGHT
-    others = iter(COLOURS * (1 + len(series) // len(COLOURS)))
+    is_log = places[0] > 0 and places[-1] > LOG_FROM * places[0]
+
+    def right(x: float) -> float:
+        share = math.log(x / places[0]) / math.log(places[-1] / places[0]) if is_log else x / places[-1]
+        return LEFT + share * width
+
+    def down(y: float) -> float:
+        return TOP + height - y / most_y * height
+
     parts = [
         f"<path d='M{LEFT},{TOP} V{TOP + height} H{LEFT + width}' fill='none' stroke='#94a3b8'/>",
         _text(LEFT - 8, TOP + 10, number(most_y), anchor="end"),
         _text(LEFT - 8, TOP + height, "0", anchor="end"),
-        _text(LEFT + width, TOP + height + 18, number(most_x), anchor="end"),
-        _text(LEFT + width / 2, TOP + height + 32, across, anchor="middle"),
+        *(_text(right(place), TOP + height + 18, number(place), anchor="middle") for place in places),
+        _text(LEFT + width / 2, TOP + height + 34, f"{across}{', logarithmic' if is_log else ''}", anchor="middle"),
     ]
+    others = iter(COLOURS * (1 + len(series) // len(COLOURS)))
     for name, points in series.items():
         colour = OURS_COLOUR if name == ours else next(others)
-        path = " ".join(f"{LEFT + x / most_x * width:.1f},{TOP + height - y / most_y * height:.1f}" for x, y in points)
+        path = " ".join(f"{right(x):.1f},{down(y):.1f}" for x, y in points)
         parts.append(f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='2'/>")
-        last_x, last_y = points[-1]
-        parts.append(_text(LEFT + last_x / most_x * width + 6, TOP + height - last_y / most_y * height + 4, name, colour=colour))
-    return _svg(TOP + height + BOTTOM, [_text(8, 20, f"{title} ({unit})", weight="bold"), *parts])
+        parts.append(_text(right(points[-1][0]) + 6, down(points[-1][1]) + 4, name, colour=colour))
+    return _svg(TOP + height + BOTTOM, [_text(8, 20, title, weight="bold"), *parts])
 
 
 def _svg(height: float, parts: Sequence[str]) -> str:

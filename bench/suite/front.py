@@ -24,14 +24,15 @@ from bench.suite.case import Case
 from bench.suite.compression import COMPRESSION
 from bench.suite.connections import CONNECTIONS
 from bench.suite.groups import GROUPS
+from bench.suite.growth import GROWTH
 from bench.suite.kreps import KREPS
 from bench.suite.linkedin import LINKEDIN
-from bench.suite.measure import Options
+from bench.suite.measure import FAILED, Options
 from bench.suite.openmessaging import OPENMESSAGING
 from bench.suite.start import START
 
 CASES: Mapping[str, Case] = {
-    case.name: case for case in (LINKEDIN, START, KREPS, OPENMESSAGING, CONNECTIONS, GROUPS, COMPRESSION)
+    case.name: case for case in (LINKEDIN, START, KREPS, OPENMESSAGING, CONNECTIONS, GROUPS, COMPRESSION, GROWTH)
 }
 FULL = Options()
 QUICK = Options(rounds=2, messages=200_000, seconds=0.5, stored_mb=200, connections=(1_000,))
@@ -146,6 +147,8 @@ def _run(chosen: argparse.Namespace) -> int:
         )
         outcome = CASES[name].run(makers, options, _say)
         result = results.describe(name, command=command, options=options, peers=outcome.peers, measured=outcome.measured)
+        if any(reason.startswith(FAILED) for measured in outcome.measured for reason in measured.dashes.values()):
+            code = 1
         if folder is not None:
             _say(f"-> {results.write(result, folder).name}")
     _say(f"\n{time.monotonic() - began:.0f} s")

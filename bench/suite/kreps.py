@@ -9,6 +9,7 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 
 from bench.latency import percentile
 from bench.load import Load
@@ -126,10 +127,10 @@ def _stored(options: Options) -> Callable[[Peer, Meter], Figures]:
         each = options.stored_mb * 1_000_000 / STEPS / VALUE_BYTES
 
         def write(message: Message) -> Figures:
-            rates = [peer.produce(topic, message, Amount(each, options.seconds)) for _ in range(STEPS)]
-            figures = {f"step_{number:02d}": load.records_per_s for number, load in enumerate(rates)}
-            figures |= {f"stored_mb_{number:02d}": load.records * VALUE_BYTES / 1e6 for number, load in enumerate(rates)}
-            return {**figures, "value": rates[-1].records_per_s / max(load.records_per_s for load in rates[:-1])}
+            loads = [peer.produce(topic, message, Amount(each, options.seconds)) for _ in range(STEPS)]
+            stored = accumulate(load.records * VALUE_BYTES / 1e6 for load in loads)
+            figures = {f"at_{place:.0f}": load.records_per_s for place, load in zip(stored, loads, strict=True)}
+            return {**figures, "value": loads[-1].records_per_s / max(load.records_per_s for load in loads[:-1])}
 
         with meter:
             figures = batches_of(write)
@@ -163,6 +164,7 @@ def _measures(options: Options) -> Sequence[Measure]:
             _stored(options),
             rounds=1,
             is_fresh=True,
+            across="MB stored",
         ),
     ]
 

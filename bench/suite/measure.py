@@ -4,7 +4,8 @@ Rules
   1. A repetition is warmed up by one that does not count.
   2. CPU and memory are of the part that `Meter` encloses; the share of the machine that went to neither system nor client is kept beside.
   3. A `fresh` measure starts a system for each repetition, beside those that run.
-  4. What a system cannot do becomes its dash, with the reason. A `BadAnswer` ends the run: a figure of a system that errs is none.
+  4. What a system cannot do becomes its dash, with the reason. So does a `BadAnswer` or a lost connection: a figure of a system that errs
+     is none, but those of the others are.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from bench.peers.peer import CannotDo, Peer
+from bench.peers.peer import CannotDo, Peer, PeerUnavailable
 from bench.peers.process import cpu_of, family, forget_peak, peak_mb
 from bench.servers import busy_seconds
+from bench.wire import BadAnswer
 
-BARE = "bare"
+BARE, FAILED = "bare", "failed"
 Figures = dict[str, float]
 
 
@@ -94,6 +97,7 @@ class Measure:
     target: float | None = None  # of the ratio to Apache Kafka
     limit: float | None = None  # of our own figure
     views: tuple[View, ...] = ()
+    across: str | None = None  # what grows, where the figures "at_<number>" are points of a line
 
 
 @dataclass(slots=True)
@@ -114,6 +118,7 @@ class Measured:
             "higher_is_better": what.higher_is_better,
             "target": what.target,
             "limit": what.limit,
+            "across": what.across,
             "runs": self.runs,
             "dashes": self.dashes,
         }
@@ -127,6 +132,7 @@ class Measured:
             "higher_is_better": view.higher_is_better,
             "target": None,
             "limit": view.limit,
+            "across": None,
             "runs": {key: [{"value": run[view.figure]} for run in runs] for key, runs in self.runs.items()},
             "dashes": self.dashes,
         }
@@ -135,33 +141,53 @@ class Measured:
 def take_turns(measure: Measure, peers: Mapping[str, Peer], makers: Mapping[str, Callable[[], Peer]], rounds: int) -> Measured:
     """All repetitions of one measure; `makers` has a maker for each of the peers that run."""
     measured = Measured(measure)
-    able = [key for key, peer in peers.items() if measure.is_fresh or _warm_up(measure, key, peer, measured)]
+    able = [key for key in peers if _warm_up(measure, key, peers[key], measured)]
     for number in range(measure.rounds or rounds):
         for key in able if number % 2 == 0 else reversed(able):
-            if measure.is_fresh:
-                with makers[key]() as peer:
-                    figures = _once(measure, peer)
-            else:
-                figures = _once(measure, peers[key])
-            measured.runs.setdefault(key, []).append(figures)
+            if key not in measured.dashes:
+                _repeat(measure, key, peers, makers, measured)
         if measure.bare is not None:
             measured.runs.setdefault(BARE, []).append(measure.bare())
     if measure.clean_up is not None:
         for key in able:
-            measure.clean_up(peers[key])
+            _try(partial(measure.clean_up, peers[key]), key, measured)
     return measured
 
 
 def _warm_up(measure: Measure, key: str, peer: Peer, measured: Measured) -> bool:
-    try:
-        if measure.warm_up is not None:
-            measure.warm_up(peer)
+    """Whether it can do it."""
+    if measure.is_fresh:
+        return True
+    warm_up = measure.warm_up
+    return _try((lambda: _once(measure, peer)) if warm_up is None else (lambda: warm_up(peer)), key, measured)
+
+
+def _repeat(
+    measure: Measure, key: str, peers: Mapping[str, Peer], makers: Mapping[str, Callable[[], Peer]], measured: Measured
+) -> None:
+    def once() -> None:
+        if measure.is_fresh:
+            with makers[key]() as peer:
+                figures = _once(measure, peer)
         else:
-            _once(measure, peer)
+            figures = _once(measure, peers[key])
+        measured.runs.setdefault(key, []).append(figures)
+
+    _try(once, key, measured)
+
+
+def _try(what: Callable[[], object], key: str, measured: Measured) -> bool:
+    """Whether it went well; what a system cannot do, or fails at, is its dash, and its figures so far go."""
+    try:
+        what()
     except CannotDo as error:
         measured.dashes[key] = str(error)
-        return False
-    return True
+    except (BadAnswer, PeerUnavailable, OSError) as error:
+        measured.dashes[key] = f"{FAILED}: {' '.join(str(error).split())}"
+    else:
+        return True
+    measured.runs.pop(key, None)
+    return False
 
 
 def _once(measure: Measure, peer: Peer) -> Figures:

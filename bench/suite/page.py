@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from bench.report import PAGE, table
@@ -14,9 +15,10 @@ from bench.suite.figures import median, number, ratio, spread, values
 from bench.suite.measure import BARE
 
 CHARTS = PAGE.with_suffix("")  # the folder docs/performance/
+LINE = 140
 OURS, KAFKA = "barnabas", "kafka"
 Result = dict[str, Any]
-_STEP = re.compile(r"step_(\d+)")
+_POINT = re.compile(r"at_(\d+)")
 HEAD = """
 # Beside the field
 
@@ -34,7 +36,7 @@ def render(results: Sequence[tuple[Case, Result]], folder: Path = CHARTS) -> str
         return ""
     text = HEAD + _systems(results)
     for case, result in results:
-        text += f"\n## {case.title}\n\n{case.text}\n\n{_conditions(result)}\n"
+        text += f"\n## {case.title}\n\n{fill(case.text, LINE)}\n\n{fill(_conditions(result), LINE, break_on_hyphens=False)}\n"
         text += "".join(_measure(each, result["peers"]) for each in result["measures"])
         text += _draw(case, result, folder)
     return text
@@ -89,14 +91,14 @@ def _measure(measure: Result, peers: Mapping[str, Any]) -> str:
                 _or_blank(median(values(measure, key, "cpu_s_per_million"))),
                 _or_blank(median(values(measure, key, "peak_mb"))),
                 "" if times is None else f"{times:.2f}x",
-                _share(median(values(measure, key)), bare) or _verdict(measure, key),
+                " ".join(filter(None, (_share(median(values(measure, key)), bare), _verdict(measure, key)))),
             ]
         )
     if bare is not None:
         spent = _or_blank(median(values(measure, BARE, "cpu_s_per_million")))
         rows.append(["bare system calls", spread(values(measure, BARE)), *("" for _ in extra), spent, "", "", ""])
     head = ["", measure["unit"], *extra, "CPU s per million", "peak MB", "times", ""]
-    return f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n\n" + table(head, rows) + _target(measure)
+    return f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n\n" + table(head, rows) + _target(measure, peers)
 
 
 def _or_blank(value: float | None) -> str:
@@ -108,21 +110,21 @@ def _share(value: float | None, bare: float | None) -> str:
 
 
 def _verdict(measure: Result, key: str) -> str:
-    if key == OURS:
+    if key in (OURS, BARE):
         return ""
     times = ratio(measure, OURS, key)
     return "**we lose**" if times is not None and times < 1 else ""
 
 
-def _target(measure: Result) -> str:
+def _target(measure: Result, peers: Mapping[str, Any]) -> str:
     """Whether what is to be reached is reached, as a sentence."""
-    said = []
+    said: list[str] = []
     times, ours = ratio(measure, OURS, KAFKA), median(values(measure, OURS))
     if measure["target"] is not None and times is not None:
         said.append(f"To reach: {measure['target']:g} times Apache Kafka: {'yes' if times >= measure['target'] else '**no**'}.")
     if measure["limit"] is not None and ours is not None:
         said.append(f"To reach: under {measure['limit']:g} {measure['unit']}: {'yes' if ours < measure['limit'] else '**no**'}.")
-    lost = [key for key in measure["runs"] if key not in (OURS, BARE) and (ratio(measure, OURS, key) or 1.0) < 1.0]
+    lost = [peers[key]["name"] for key in measure["runs"] if _verdict(measure, key)]
     if lost:
         said.append(f"We lose to {', '.join(lost)} here.")
     return f"\n{' '.join(said)}\n" if said else ""
@@ -133,14 +135,14 @@ def _draw(case: Case, result: Result, folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for measure in result["measures"]:
-        steps = _steps(measure, result["peers"])
         if measure["name"] in case.charts:
             found = {peer["name"]: median(values(measure, key)) for key, peer in result["peers"].items()}
             rows = {name: value for name, value in found.items() if value is not None and value > 0}
             if rows:
                 made.append((measure, charts.bars(measure["title"], measure["unit"], rows, result["peers"][OURS]["name"])))
-        elif steps:
-            made.append((measure, charts.lines(measure["title"], "messages/s", "MB stored", steps, OURS)))
+        elif measure["across"]:
+            series = _points(measure, result["peers"])
+            made.append((measure, charts.lines(measure["title"], measure["across"], series, result["peers"][OURS]["name"])))
     text = ""
     for measure, chart in made:
         path = folder / f"{case.name}-{measure['name']}.svg"
@@ -149,14 +151,10 @@ def _draw(case: Case, result: Result, folder: Path) -> str:
     return text
 
 
-def _steps(measure: Result, peers: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
-    """Of a measure that took one rate after the other: where each stood, and the rate."""
+def _points(measure: Result, peers: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
+    """The lines of a measure of what grows, by the names of the systems."""
     series = {}
     for key, runs in measure["runs"].items():
-        stored, points = 0.0, []
-        for name in sorted(name for name in runs[0] if _STEP.fullmatch(name)):
-            stored += median(values(measure, key, name.replace("step", "stored_mb"))) or 0.0
-            points.append((stored, median(values(measure, key, name)) or 0.0))
-        if points:
-            series[peers[key]["name"]] = points
+        places = sorted(float(found[1]) for name in runs[0] if (found := _POINT.fullmatch(name)))
+        series[peers[key]["name"]] = [(place, median(values(measure, key, f"at_{place:.0f}")) or 0.0) for place in places]
     return series

@@ -10,14 +10,16 @@ import pytest
 from bench.peers.peer import Message, Peer
 from bench.suite import figures, guard, page, results
 from bench.suite.case import Case, Outcome
+from bench.suite.growth import GROWTH
 from bench.suite.kreps import KREPS
 from bench.suite.linkedin import producing
 from bench.suite.measure import BARE, Figures, Measure, Meter, Options, View, take_turns
 from bench.suite.openmessaging import OPENMESSAGING
+from bench.wire import BadAnswer
 
 from tests.bench.fakes import AbsentPeer, FakePeer
 
-OPTIONS = Options(rounds=2, messages=1_000, seconds=1.0, stored_mb=1)
+OPTIONS = Options(rounds=2, messages=1_000, seconds=1.0, stored_mb=20)
 
 
 def _case(*measures: Measure, charts: tuple[str, ...] = ()) -> Case:
@@ -51,6 +53,20 @@ def test_a_system_that_cannot_do_a_measure_has_a_dash_with_the_reason() -> None:
     assert all({"cpu_s_per_million", "peak_mb", "others_cpu"} <= run.keys() for run in measured.runs["barnabas"])
 
 
+def test_a_system_that_fails_has_a_dash_and_the_others_their_figures() -> None:
+    answers = iter([1.0, 2.0])
+
+    def run(peer: Peer, meter: Meter) -> Figures:
+        if peer.name == "errs" and next(answers) > 1.0:
+            raise BadAnswer("it has lost\na message")
+        return {"value": 1.0}
+
+    peers = {"errs": FakePeer(name="errs"), "barnabas": FakePeer(name="barnabas")}
+    measured = take_turns(_rate("losing", run), peers, {}, rounds=3)
+    assert measured.dashes == {"errs": "failed: it has lost a message"}
+    assert {key: len(runs) for key, runs in measured.runs.items()} == {"barnabas": 3}
+
+
 def test_an_absent_system_is_one_line_and_the_others_are_measured() -> None:
     said: list[str] = []
     outcome = _case(_produce_50()).run({"barnabas": FakePeer, "absent": AbsentPeer}, OPTIONS, said.append)
@@ -73,7 +89,7 @@ def test_a_fresh_measure_starts_a_system_for_each_repetition() -> None:
     assert outcome.measured[0].runs["barnabas"] == [{"value": 0.25}] * OPTIONS.rounds
 
 
-@pytest.mark.parametrize("case", [KREPS, OPENMESSAGING], ids=lambda case: str(case.name))
+@pytest.mark.parametrize("case", [KREPS, OPENMESSAGING, GROWTH], ids=lambda case: str(case.name))
 def test_a_case_measures_all_that_it_says(case: Case) -> None:
     outcome = case.run({"barnabas": lambda: FakePeer(1e-3)}, OPTIONS, lambda line: None)
     assert all(measured.runs["barnabas"] for measured in outcome.measured)
@@ -111,7 +127,7 @@ def test_the_page_has_dashes_ratios_targets_and_charts(tmp_path: Path) -> None:
     assert "| 4.00x |" in text
     assert "To reach: 2 times Apache Kafka: yes." in text
     assert "it has no batches |" in text
-    assert "Not measured: absent: absent-server is not installed" in text
+    assert "Not measured: absent: absent-server is not installed" in " ".join(text.split())
     assert "`sync` = `never` | its documentation |" in text
     (chart,) = tmp_path.glob("*.svg")
     assert f"({tmp_path.name}/{chart.name})" in text
@@ -120,9 +136,9 @@ def test_the_page_has_dashes_ratios_targets_and_charts(tmp_path: Path) -> None:
 
 def test_the_page_says_where_we_lose(tmp_path: Path) -> None:
     case = _case(_produce_50())
-    makers = {"barnabas": lambda: FakePeer(4e-6), "kafka": lambda: FakePeer(1e-6)}
+    makers = {"barnabas": lambda: FakePeer(4e-6), "kafka": lambda: FakePeer(1e-6, name="Kafka")}
     text = page.render([(case, _result(case, case.run(makers, OPTIONS, lambda line: None)))], tmp_path)
-    assert "We lose to kafka here." in text
+    assert "We lose to Kafka here." in text
     assert "**no**" in text
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.differential.compare import Known
 
 NO_SUCH_API = (
-    "ApiVersions announces what works here and nothing else: security, the new group protocols, share groups and "
-    "what only brokers or KRaft use are not served yet."
+    "ApiVersions announces what works here and nothing else: the new group protocols, share groups, telemetry of clients and "
+    "what only KRaft uses are not served yet."
 )
 NO_FEATURES = (
     "Finalized features tell clients which protocols of groups to speak, and a KRaft cluster its metadata format. "

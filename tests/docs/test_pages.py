@@ -12,6 +12,8 @@ PAGES = ["docs/getting-started.md", "docs/guides/python-clients.md", "docs/guide
 
 pytest.importorskip("pyspark")
 
+PAGES = ["README.md", "docs/getting-started.md", "docs/guides/moving-from-kafka.md", "docs/guides/python-clients.md"]
+
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)

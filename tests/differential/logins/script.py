@@ -5,6 +5,7 @@ Each public function that takes a speaker is a conversation.
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
 
 from barnabas.protocol.message import Message
@@ -21,6 +22,7 @@ from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.differential.logins.speaking import HASHES, NONCE, Scram, Speaker
 
+WAIT_S = 30.0
 GOOD, WRONG = b"\0alice\0alice", b"\0alice\0falsch"
 PLAIN_TOKENS = {
     "right": GOOD,
@@ -216,8 +218,9 @@ def delegation_tokens(speaker: Speaker) -> None:
     renewers = [CreatableRenewers(principal_type="User", principal_name="carol")]
     made = speaker.ask("", CreateDelegationTokenRequest(renewers=renewers, max_lifetime_ms=600_000), 3)
     key = bytes(made.hmac)
-    while not speaker.ask_quietly(DescribeDelegationTokenRequest(owners=None), 3).tokens:
-        continue  # Kafka's controller has made it, and its broker will know
+    deadline = time.monotonic() + WAIT_S
+    while speaker.ask_quietly(RenewDelegationTokenRequest(hmac=key, renew_period_ms=60_000), 2).error_code:
+        assert time.monotonic() < deadline, "Kafka's controller has made it, and does not come to know it"
     for version in (1, 2):
         speaker.ask("of nobody", RenewDelegationTokenRequest(hmac=b"nothing like it", renew_period_ms=-1), version)
         speaker.ask("", RenewDelegationTokenRequest(hmac=key, renew_period_ms=60_000), version)
