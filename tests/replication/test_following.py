@@ -151,6 +151,15 @@ def test_a_cut_below_what_was_compacted_begins_the_log_anew(
     assert content(follower.log) == content(leader)
 
 
+def test_a_compacted_log_that_begins_behind_the_leaders_end_begins_anew_before_it(leader: Log, follower: Following) -> None:
+    """The power took the leader's end, and it was elected all the same."""
+    produce(leader, 2)
+    follower.log.truncate_fully_and_start_at(3)
+    follower.log.cleaned_end = 3
+    follow(leader, follower)
+    assert content(follower.log) == content(leader)
+
+
 def test_nothing_is_cut_without_the_leaders_word(leader: Log, follower: Following) -> None:
     produce(follower.log, 1)
     produce(follower.log, 1)

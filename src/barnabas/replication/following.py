@@ -138,16 +138,16 @@ class Following:
         """The position was outside the leader's log, which is [leader_start, leader_end).
 
         A log that ends behind the leader's (which was elected uncleanly) is cut at its end; the epochs tell the rest. One that ends before
-        the leader's begins has nothing the leader can continue.
+        the leader's begins has nothing the leader can continue, and one that begins behind its end has nothing of it.
         """
         end = self.log.log_end_offset
         if self.log.is_swapping:
             return Next.WAIT
-        if leader_end < end:
-            self._truncate(leader_end)
-        elif leader_start > end:
+        if leader_start > end or leader_end < self.log.log_start_offset:
             self.log.truncate_fully_and_start_at(leader_start)
             self.high_watermark = leader_start
+        elif leader_end < end:
+            self._truncate(leader_end)
         else:
             return Next.WAIT  # the leader's log moved on meanwhile: the position is inside
         return Next.FETCH
@@ -199,7 +199,7 @@ class Following:
 
     def _truncate(self, offset: int, rewind: ProducerRewind | None = None) -> None:
         if self._is_full_of_gaps(offset):
-            self.log.truncate_fully_and_start_at(self.log.log_start_offset)
+            self.log.truncate_fully_and_start_at(min(self.log.log_start_offset, offset))
         else:
             self.log.truncate_to(offset, rewind)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
