@@ -8,12 +8,13 @@ ROUNDS ?= 30
 SEED ?= 1
 KINDS ?=
 BESIDE_KAFKA ?=
+CASES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim lint types bench sparkbench interop differential fuzz torture chaos exactlyonce docs check requirements clean
+.PHONY: help setup demo test sim lint types bench bench-guard sparkbench interop differential fuzz torture chaos exactlyonce docs check requirements clean
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: ## everything the other verbs need, on a bare Debian machine too
 	@tools/setup.sh
@@ -34,12 +35,12 @@ types: setup ## mypy, strict
 
 check: lint types ## lint and types
 
-bench: setup ## measured beside Apache Kafka
-	@$(PYTHON) -m bench
-	@$(PYTHON) -m bench.storage
-	@$(PYTHON) -m bench.cluster
-	@$(PYTHON) -m bench.quota
-	@$(PYTHON) -m bench.tls
+bench: setup ## measured beside Kafka, RabbitMQ, ActiveMQ, NATS and Redis (CASES="..." for some: `python -m bench list`), into docs/performance.md
+	@tools/setup.sh peers
+	@$(PYTHON) -m bench run $(CASES) --page
+
+bench-guard: setup ## a report of what became 10 % slower than the recorded results
+	@$(PYTHON) -m bench guard
 
 sparkbench: setup ## the Spark source and sink beside Spark's own connector
 	@$(PYTHON) bench/spark/compare.py
@@ -76,12 +77,18 @@ exactlyonce: ## kill consume-transform-produce loops and brokers, ROUNDS=30 time
 chaos: setup ## kill, stop and cut off brokers, controllers and ZooKeepers of a cluster under load (BESIDE_KAFKA=1: Apache Kafka's too)
 	@$(PYTHON) -m tests.torture.cluster --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)" $(if $(BESIDE_KAFKA),--beside-kafka --save)
 
-docs: setup ## write the reference pages from the code
+docs: ## the reference pages from the code, and a site of all pages in build/site
+	@tools/setup.sh docs
 	@$(PYTHON) tools/docs.py
+	@$(PYTHON) -m sphinx -q -W --keep-going -n -c docs -d build/doctrees -b html . build/site
+	@echo "written: build/site/index.html"
+
+PIN := .venv/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command "make requirements" pyproject.toml
 
 requirements: ## pin the development environment anew
-	@.venv/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--extra dev pyproject.toml -o requirements/dev.txt --custom-compile-command "make requirements"
+	@$(PIN) --extra dev -o requirements/dev.txt
+	@$(PIN) --extra docs -c requirements/dev.txt -o requirements/docs.txt
 
 clean: ## what the verbs leave behind
 	@rm -rf .venv .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output

@@ -1,149 +1,18 @@
-"""`python -m bench`: barnabas and Apache Kafka in turns, both figures and their ratio, as text and as JSON."""
+"""`python -m bench run|render|guard|list` for the suite; without a verb, barnabas and Apache Kafka alone in turns (`bench.pair`)."""
 
 from __future__ import annotations
 
-import argparse
-import datetime
-import json
-import os
 import sys
-import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
 
-from barnabas.protocol.records.scan import compiled
-from bench import report
-from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_ready
-from bench.cluster.page import render as render_cluster
-from bench.quota import RESULTS as QUOTA_RESULTS
-from bench.quota import render as render_quota
-from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, resident_mb
-from bench.storage.result import render as render_storage
-from bench.tls import RESULTS as TLS_RESULTS
-from bench.tls import render as render_tls
-from bench.transactions import RESULTS as TRANSACTIONS_RESULTS
-from bench.transactions import render as render_transactions
+from bench import pair
+from bench.suite import front
 
-STORAGE_RESULTS = Path(__file__).resolve().parent / "results" / "storage.json"  # of `python -m bench.storage`
-CLUSTER_RESULTS = STORAGE_RESULTS.with_name("cluster.json")  # of `python -m bench.cluster`
-PARTS = (
-    (CLUSTER_RESULTS, render_cluster),
-    (TRANSACTIONS_RESULTS, render_transactions),
-    (TLS_RESULTS, render_tls),
-    (STORAGE_RESULTS, render_storage),
-    (QUOTA_RESULTS, render_quota),
-)  # as far as measured
-READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"
-PROCESS_CASES = {
-    READY: ("time to ready", "s", 0.5),
-    IDLE: ("resident memory, idle", "MB", 60.0),
-    LOADED: ("resident memory, after all the load", "MB", None),
-}
-Runs = dict[str, list[Figures]]
+VERBS = ("run", "render", "guard", "list")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what was asked for; the exit code says nothing about targets, only whether everything could be measured."""
-    options = _parse(arguments)
-    if options.render:
-        report.PAGE.parent.mkdir(parents=True, exist_ok=True)
-        text = report.render(json.loads(Path(options.render).read_text()))
-        for path, render in PARTS:
-            text += render(json.loads(path.read_text())) if path.exists() else ""
-        report.PAGE.write_text(text)
-        return 0
-    wanted = options.case or [case.name for case in CASES] + list(PROCESS_CASES)
-    results = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "quick": options.quick,
-        "repetitions": options.repeat,
-        "machine": report.describe_machine(),
-        "cases": [],
-    }
-    if compiled is None:
-        print("no machine code for the check of records (tools/build_hook.py): plain Python is measured", file=sys.stderr)
-    print(f"{'':<60} {report.OURS:>30} {report.THEIRS:>30}   ratio")
-    _measure_starts(wanted, options.repeat, results)
-    cases = [case for case in CASES if case.name in wanted]
-    if cases:
-        _measure_cases(cases, QUICK if options.quick else FULL, options.repeat, results, with_memory=LOADED in wanted)
-    if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
-    return 0
-
-
-def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    names = [case.name for case in CASES] + list(PROCESS_CASES)
-    parser.add_argument("--case", action="append", choices=names, help="only this case; may be given again")
-    parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and server (default 3)")
-    parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
-    parser.add_argument("--json", metavar="FILE", help="write the results here")
-    parser.add_argument("--render", metavar="FILE", help="measure nothing: write docs/performance.md from these results")
-    return parser.parse_args(arguments)
-
-
-def _measure_starts(wanted: Sequence[str], repeat: int, results: dict[str, Any]) -> None:
-    if READY not in wanted and IDLE not in wanted:
-        return
-    makers: tuple[Callable[[], Server], ...] = (Barnabas, Kafka)
-    ready: Runs = {report.OURS: [], report.THEIRS: []}
-    idle: Runs = {report.OURS: [], report.THEIRS: []}
-    for _ in range(repeat):
-        for name, make in zip(ready, makers, strict=True):
-            seconds, memory = time_to_ready(make)
-            ready[name].append({"s": seconds})
-            idle[name].append({"MB": memory})
-    for case, runs in ((READY, ready), (IDLE, idle)):
-        if case in wanted:
-            _keep(results, _process_case(case), runs)
-
-
-def _measure_cases(cases: Sequence[Case], lengths: Lengths, repeat: int, results: dict[str, Any], *, with_memory: bool) -> None:
-    with Barnabas() as ours, Kafka() as theirs:
-        servers: tuple[Server, Server] = (ours, theirs)
-        for case in cases:
-            _keep(results, case, _take_turns(case, servers, lengths, repeat))
-        if with_memory:
-            _keep(results, _process_case(LOADED), {server.name: [{"MB": resident_mb(server.pid)}] for server in servers})
-
-
-def _take_turns(case: Case, servers: Sequence[Server], lengths: Lengths, repeat: int) -> Runs:
-    """Every repetition measures both, and the one that began last time comes second."""
-    runs: Runs = {server.name: [] for server in servers}
-    for server in servers:
-        case.warm_up(server, lengths)
-    with ExitStack() as stack:
-        loop = None if case.bare is None else stack.enter_context(case.bare())
-        for repetition in range(repeat):
-            for server in servers if repetition % 2 == 0 else reversed(servers):
-                runs[server.name].append(_measure(case, server, lengths))
-            if loop is not None and case.measure_bare is not None:
-                runs.setdefault(loop.name, []).append(case.measure_bare(loop, lengths))
-    case.clean_up(servers)
-    return runs
-
-
-def _measure(case: Case, server: Server, lengths: Lengths) -> Figures:
-    """The figures of one repetition, with the share of the machine's CPU that went to neither server nor client meanwhile."""
-    began, busy, ours = time.monotonic(), busy_seconds(), cpu_seconds(server.pid) + cpu_seconds(os.getpid())
-    figures = case.measure(server, lengths)
-    ours = cpu_seconds(server.pid) + cpu_seconds(os.getpid()) - ours
-    others = busy_seconds() - busy - ours
-    return {**figures, "others_cpu": max(others, 0.0) / (time.monotonic() - began) / (os.cpu_count() or 1)}
-
-
-def _process_case(name: str) -> Case:
-    title, unit, limit = PROCESS_CASES[name]
-    return Case(name, title, unit, unit, False, None, limit)
-
-
-def _keep(results: dict[str, Any], case: Case, runs: Runs) -> None:
-    described = report.describe_case(case, runs)
-    results["cases"].append(described)
-    print(report.line_of(described), flush=True)
+def main() -> int:
+    words = sys.argv[1:]
+    return front.main(words) if words and words[0] in VERBS else pair.main(words)
 
 
 if __name__ == "__main__":

@@ -24,18 +24,21 @@ _PARTITION = Struct(">ihqqq")  # index, error, high watermark, last stable offse
 class _Reader:
     """One consumer of all partitions of a topic."""
 
-    def __init__(self, line: Any, topic: str, partitions: int, records_per_batch: int, batch_bytes: int) -> None:
+    def __init__(
+        self, line: Any, topic: str, partitions: int, records_per_batch: int, batch_bytes: int, partition_max_bytes: int
+    ) -> None:
         self._line = line
+        self._limits = {"max_bytes": MAX_BYTES, "partition_max_bytes": partition_max_bytes}
         self._topic = topic
         self._records = records_per_batch
         self._batch_bytes = batch_bytes
-        self._buffer = memoryview(bytearray((partitions + 1) * (PARTITION_MAX_BYTES + batch_bytes)))
+        self._buffer = memoryview(bytearray((partitions + 1) * (partition_max_bytes + batch_bytes)))
         self.offsets = dict.fromkeys(range(partitions), 0)
         self.requests = 0
 
     def fetch(self) -> None:
         """One request for all partitions, and its answer."""
-        self._line.sendall(fetch_frame(self._topic, self.offsets, max_bytes=MAX_BYTES, partition_max_bytes=PARTITION_MAX_BYTES))
+        self._line.sendall(fetch_frame(self._topic, self.offsets, **self._limits))
         self.requests += 1
         self._receive(self._buffer[:4])
         (size,) = _I32.unpack_from(self._buffer)
@@ -112,12 +115,13 @@ def consume(
     records_per_batch: int,
     batch_bytes: int,
     bytes_per_s: float = float("inf"),
+    partition_max_bytes: int = PARTITION_MAX_BYTES,
     connect: Connect = socket.create_connection,
 ) -> Load:
     """Read `records` records, all there are, from the start, no faster than `bytes_per_s`."""
     with connect(address) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        reader = _Reader(line, topic, partitions, records_per_batch, batch_bytes)
+        reader = _Reader(line, topic, partitions, records_per_batch, batch_bytes, partition_max_bytes)
         began = time.perf_counter()
         while sum(reader.offsets.values()) < records:
             reader.fetch()

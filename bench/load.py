@@ -1,7 +1,8 @@
-"""Keeps a window of produce requests in flight on some connections, and counts the answers.
+"""Keeps a window of requests in flight on some connections, and counts the answers.
 
 The generator shares the machine with the server, so it must cost little: requests are joined to chunks before the clock starts, a chunk
-leaves with one system call, and answers are checked in runs (`wire.AnswerShape`).
+leaves with one system call, and answers are checked in runs. What a request looks like is a matter of the protocol: a `Line` brings the
+bytes and counts the answers, for Kafka's protocol here, for others in `bench.peers`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from bench.wire import AnswerShape, BadAnswer, produce_frame
 
@@ -27,7 +28,8 @@ Connect = Callable[[Address], Any]  # gives a socket, or what acts like one
 class Pattern:
     """One kind of load.
 
-    `window` requests are in flight on each connection at most; `chunk` of them are sent at once.
+    `window` requests are in flight on each connection at most; `chunk` of them are sent at once. With `acks=0` there are no answers, and
+    a request counts when it is sent.
     """
 
     connections: int
@@ -51,23 +53,66 @@ class Load:
         return self.records / self.seconds
 
 
-class _Pipe:
-    """One connection: what is left of the chunk being sent, and how many requests wait for their answers."""
+class Line(Protocol):
+    """One connection of a producer: the requests that it sends again and again, and how their answers are counted."""
+
+    @property
+    def socket(self) -> Any: ...
+
+    @property
+    def chunk(self) -> bytes:
+        """So many `requests`, joined."""
+        ...
+
+    @property
+    def requests(self) -> int: ...
+
+    @property
+    def window(self) -> int: ...
+
+    @property
+    def is_answered(self) -> bool: ...
+
+    def take(self, received: memoryview) -> tuple[int, int]:
+        """How many whole answers are at the beginning of `received`, and their bytes; raises BadAnswer for a bad one."""
+        ...
+
+
+class KafkaLine:
+    """Produce requests of one batch to one partition."""
 
     def __init__(self, address: Address, pattern: Pattern, topic: str, partition: int, connect: Connect) -> None:
         frames = [
             produce_frame(topic, partition, pattern.batch, acks=pattern.acks, correlation_id=i) for i in range(pattern.chunk)
         ]
-        self._chunk = memoryview(b"".join(frames))
-        self._left = self._chunk[:0]
+        self.chunk = b"".join(frames)
+        self.requests, self.window = pattern.chunk, pattern.window
+        self.is_answered = pattern.acks != 0
+        self.socket = connect(address)
         self._shape = AnswerShape(topic, pattern.chunk)
-        self._pattern = pattern
+        self._next_id = 0
+
+    def take(self, received: memoryview) -> tuple[int, int]:
+        answers = len(received) // self._shape.size
+        whole = answers * self._shape.size
+        if answers:
+            self._shape.check(received[:whole], answers, self._next_id)
+            self._next_id = (self._next_id + answers) % self._shape.cycle
+        return answers, whole
+
+
+class _Pipe:
+    """One connection: what is left of the chunk being sent, and how many requests wait for their answers."""
+
+    def __init__(self, line: Line) -> None:
+        self._chunk = memoryview(line.chunk)
+        self._left = self._chunk[:0]
+        self._line = line
         self._received = bytearray(RECEIVE_BYTES)
         self._filled = 0
-        self._next_id = 0
         self.sent = 0
         self.answered = 0
-        self.socket = connect(address)
+        self.socket = line.socket
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self._chunk) > RECEIVE_BYTES:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
@@ -79,17 +124,21 @@ class _Pipe:
 
     def send(self, *, more: bool) -> bool:
         """Fill the window, with new chunks only if `more`; whether the socket is full."""
-        pattern = self._pattern
+        line = self._line
         while True:
             if not self._left:
-                if not more or self.sent - self.answered + pattern.chunk > pattern.window:
+                if not line.is_answered:
+                    self.answered = self.sent
+                if not more or self.sent - self.answered + line.requests > line.window:
                     return False
                 self._left = self._chunk
-                self.sent += pattern.chunk
+                self.sent += line.requests
             try:
                 self._left = self._left[self.socket.send(self._left) :]
             except BlockingIOError:
                 return True
+            if not line.is_answered:
+                return True  # nothing but the clock ends this, so the loop has to look at it
 
     def receive(self) -> None:
         view = memoryview(self._received)
@@ -100,13 +149,10 @@ class _Pipe:
         if not size:
             raise BadAnswer("the server closed the connection")
         self._filled += size
-        answers = self._filled // self._shape.size
-        whole = answers * self._shape.size
-        if answers:
-            self._shape.check(view[:whole], answers, self._next_id)
-            self._next_id = (self._next_id + answers) % self._shape.cycle
+        answers, used = self._line.take(view[: self._filled])
+        if used:
             self.answered += answers
-            rest = bytes(view[whole : self._filled])
+            rest = bytes(view[used : self._filled])
             self._filled = len(rest)
             view[: len(rest)] = rest
 
@@ -138,20 +184,39 @@ def produce_to(
     connect: Connect = socket.create_connection,
 ) -> Load:
     """As `produce`, where partition i is written to at `leaders[i]`."""
-    pipes = [_Pipe(leaders[i % len(leaders)], pattern, topic, i % len(leaders), connect) for i in range(pattern.connections)]
-    try:
-        elapsed = _run(pipes, seconds, most_bytes / len(pattern.batch))
-    finally:
-        for pipe in pipes:
-            pipe.socket.close()
-    requests = sum(pipe.answered for pipe in pipes)
+    count = len(leaders)
+    lines = [KafkaLine(leaders[i % count], pattern, topic, i % count, connect) for i in range(pattern.connections)]
+    requests, elapsed = drive(lines, seconds, most_bytes / len(pattern.batch))
     return Load(requests, requests * pattern.records_per_batch, elapsed)
 
 
-def _run(pipes: Sequence[_Pipe], seconds: float, most_requests: float) -> float:
+def drive(
+    lines: Sequence[Line],
+    seconds: float,
+    most_requests: float = float("inf"),
+    settle: Callable[[int], None] = lambda requests: None,
+) -> tuple[int, float]:
+    """Load for `seconds` or until `most_requests` were sent; the requests that were answered and the time. The lines are closed.
+
+    Args:
+        settle: waits until the server has so many requests, for where there are no answers; its time counts.
+    """
+    pipes = [_Pipe(line) for line in lines]
+    try:
+        began = time.perf_counter()
+        _run(pipes, seconds, most_requests)
+        settle(sum(pipe.answered for pipe in pipes))
+        elapsed = time.perf_counter() - began
+    finally:
+        for pipe in pipes:
+            pipe.socket.close()
+    return sum(pipe.answered for pipe in pipes), elapsed
+
+
+def _run(pipes: Sequence[_Pipe], seconds: float, most_requests: float) -> None:
     by_descriptor = {pipe.socket.fileno(): pipe for pipe in pipes}
-    began = last_answer = time.perf_counter()
-    deadline = began + seconds
+    last_answer = time.perf_counter()
+    deadline = last_answer + seconds
     more = True
     with select.epoll() as poller:
         for descriptor in by_descriptor:
@@ -172,4 +237,3 @@ def _run(pipes: Sequence[_Pipe], seconds: float, most_requests: float) -> float:
                 if full != watched[descriptor]:
                     watched[descriptor] = full
                     poller.modify(descriptor, select.EPOLLIN | (select.EPOLLOUT if full else 0))
-    return time.perf_counter() - began

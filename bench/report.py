@@ -24,8 +24,8 @@ OURS, THEIRS, BARE = "barnabas", f"Apache Kafka {VERSION}", Bare.name
 
 INTRODUCTION = f"""# Performance
 
-barnabas beside {THEIRS} (one KRaft node, 1 GB heap, its defaults), measured in one run by `make bench` with the same client. This page is
-written by `python -m bench --render`; the numbers behind it are in `bench/results/`.
+barnabas beside {THEIRS} (one KRaft node, 1 GB heap, its defaults), measured in one run by `python -m bench run kafka` with the same
+client. This page is written by `python -m bench render`; the numbers behind it are in `bench/results/`.
 
 How it is measured: both servers run all the time with fresh data folders and take turns, case by case and repetition by repetition. The
 client keeps a window of ready-made requests in flight on plain sockets, checks the error code and the order of every answer, and asks

@@ -85,6 +85,11 @@ class Barnabas:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def data_dir(self) -> Path:
+        assert self._folder is not None
+        return self._folder / "data"
+
     def _settings(self, port: int) -> dict[str, str]:
         return {**CONFIG, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
 

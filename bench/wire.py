@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import TypeVar
 
@@ -60,14 +61,22 @@ def varint(value: int) -> bytes:
 
 def record_batch(records: int, value_bytes: int, *, now_ms: int | None = None) -> bytes:
     """An uncompressed batch of `records` records without key, each with a value of `value_bytes`."""
-    value = bytes(32 + i % 95 for i in range(value_bytes))
+    return batch_of([bytes(32 + i % 95 for i in range(value_bytes))] * records, now_ms=now_ms)
+
+
+def batch_of(
+    values: Sequence[bytes], *, codec: int = 0, compress: Callable[[bytes], bytes] = bytes, now_ms: int | None = None
+) -> bytes:
+    """A batch of records without key; `codec` is its number in the attributes, `compress` what it does to the records."""
     parts = bytearray()
-    for delta in range(records):
-        body = b"\0\0" + _zigzag(delta) + b"\1" + _zigzag(value_bytes) + value + b"\0"
+    for delta, value in enumerate(values):
+        body = b"\0\0" + _zigzag(delta) + b"\1" + _zigzag(len(value)) + value + b"\0"
         parts += _zigzag(len(body)) + body
+    records = len(values)
+    parts = bytearray(compress(bytes(parts)))
     stamp = int(time.time() * 1000) if now_ms is None else now_ms
     length = BATCH_HEAD.size - 12 + len(parts)
-    head = bytearray(BATCH_HEAD.pack(0, length, -1, 2, 0, 0, records - 1, stamp, stamp, -1, -1, -1, records))
+    head = bytearray(BATCH_HEAD.pack(0, length, -1, 2, 0, codec, records - 1, stamp, stamp, -1, -1, -1, records))
     head += parts
     Struct(">I").pack_into(head, 17, crc32c(memoryview(head)[_CRC_FROM:]))
     return bytes(head)
@@ -84,6 +93,12 @@ def produce_frame(
     body = b"\0" + acks.to_bytes(2, "big", signed=True) + _I32.pack(REQUEST_TIMEOUT_MS)
     body += b"\2" + varint(len(name) + 1) + name + b"\2" + _I32.pack(partition) + varint(len(batch) + 1) + batch + b"\0\0\0"
     return _frame(PRODUCE, PRODUCE_VERSION, correlation_id, body, flexible=True, client_id=client_id)
+
+
+def hello_frame() -> bytes:
+    """ApiVersions, as clients ask first."""
+    body = b"\x06bench\x021\0"
+    return _frame(API_VERSIONS, 3, 0, body, flexible=True)
 
 
 def fetch_frame(topic: str, offsets: dict[int, int], *, max_bytes: int, partition_max_bytes: int) -> bytes:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from barnabas.server.scraping import NAMES
+
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
+LINK = re.compile(r"\]\(([^)#\s]*)#?([^)\s]*)\)")
 GENERATORS = ["tools/docs.py", "tools/generate_config.py", "tools/generate_messages.py"]
 
 
@@ -22,5 +28,43 @@ def test_what_is_generated_is_current(generator: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    targets = [t for t in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()) if "://" not in t]
-    assert [target for target in targets if not (page.parent / target).exists()] == []
+    broken = []
+    for target, anchor in LINK.findall(without_code(page.read_text())):
+        if "://" in target:
+            continue
+        goal = page.parent / target if target else page
+        if not goal.exists() or (anchor and anchor not in anchors_of(goal)):
+            broken.append(f"{target}#{anchor}")
+    assert broken == []
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@cache
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    seen: Counter[str] = Counter()
+    found = set()
+    for heading in re.findall(r"^#+ (.+)$", without_code(page.read_text()), re.MULTILINE):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+        seen[slug] += 1
+    return found
+
+
+def test_every_page_is_in_the_contents_of_the_site() -> None:
+    site = runpy.run_path(str(ROOT / "docs/conf.py"))
+    below = {page for folder in site["BELOW"].values() for page in (ROOT / folder).glob("*.md")}
+    named = {ROOT / f"{page}.md" for pages in site["CONTENTS"].values() for page in pages}
+    assert {ROOT / "README.md", *named, *below} == set(PAGES)
+
+
+def test_metrics_that_pages_name_exist() -> None:
+    unknown = set()
+    for page in PAGES:
+        for name in re.findall(r"`(barnabas_[a-z_]+)", page.read_text()):
+            known = re.sub(r"_(count|sum|bucket)$", "", name) in NAMES
+            unknown |= set() if known or name.endswith("_") else {(page.name, name)}
+    assert unknown == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +14,11 @@ from barnabas.cli.reference import reference as cli_page  # noqa: E402 - the pat
 from barnabas.config.reference import reference_page as configuration_page  # noqa: E402
 from barnabas.error_codes import ErrorCode  # noqa: E402
 from barnabas.protocol.messages import APIS  # noqa: E402
-from barnabas.server.dispatch import SERVED  # noqa: E402
-from barnabas.server.metrics import NAMES  # noqa: E402
+from barnabas.server.apis.api_versions import announced_versions  # noqa: E402
+from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED  # noqa: E402
+from barnabas.server.scraping import NAMES  # noqa: E402
 
+RECORDED = ROOT / "tests/differential/golden/api_versions.json"  # what Apache Kafka 4.3.0 announced
 GENERATED = "Written from the code by `make docs`."
 
 
@@ -32,13 +35,38 @@ def errors_page() -> str:
 
 
 def apis_page() -> str:
-    return "\n".join(["# APIs", "", "What ApiVersions announces, and what it does not.", GENERATED, "", *_api_rows(), ""])
+    intro = (
+        "What ApiVersions announces here, beside what a broker of Apache Kafka 4.3.0 announces. What is not announced is not served, and "
+        "clients do without it or use what came before. *In a cluster*: between brokers only."
+    )
+    return "\n".join(["# APIs", "", intro, GENERATED, "", *_api_rows(), ""])
 
 
 def _api_rows() -> Iterator[str]:
-    yield from ("| key | API | versions |", "|---|---|---|")
+    yield from ("| key | API | here | Kafka 4.3 | |", "|---|---|---|---|---|")
+    of_kafka = _versions_of_kafka()
     for key, (_, name, first, last, _) in sorted(APIS.items()):
-        yield f"| {key} | {name} | {f'{first} to {last}' if key in SERVED else 'not served'} |"
+        ours, theirs = announced_versions(key) if key in SERVED else None, of_kafka.get(key)
+        here = f"{first} to {last} in a cluster" if key in BETWEEN_BROKERS else _range(ours)
+        yield f"| {key} | {name} | {here} | {_range(theirs)} | {_difference(key, ours, theirs)} |"
+
+
+def _range(versions: tuple[int, int] | None) -> str:
+    return "not announced" if versions is None else f"{versions[0]} to {versions[1]}"
+
+
+def _difference(key: int, ours: tuple[int, int] | None, theirs: tuple[int, int] | None) -> str:
+    if ours == theirs or key in BETWEEN_BROKERS:
+        return ""
+    if ours is None:
+        return "not here"
+    return "only here" if theirs is None else "differs"
+
+
+def _versions_of_kafka() -> dict[int, tuple[int, int]]:
+    answers = json.loads(RECORDED.read_text())["api-versions-valid"]
+    keys = next(iter(answers.values()))["api_keys"]
+    return {each["api_key"]: (each["min_version"], each["max_version"]) for each in keys}
 
 
 PAGES: dict[str, Callable[[], str]] = {

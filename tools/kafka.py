@@ -38,18 +38,24 @@ STOP_TIMEOUT_S = 60.0
 START_ATTEMPTS = 3
 CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base 64
 
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+SETS = {  # folders of jars, by what is in them
+    "jars": ("kafka_2.13", "kafka-tools"),
+    "frameworks": ("kafka-streams", "connect-runtime", "connect-mirror", "connect-file"),
+}
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>barnabas</groupId><artifactId>oracle</artifactId><version>1</version>
   <dependencies>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version></dependency>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{VERSION}</version></dependency>
+    {kafka}
     <dependency>
       <groupId>org.apache.logging.log4j</groupId><artifactId>log4j-slf4j-impl</artifactId><version>2.25.4</version>
     </dependency>
   </dependencies>
 </project>
 """
+OF_KAFKA = (
+    f"<dependency><groupId>org.apache.kafka</groupId><artifactId>{{name}}</artifactId><version>{VERSION}</version></dependency>"
+)
 LOGGING = """rootLogger.level = warn
 rootLogger.appenderRef.err.ref = err
 appender.err.type = Console
@@ -98,44 +104,34 @@ def _program(name: str, package: str) -> str:
     return path
 
 
-def fetch() -> Path:
-    """The folder of the jars, fetched when they are not there yet.
+def fetch(wanted: str = "jars") -> Path:
+    """The folder of one of `SETS`, fetched when it is not there yet.
 
     Raises:
         KafkaUnavailable: Java or Maven is missing, or Maven could not fetch.
     """
     _program("java", "default-jre-headless")
-    jars = HOME / "jars"
+    jars = HOME / wanted
     if jars.is_dir():
         return jars
     maven = _program("mvn", "maven")
     HOME.mkdir(parents=True, exist_ok=True)
-    (HOME / "pom.xml").write_text(POM)
     (HOME / "log4j2.properties").write_text(LOGGING)
     with tempfile.TemporaryDirectory(dir=HOME) as unfinished:
-        command = [
-            maven,
-            "-q",
-            "-B",
-            "-f",
-            str(HOME / "pom.xml"),
-            "dependency:copy-dependencies",
-            f"-DoutputDirectory={unfinished}",
-        ]
+        pom = Path(unfinished) / "pom.xml"
+        pom.write_text(POM.format(kafka="\n    ".join(OF_KAFKA.format(name=name) for name in SETS[wanted])))
+        command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={unfinished}/jars"]
         done = subprocess.run([*command, "-DincludeScope=runtime"], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise KafkaUnavailable(f"Maven could not fetch Apache Kafka {VERSION}:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
-        Path(unfinished).chmod(0o755)
-        shutil.copytree(unfinished, jars.with_suffix(".part"), dirs_exist_ok=True)
-    jars.with_suffix(".part").rename(jars)
+        (Path(unfinished) / "jars").rename(jars)
     return jars
 
 
-def java(main_class: str, *arguments: str, jvm: Sequence[str] = ()) -> list[str]:
-    """The command line that runs a class of Kafka's."""
-    jars = fetch()
+def java(main_class: str, *arguments: str, jvm: Sequence[str] = (), jars: str = "jars") -> list[str]:
+    """The command line that runs a class of one of `SETS`, or a source file with them."""
     logging = f"-Dlog4j2.configurationFile={HOME / 'log4j2.properties'}"
-    return [_program("java", "default-jre-headless"), *jvm, logging, "-cp", f"{jars}/*", main_class, *arguments]
+    return [_program("java", "default-jre-headless"), *jvm, logging, "-cp", f"{fetch(jars)}/*", main_class, *arguments]
 
 
 def tool_command(name: str, *arguments: str) -> list[str]:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Make everything that the Makefile's verbs need: a virtual environment in .venv and, as root on Debian, the system packages.
-# Does nothing when it is all there. `tools/setup.sh interop` also sees to the clients of other languages.
+# Does nothing when it is all there. `tools/setup.sh interop` also sees to the clients of other languages, `docs` to the generator of the site,
+# `peers` to the systems that the benchmarks compare with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 wanted=${1:-}
@@ -19,6 +20,13 @@ missing_packages() {
     command -v mvn >/dev/null || packages+=(maven)
     command -v go >/dev/null || packages+=(golang)
     command -v node >/dev/null || packages+=(nodejs npm)
+  fi
+  if [ "$wanted" = peers ]; then
+    command -v mvn >/dev/null || packages+=(maven)
+    command -v javac >/dev/null || packages+=(openjdk-17-jdk-headless)
+    [ -x /usr/sbin/rabbitmq-server ] || packages+=(rabbitmq-server)
+    command -v nats-server >/dev/null || packages+=(nats-server)
+    command -v redis-server >/dev/null || packages+=(redis-server)
   fi
   printf '%s\n' "${packages[@]:-}" | sort -u | xargs
 }
@@ -45,9 +53,18 @@ install_packages() {
     exit 2
   fi
   say "installing $packages"
+  keep_services_down
   apt-get update -qq
   # shellcheck disable=SC2086  # a list of words
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
+}
+
+# The packages of servers would start them; what is measured is started by those who measure.
+keep_services_down() {
+  [ "$wanted" = peers ] && [ ! -e /usr/sbin/policy-rc.d ] || return 0
+  printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+  chmod +x /usr/sbin/policy-rc.d
+  trap 'rm -f /usr/sbin/policy-rc.d' EXIT
 }
 
 make_environment() {
@@ -63,6 +80,14 @@ make_environment() {
   cp pyproject.toml "$stamp.project"
 }
 
+add_documentation() {
+  local stamp=.venv/.requirements.docs
+  if [ -f "$stamp" ] && cmp -s requirements/docs.txt "$stamp"; then return 0; fi
+  say "installing the generator of the site into .venv"
+  .venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/docs.txt
+  cp requirements/docs.txt "$stamp"
+}
+
 # As pip does for an installed package: the broker starts from bytecode, also where the environment forbids Python to write it. The check
 # of records becomes machine code where there is a C compiler; without, it works as well and takes longer.
 compile_source() {
@@ -76,4 +101,5 @@ compile_source() {
 
 install_packages
 make_environment
+[ "$wanted" != docs ] || add_documentation
 compile_source

@@ -77,7 +77,7 @@ def _produce_case(
         }
 
     many = "one producer" if producers == 1 else f"{producers} producers"
-    what = "one record a request" if kind == "one" else "bulk"
+    what = {"one": "one record a request", "fifty": "50 records a batch", "bulk": "bulk"}[kind]
     size = "1 kB" if value_bytes == 1_000 else f"{value_bytes} B"
     title = f"{what}, {size}, acks={'all' if acks == ALL else acks}, {many}"
     return ClusterCase(name, title, "records_per_s", "records/s", True, target, run)
@@ -85,6 +85,10 @@ def _produce_case(
 
 def _one(connections: int, acks: int, value_bytes: int) -> Pattern:
     return Pattern(connections, record_batch(1, value_bytes), 1, acks, 64, 16)
+
+
+def _fifty(connections: int, acks: int, value_bytes: int) -> Pattern:
+    return Pattern(connections, record_batch(50, value_bytes), 50, acks, 64, 16)
 
 
 def _bulk(connections: int, acks: int, value_bytes: int) -> Pattern:
@@ -133,6 +137,7 @@ MANY_CASES = (
 CASES = (
     *(_produce_case("one", producers, acks, 100, _one, 3.0) for acks in (ALL, LEADER) for producers in (1, 3)),
     _produce_case("one", 3, ALL, 1_000, _one, 3.0),
+    *(_produce_case("fifty", producers, ALL, 100, _fifty, 2.5) for producers in (1, 3)),
     *(
         _produce_case("bulk", producers, acks, size, _bulk, 1.5)
         for size in (100, 1_000)

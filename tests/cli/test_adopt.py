@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import fcntl
 import struct
+from base64 import b64encode
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import LoginFailed
 from barnabas.cluster.kraft import KraftMetadata
+from barnabas.errors import KafkaError
 from barnabas.protocol.records.header import split_batches
 from barnabas.protocol.records.record import build_batch
+from barnabas.security.scram import credential_of
+from barnabas.security.tokens import secret_of
+from barnabas.server.authorization.control import STANDARD
 from barnabas.storage import checkpoints
 from barnabas.storage.files import OsFiles
 from barnabas.testing import Broker
@@ -20,6 +27,7 @@ from tests.cli.conftest import Command
 
 FLIGHTS, WEATHER, GONE = (UUID(int=number) for number in (7, 8, 9))
 FIRST = "0" * 20
+MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 NODE, CLUSTER = 5, "YmFybmFiYXMtb3JhY2xlIQ"
 NOW = 1_700_000_000_000
 
@@ -54,6 +62,27 @@ def producer_ids(following: int) -> bytes:
     return b"\1\x0f\0" + struct.pack(">iqq", NODE, 1, following) + b"\0"
 
 
+def scram_user(name: str, mechanism: int, salt: bytes) -> bytes:
+    kept = credential_of({1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}[mechanism], "geheim", salt, 4096)
+    parts = b"".join(bytes([len(part) + 1]) + part for part in (kept.salt, kept.stored_key, kept.server_key))
+    return b"\1\x0b\0" + text(name) + bytes([mechanism]) + parts + struct.pack(">i", kept.iterations) + b"\0"
+
+
+def acl(number: int, operation: int, principal: str) -> bytes:
+    resource = b"\2" + text("flights") + b"\3"
+    return b"\1\x12\0" + UUID(int=number).bytes + resource + text(principal) + text("*") + bytes([operation, 3]) + b"\0"
+
+
+def quota(user: str | None, key: str, value: float, *, removes: bool = False) -> bytes:
+    entity = b"\2" + text("user") + (b"\0" if user is None else text(user)) + b"\0"
+    return b"\1\x0e\0" + entity + text(key) + struct.pack(">d?", value, removes) + b"\0"
+
+
+def token(token_id: str, ends_ms: int) -> bytes:
+    people = text("User:alice") + text("User:alice") + b"\2" + text("User:bob")
+    return b"\1\x0a\0" + people + struct.pack(">qqq", NOW, ends_ms, ends_ms) + text(token_id) + b"\0"
+
+
 SNAPSHOT = [topic("flights", FLIGHTS), partition(FLIGHTS, 0, 3, NODE), setting(2, "flights", "retention.ms", "1")]
 RECORDS = [
     *SNAPSHOT,
@@ -66,7 +95,21 @@ RECORDS = [
     partition(GONE, 0, 0, NODE),
     removal(GONE),
     producer_ids(4000),
-    b"\1\x0b\0rest of a SCRAM user",
+    scram_user("alice", 2, b"salt"),
+    scram_user("bob", 1, b"salt"),
+    b"\1\x16\0" + text("bob") + b"\1\0",
+    acl(1, 3, "User:alice"),
+    acl(2, 4, "User:alice"),
+    acl(3, 100, "User:alice"),
+    b"\1\x13\0" + UUID(int=2).bytes + b"\0",
+    quota("alice", "producer_byte_rate", 1e6),
+    quota(None, "request_percentage", 50.0),
+    quota(None, "request_percentage", 0.0, removes=True),
+    quota("alice", "consumer_byte_rate", float("nan")),
+    token("first", 4 * NOW),
+    token("second", 4 * NOW),
+    b"\1\x1a\0" + text("second") + b"\0",
+    b"\1\x63\0of a later version",
 ]
 
 
@@ -120,8 +163,13 @@ def test_a_folder_is_taken_over_and_served(command: Command, kafka_folder: Path)
     assert found["notes"] == [
         "topic flights keeps its default of no.such.key: Unknown topic config name: no.such.key",
         "topic gone was deleted: Kafka's metadata does not know it; its folders stay and are not served",
-        "SCRAM users (1) do not come along",
+        "access control entries (1) hold where authorizer.class.name is set, beside its super.users",
+        "delegation tokens (1) hold with the delegation.token.secret.key of before",
+        "access control entries (1) do not come along: this version does not know what they say",
+        "quotas (1) do not come along: this version does not know what they say",
+        "records of kind 99 version 0 (1) do not come along",
     ]
+    assert found["declared"] == {"access control entries": 1, "SCRAM users": 1, "quotas": 1, "delegation tokens": 1}
     ended = command("broker", "adopt", "--data-dir", kafka_folder)
     assert ended.code == 0
     assert ended.lines[-1] == f"adopted; start it with: barnabas broker start --broker-id 5 --config log.dirs={kafka_folder}"
@@ -139,6 +187,40 @@ def test_a_folder_is_taken_over_and_served(command: Command, kafka_folder: Path)
     assert tree(kafka_folder / "__cluster_metadata-0").keys() == {f"{FIRST}.log", f"{4:020d}-0000000001.checkpoint"}
 
 
+def test_users_rights_quotas_and_tokens_come_along(command: Command, kafka_folder: Path) -> None:
+    assert (
+        "also: 1 access control entries, 1 SCRAM users, 1 quotas, 1 delegation tokens"
+        in command("broker", "adopt", "--data-dir", kafka_folder).lines
+    )
+    config: dict[str, str | int | bool] = {
+        "node.id": NODE,
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "authorizer.class.name": STANDARD,
+        "super.users": "User:ANONYMOUS",
+        "delegation.token.secret.key": "of before",
+        "connection.failed.authentication.delay.ms": 0,
+    }
+    with Broker(config, data_dir=kafka_folder) as broker:
+        secured, plain = broker.bootstrap_servers, broker.listeners["PLAINTEXT"]
+        shown = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512", "bootstrap.servers": secured}
+        by_password = {**shown, "sasl.username": "alice", "sasl.password": "geheim"}
+        hmac = b64encode(secret_of("first", "of before")).decode()
+        by_token = {**shown, "sasl.jaas.config": f'{MODULE} required username=first password="{hmac}" tokenauth=true;'}
+        for options in (by_password, by_token):
+            with BlockingClient(ClientConfig.from_options(options)) as client:
+                assert bytes(client.fetch("flights", 0, 0).records)
+                with pytest.raises(KafkaError):
+                    client.produce("flights", 1, build_batch([(b"k", b"not allowed")], timestamp_ms=NOW))
+        with (
+            BlockingClient(ClientConfig.from_options({**by_password, "sasl.username": "bob"})) as client,
+            pytest.raises(LoginFailed),
+        ):
+            client.topics()
+        listed = command("quota", "list", "--json", "-b", plain)
+        assert listed.json == [{"entity": {"user": "alice"}, "quotas": {"producer_byte_rate": 1e6}}]
+
+
 def test_server_properties_name_the_folders(command: Command, kafka_folder: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "metadata"
     elsewhere.mkdir()
@@ -149,7 +231,7 @@ def test_server_properties_name_the_folders(command: Command, kafka_folder: Path
     assert found["topics"][0]["settings"] == ["retention.ms=-1"]
     plain = command("broker", "adopt", "--data-dir", kafka_folder, "--dry-run", "--json").json
     assert plain["topics"][0]["settings"] == []
-    assert "settings of topics and brokers do not come along" in plain["notes"][0]
+    assert "settings of topics and brokers, users, rights and quotas do not come along" in plain["notes"][0]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +283,9 @@ def test_a_running_kafka_is_refused(command: Command, kafka_folder: Path) -> Non
     assert command("broker", "adopt", "--data-dir", kafka_folder / "missing").code == 2
 
 
-@pytest.mark.parametrize("value", [b"", b"\2\2\0", b"\1\2\0\x50abc", b"\1\3\1\0", b"\1\xff\xff\xff\xff\xff\xff"])
+@pytest.mark.parametrize(
+    "value", [b"", b"\2\2\0", b"\1\2\0\x50abc", b"\1\3\1\0", b"\1\xff\xff\xff\xff\xff\xff", b"\1\x0b\0rest of a user"]
+)
 def test_bytes_that_are_no_metadata_record(value: bytes) -> None:
     with pytest.raises((ValueError, struct.error)):
         KraftMetadata().replay(value)

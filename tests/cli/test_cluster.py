@@ -39,6 +39,13 @@ def test_bench_measures_and_cleans_up(kafka_command: Command) -> None:
     assert not [t for t in kafka_command("topic", "list", "--json").json if t["name"].startswith("barnabas-bench")]
 
 
+def test_bench_says_in_a_line_that_records_are_too_large(kafka_command: Command) -> None:
+    ended = kafka_command("bench", "-n", 1, "--record-bytes", 2_000_000)
+    assert ended.code == 2
+    assert ended.err.startswith("barnabas: records of 2000000 bytes: ")
+    assert len(ended.err.splitlines()) == 1
+
+
 def test_bench_uses_a_topic_that_is_there(kafka_command: Command, topic: str) -> None:
     assert kafka_command("bench", "-n", 100, "--skip-latency", "--topic", topic).code == 0
     assert kafka_command("topic", "describe", topic).code == 0

@@ -22,9 +22,10 @@ WITHIN_S = 60
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
 def test_a_cluster_starts_and_ends(tmp_path: Path, number: signal.Signals) -> None:
     source = str(Path(barnabas.__file__).resolve().parent.parent)
-    command = [sys.executable, "-m", "barnabas.cli", "cluster", "start", "--brokers", "2", "--data-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "barnabas.cli", "cluster", "start", "--brokers", "2"]
+    environment = {**os.environ, "PYTHONPATH": source}
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, "PYTHONPATH": source}
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
     )
     assert process.stdout is not None
     with process, process.stdout as lines:
@@ -51,7 +52,7 @@ def test_a_cluster_starts_and_ends(tmp_path: Path, number: signal.Signals) -> No
     for process_id in [*children, *users_of(tmp_path)]:
         assert has_ended(process_id, deadline - time.monotonic()), "processes are left"
     assert not users_of(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["broker-1", "broker-2", "zookeeper"]
+    assert sorted(path.name for path in (tmp_path / "barnabas-cluster").iterdir()) == ["broker-1", "broker-2", "zookeeper"]
 
 
 def has_ended(process_id: int, within_s: float) -> bool:

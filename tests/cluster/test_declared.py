@@ -39,10 +39,10 @@ def test_other_paths_declare_nothing(path: str) -> None:
 
 
 def test_only_the_kind_that_changed_is_another_object() -> None:
-    before = MetadataImage("").apply(MetadataDelta(declared={ALICE: {"a": 1}, (Kind.ROLE, "r"): 1}))
+    before = MetadataImage("").apply(MetadataDelta(declared={ALICE: {"a": 1}, (Kind.TOKEN, "r"): 1}))
     after = before.apply(MetadataDelta(declared={BOB: {"b": 2}}))
     assert after.declarations(Kind.USER) == {"alice": {"a": 1}, "bob/ä%": {"b": 2}}
-    assert after.declarations(Kind.ROLE) is before.declarations(Kind.ROLE)
+    assert after.declarations(Kind.TOKEN) is before.declarations(Kind.TOKEN)
     assert after.apply(MetadataDelta(declared={ALICE: None})).declarations(Kind.USER) == {"bob/ä%": {"b": 2}}
 
 

@@ -86,6 +86,11 @@ def test_a_replica_goes_to_a_rack_that_has_none() -> None:
     assert drain({("t", 0): (1, 2)}, {1}, racks) == {("t", 0): (4, 2)}
 
 
+def test_what_is_too_much_is_dropped_where_it_would_have_to_leave() -> None:
+    assert drain({("t", 0): (3, 1, 2)}, {3}, dict.fromkeys((1, 2, 3)), factor=2) == {("t", 0): (1, 2)}
+    assert drain({("t", 0): (3, 4, 1)}, {3, 4}, dict.fromkeys((1, 2, 3, 4)), factor=2) == {("t", 0): (2, 1)}
+
+
 def test_too_few_brokers_are_named() -> None:
     with pytest.raises(CannotPlace, match="t-0 needs more brokers than the 2 that may hold it"):
         drain({("t", 0): (1, 2, 3)}, {3}, dict.fromkeys((1, 2, 3)))

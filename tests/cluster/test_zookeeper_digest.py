@@ -9,6 +9,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
 
 from barnabas.cluster.store import ABSENT, Put, StoreUnavailable
+from barnabas.cluster.zookeeper_access import ZooKeeperAccess
 from barnabas.cluster.zookeeper_address import parse_address
 from barnabas.cluster.zookeeper_store import ZooKeeperStore
 from barnabas.config.broker import BrokerConfig
@@ -26,9 +27,9 @@ def server() -> Iterator[ZooKeeper]:
 
 def test_what_is_written_is_for_its_user_alone(server: ZooKeeper) -> None:
     address = parse_address(f"{server.address}/kafka/one")
-    with ZooKeeperStore(address, digest="barnabas:geheim") as store:
+    with ZooKeeperStore(address, access=ZooKeeperAccess(digest="barnabas:geheim", is_private=True)) as store:
         store.commit([Put("/users/alice", b"keys", ABSENT), Put("/brokers/1", b"here", ABSENT, ephemeral=True)])
-    with ZooKeeperStore(address, digest="barnabas:geheim") as store:
+    with ZooKeeperStore(address, access=ZooKeeperAccess(digest="barnabas:geheim", is_private=True)) as store:
         assert [entry.path for entry in store.list("/")] == ["/users/alice"]
         store.commit([Put("/users/alice", b"others", 0), Put("/users/bob", b"more", ABSENT)])
         other = KazooClient(server.hosts, auth_data=[("digest", "eve:geheim")])
@@ -47,10 +48,10 @@ def test_what_is_written_is_for_its_user_alone(server: ZooKeeper) -> None:
 
 def test_another_user_can_do_nothing(server: ZooKeeper) -> None:
     address = parse_address(f"{server.address}/kafka/two")
-    with ZooKeeperStore(address, digest="barnabas:geheim") as store:
+    with ZooKeeperStore(address, access=ZooKeeperAccess(digest="barnabas:geheim", is_private=True)) as store:
         store.commit([Put("/users/alice", b"keys", ABSENT)])
     with pytest.raises(StoreUnavailable, match="NoAuthError"):
-        ZooKeeperStore(address, digest="barnabas:falsch").close()
+        ZooKeeperStore(address, access=ZooKeeperAccess(digest="barnabas:falsch", is_private=True)).close()
 
 
 def test_without_a_digest_there_is_no_getting_in(server: ZooKeeper) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.describe import Layers, broker_entries
-from barnabas.config.jaas import JaasError, parse, quote
+from barnabas.config.jaas import JaasError, LoginContext, parse, quote
 from barnabas.config.sasl import mechanisms_of
 from barnabas.errors import ConfigError
 
@@ -53,10 +51,19 @@ def test_any_value_can_be_quoted(value: str) -> None:
     assert found.options == {"x": value}
 
 
-@given(st.text())
+def written(context: LoginContext) -> str:
+    options = " ".join(f"{quote(name)}={quote(value)}" for name, value in context.options.items())
+    return f"{quote(context.module)} {context.flag} {options};"
+
+
+@given(st.text() | st.lists(st.sampled_from(["A", "required", "x", "=", '"y"', ";", "//", "\n"])).map(" ".join))
 def test_garbage_is_refused_or_read(text: str) -> None:
-    with suppress(JaasError):
-        parse(text)
+    """What was read says the same when it is written down."""
+    try:
+        found = parse(text)
+    except JaasError:
+        return
+    assert parse(" ".join(map(written, found))) == found
 
 
 def read(**settings: str) -> BrokerConfig:

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4, uuid5
 from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.outcome import NO_PRODUCER, Caller, Now, Producer
 from barnabas.coordination.records import Record
-from barnabas.coordination.shards import EndMarker, LogEntry
+from barnabas.coordination.seams import EndMarker, LogEntry
 from barnabas.errors import KafkaError
 
 NAMESPACE = UUID(int=7)

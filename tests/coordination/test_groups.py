@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.partitioner import partition_of
-from barnabas.coordination.shards import LogEntry
+from barnabas.coordination.seams import LogEntry
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse

@@ -13,7 +13,7 @@ from barnabas.coordination.outcome import Producer
 from barnabas.coordination.partitioner import partition_of
 from barnabas.coordination.pending_offsets import PendingOffsets
 from barnabas.coordination.records import OffsetCommitValue
-from barnabas.coordination.shards import EndMarker
+from barnabas.coordination.seams import EndMarker
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics

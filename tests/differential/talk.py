@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +19,8 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 from tests.differential.normalise import Normaliser
 from tests.differential.plain import plain
 from tests.differential.wire import CLIENT_ID, KEYS, ConnectionEnded, Line, api_of
+from tests.waiting import wait_until
 
-WAIT_S = 30.0
 LAST_VERSIONS = {"InitProducerId": 5}  # where Kafka 4.3.0 announces less than kio knows
 NOT_YET = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR)
 
@@ -48,7 +46,6 @@ class Address:
 
 
 def _wait_for_coordinator(line: Line) -> None:
-    deadline = time.monotonic() + WAIT_S
     questions: list[tuple[Message, int]] = [
         (FindCoordinatorRequest(key="warm-up"), 0),
         (FindCoordinatorRequest(key="warm-up", key_type=1), 1),
@@ -56,13 +53,12 @@ def _wait_for_coordinator(line: Line) -> None:
         *((_joining(f"warm-up-{index}"), 3) for index in range(20)),  # so many meet every partition of the offsets topic
     ]
     for request, version in questions:
-        while True:
+
+        def is_ready(request: Message = request, version: int = version) -> bool:
             line.send(request, version)
-            error_code = line.receive().error_code  # type: ignore[attr-defined]
-            if error_code not in NOT_YET:
-                break
-            assert time.monotonic() < deadline, f"{api_of(request)} still answers {error_code}"
-            time.sleep(0.05)
+            return line.receive().error_code not in NOT_YET  # type: ignore[attr-defined]
+
+        wait_until(is_ready, f"{api_of(request)} is not answered yet")
 
 
 def _joining(group: str) -> JoinGroupRequest:
@@ -153,7 +149,7 @@ class Talk:
                 topic.error_code == 0 and len(topic.partitions) == partitions and not any(p.error_code for p in topic.partitions)
             )
 
-        self.wait_until(is_there)
+        wait_until(is_there)
         self._wait_for_leader(name, partitions)
         self.normalise.topic_names[str(found[0])] = f"<id of {name}>"
         return found[0]
@@ -162,19 +158,12 @@ class Talk:
         """Metadata may tell of a partition before its leader has taken it up."""
         places = [ListOffsetsPartition(partition_index=index, timestamp=-2) for index in range(partitions)]
         request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=name, partitions=places)])
-        self.wait_until(lambda: not any(each.error_code for each in self.do(request, 5).topics[0].partitions))
+        wait_until(lambda: not any(each.error_code for each in self.do(request, 5).topics[0].partitions))
 
     def settle(self) -> None:
         """Until the broker has taken up every change made before: changes come in order, so a new topic that is seen is proof."""
         self._settled += 1
         self.create(f"settled-{self._settled}")
-
-    def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Ask again and again; what a broker does in its own time is awaited so."""
-        deadline = time.monotonic() + WAIT_S
-        while not condition():
-            assert time.monotonic() < deadline, "waited in vain"
-            time.sleep(0.02)
 
     def close(self) -> None:
         """Close every connection."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ CONFIG = {
 WARNINGS_OF_OTHERS = [
     "ignore:(read|open)_text is deprecated:DeprecationWarning",  # kafka-python loads its schemas so
 ]
+SOURCES = Path(__file__).parent
 _numbers = itertools.count(1)
 
 
@@ -73,3 +76,24 @@ def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
     """Names that no other test uses."""
     test = re.sub(r"[^a-zA-Z0-9]+", "-", request.node.name).strip("-")[:80]
     return lambda what: f"{test}-{what}-{next(_numbers)}"
+
+
+@pytest.fixture(scope="session")
+def go_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `go/` makes."""
+    go = shutil.which("go")
+    assert go is not None, "these tests need the Go tool chain (go.dev)"
+    target = tmp_path_factory.mktemp("go") / "interop"
+    subprocess.run([go, "build", "-o", str(target), "."], cwd=SOURCES / "go", check=True)
+    return target
+
+
+@pytest.fixture(scope="session")
+def js_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `js/` and its packages, outside the checkout."""
+    npm = shutil.which("npm")
+    assert npm is not None, "these tests need Node.js and npm (Debian packages: nodejs npm)"
+    target = tmp_path_factory.mktemp("js") / "program"
+    shutil.copytree(SOURCES / "js", target)
+    subprocess.run([npm, "ci", "--silent", "--no-audit", "--no-fund"], cwd=target, check=True)
+    return target

@@ -8,14 +8,29 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from tools.kafka import KafkaNode
 
 from barnabas.cli.main import run
+from barnabas.server.authorization.control import STANDARD
 from barnabas.testing import Broker
 
 pytestmark = pytest.mark.interop
 WAIT_S = 60
+GUARDED = {"authorizer.class.name": STANDARD, "super.users": "User:ANONYMOUS"}
+ANY_ACL: Any = (ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY)
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
@@ -44,6 +59,14 @@ def fill(servers: str) -> dict[Any, Any]:
         else:
             producer.commit_transaction(WAIT_S)
     admin.delete_topics(["gone"])["gone"].result(WAIT_S)
+    where = ["-b", servers]
+    assert (
+        run(["acl", "add", "--principal", "User:alice", "--topic", "flights", "--operation", "read", "--prefixed", *where]) == 0
+    )
+    assert run(["quota", "set", "--user", "alice", "producer_byte_rate=1000000", "request_percentage=12.5", *where]) == 0
+    scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
+    (made,) = admin.alter_user_scram_credentials([UserScramCredentialUpsertion("alice", scram, b"geheim")]).values()
+    made.result(WAIT_S)
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "readers", "enable.auto.commit": False})
     consumer.commit(offsets=[TopicPartition("flights", 0, 100), TopicPartition("flights", 1, 7)], asynchronous=False)
     consumer.close()
@@ -68,6 +91,15 @@ def described(servers: str) -> dict[Any, Any]:
     committed = consumer.committed([TopicPartition("flights", index) for index in range(3)], WAIT_S)
     seen["committed"] = [place.offset for place in committed]
     resource = ConfigResource(ConfigResource.Type.TOPIC, "flights")
+    acls = admin.describe_acls(AclBindingFilter(*ANY_ACL)).result(WAIT_S)
+    seen["acls"] = [
+        (each.name, each.resource_pattern_type, each.principal, each.operation, each.permission_type) for each in acls
+    ]
+    describing: Any = admin.describe_user_scram_credentials()
+    users = describing.result(WAIT_S)
+    seen["users"] = {
+        name: [(info.mechanism, info.iterations) for info in each.scram_credential_infos] for name, each in users.items()
+    }
     seen["retention"] = admin.describe_configs([resource])[resource].result(WAIT_S)["retention.ms"].value
     consumer.close()
     return seen
@@ -86,7 +118,9 @@ def logs_of(folders: list[Path]) -> dict[Path, bytes]:
 def test_a_folder_of_kafka_is_served_as_it_was(tmp_path: Path, clean: bool, capfd: pytest.CaptureFixture[str]) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     log_dirs = ",".join(map(str, folders))
-    with KafkaNode(config={"log.dirs": log_dirs, "offsets.topic.num.partitions": "3"}, heap="512m", data_dir=folders[0]) as node:
+    with KafkaNode(
+        config={"log.dirs": log_dirs, "offsets.topic.num.partitions": "3", **GUARDED}, heap="512m", data_dir=folders[0]
+    ) as node:
         before = fill(node.bootstrap)
         if not clean:
             copies = [Path(shutil.copytree(folder, tmp_path / "killed" / folder.name)) for folder in folders]
@@ -99,8 +133,9 @@ def test_a_folder_of_kafka_is_served_as_it_was(tmp_path: Path, clean: bool, capf
     assert run(["broker", "adopt", *options]) == 0
     told = capfd.readouterr()
     assert "retention.ms=-1" in told.out
+    assert "also: 1 access control entries, 1 SCRAM users, 2 quotas" in told.out
     assert logs_of(folders) == logs
-    config: dict[str, str | int | bool] = {"node.id": 1, "log.dirs": log_dirs}
+    config: dict[str, str | int | bool] = {"node.id": 1, "log.dirs": log_dirs, **GUARDED}
     with Broker(config=config, data_dir=folders[0]) as broker:
         assert described(broker.bootstrap_servers) == before
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})

@@ -13,6 +13,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from tests.interop.conftest import Server
 from tests.interop.messages import BASE_TIME_MS, CODECS, MEGABYTE, STEP_MS, Sent, messages
+from tests.waiting import until
 
 Unique = Callable[[str], str]
 WAIT_S = 30.0
@@ -109,16 +110,10 @@ async def test_seek_by_time(server: Server, unique: Unique) -> None:
 async def test_two_consumers_share_and_take_over(server: Server, unique: Unique) -> None:
     topic, group = await create(server, unique("topic"), 4), unique("group")
     async with consuming(server, group, topic) as first:
-        await _until(lambda: len(first.assignment()) == 4)
+        await until(lambda: len(first.assignment()) == 4)
         async with consuming(server, group, topic) as second:
-            await _until(lambda: len(first.assignment()) == len(second.assignment()) == 2)
-        await _until(lambda: len(first.assignment()) == 4)
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110  (the library tells nobody when its assignment changes)
-            await asyncio.sleep(0.02)
+            await until(lambda: len(first.assignment()) == len(second.assignment()) == 2)
+        await until(lambda: len(first.assignment()) == 4)
 
 
 async def test_commits_with_metadata(server: Server, unique: Unique) -> None:

@@ -19,6 +19,7 @@ from barnabas.storage import checkpoints
 from barnabas.testing import Broker
 from tests.interop.test_java import _dump
 from tests.storage.support import FILES, NOW, append, open_log
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.interop
 WAIT_S = 60
@@ -78,14 +79,12 @@ def read(servers: str) -> Seen:
 
 
 def wait_until_compacted(folder: Path) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline:
+    def is_compacted() -> bool:
         active = max(int(path.stem) for path in (folder / "compacted-0").glob("*.log"))
         checkpoint = folder / checkpoints.CLEANED_OFFSETS
-        if active and checkpoint.exists() and f"compacted 0 {active}" in checkpoint.read_text().splitlines():
-            return
-        time.sleep(0.05)
-    raise AssertionError("the log was not compacted")
+        return bool(active) and checkpoint.exists() and f"compacted 0 {active}" in checkpoint.read_text().splitlines()
+
+    wait_until(is_compacted, "the log was not compacted", within_s=WAIT_S)
 
 
 def carry_over(ours: Path, kafka: Path) -> None:

@@ -19,6 +19,7 @@ from barnabas.storage.log import Log
 from tests.interop.test_java import _dump
 from tests.storage.compaction.support import batches, compact, engine_of, engines, task_of
 from tests.storage.support import open_log
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.interop
 
@@ -141,11 +142,10 @@ def _send(producer: Producer, chance: random.Random, count: int) -> None:
 
 def _wait_until_cleaned(data_dir: Path) -> None:
     """Until Kafka's cleaner has written down that all but the active segment is clean."""
-    deadline = time.monotonic() + CLEANING_TIMEOUT_S
     checkpoint = data_dir / "cleaner-offset-checkpoint"
-    while time.monotonic() < deadline:
+
+    def is_clean() -> bool:
         active = max(int(path.stem) for path in (data_dir / f"{TOPIC}-0").glob("*.log"))
-        if checkpoint.exists() and f"{TOPIC} 0 {active}" in checkpoint.read_text().splitlines():
-            return
-        time.sleep(0.1)
-    raise AssertionError("Kafka did not clean the log")
+        return checkpoint.exists() and f"{TOPIC} 0 {active}" in checkpoint.read_text().splitlines()
+
+    wait_until(is_clean, "Kafka did not clean the log", within_s=CLEANING_TIMEOUT_S)

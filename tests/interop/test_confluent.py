@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 from tests.interop.conftest import Server
 from tests.interop.messages import BASE_TIME_MS, CODECS, MEGABYTE, STEP_MS, Sent, messages
 from tests.interop.test_kcat import codecs_stored
+from tests.waiting import wait_until
 
 Unique = Callable[[str], str]
 WAIT_S = 30.0
@@ -204,7 +205,7 @@ def test_admin_of_topics(server: Server, admin: AdminClient, unique: Unique) -> 
     with pytest.raises(KafkaException, match="already exists"):
         create(admin, topic)
     admin.create_partitions([NewPartitions(topic, 3)])[topic].result(WAIT_S)
-    _wait(lambda: len(admin.list_topics(topic, WAIT_S).topics[topic].partitions) == 3)
+    wait_until(lambda: len(admin.list_topics(topic, WAIT_S).topics[topic].partitions) == 3)
     resource = ConfigResource(ResourceType.TOPIC, topic)
     found = admin.describe_configs([resource])[resource].result(WAIT_S)
     assert found["retention.ms"].value == "1234567"
@@ -216,7 +217,7 @@ def test_admin_of_topics(server: Server, admin: AdminClient, unique: Unique) -> 
     ]
     changed = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=change)
     admin.incremental_alter_configs([changed])[changed].result(WAIT_S)
-    _wait(lambda: admin.describe_configs([resource])[resource].result(WAIT_S)["cleanup.policy"].value == "delete,compact")
+    wait_until(lambda: admin.describe_configs([resource])[resource].result(WAIT_S)["cleanup.policy"].value == "delete,compact")
     bad = ConfigResource(
         ResourceType.TOPIC,
         topic,
@@ -225,14 +226,7 @@ def test_admin_of_topics(server: Server, admin: AdminClient, unique: Unique) -> 
     with pytest.raises(KafkaException):
         admin.incremental_alter_configs([bad])[bad].result(WAIT_S)
     admin.delete_topics([topic])[topic].result(WAIT_S)
-    _wait(lambda: topic not in admin.list_topics(timeout=WAIT_S).topics)
-
-
-def _wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: topic not in admin.list_topics(timeout=WAIT_S).topics)
 
 
 def test_admin_of_records(server: Server, admin: AdminClient, unique: Unique) -> None:

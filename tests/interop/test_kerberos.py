@@ -129,13 +129,15 @@ def options(broker: Broker) -> dict[str, str]:
 
 def test_kafka_python(broker: Broker) -> None:
     producer = KafkaProducer(**options(broker))
-    producer.send("kafka-python", b"hello").get(TIMEOUT_S)
+    sent = producer.send("kafka-python", b"hello").get(TIMEOUT_S)
     producer.close()
+    assert (sent.topic, sent.offset) == ("kafka-python", 0)
 
 
 async def test_aiokafka(broker: Broker) -> None:
     async with AIOKafkaProducer(**options(broker)) as producer:
-        await producer.send_and_wait("aiokafka", b"hello")
+        sent = await producer.send_and_wait("aiokafka", b"hello")
+    assert (sent.topic, sent.offset) == ("aiokafka", 0)
 
 
 def test_kafkas_tools(broker: Broker, centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

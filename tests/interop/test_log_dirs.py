@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -16,6 +15,7 @@ from kafka import KafkaAdminClient
 from tools.kafka import run_tool
 
 from barnabas.testing import Broker
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.interop
 
@@ -44,13 +44,6 @@ def described(server: Broker) -> dict[str, list[dict[str, Any]]]:
 
 def bytes_on_disk(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.log"))
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
 
 
 def homes(root: Path) -> dict[int, Path]:

@@ -15,7 +15,7 @@ def test_connections_beyond_what_was_saved_up_come_in_one_after_the_other() -> N
 
 
 def test_an_address_over_its_rate_is_told_when_there_is_room() -> None:
-    rates = AddressRates(SPAN)
+    rates = AddressRates(SPAN, most=100)
     assert [rates.wait_ms("a", 2, 0) for _ in range(11)] == [0] * 10 + [500]
     assert rates.wait_ms("a", 2, 200) == 300, "one that is refused is not counted"
     assert rates.wait_ms("b", 2, 200) == 0

@@ -20,14 +20,14 @@ def key(client_id: str, quota: str = PRODUCER_BYTE_RATE) -> MeterKey:
 
 
 def test_a_meter_is_found_again_and_takes_another_bound() -> None:
-    meters = Meters(SPAN, SPAN)
+    meters = Meters(SPAN, SPAN, most=100)
     meter = meters.get(key("a"), 10.0, 0)
     assert meters.get(key("a"), 20.0, 0) is meter
     assert (meter.bound, len(meters)) == (20.0, 1)
 
 
 def test_those_that_nobody_uses_for_long_are_forgotten() -> None:
-    meters = Meters(SPAN, SPAN)
+    meters = Meters(SPAN, SPAN, most=100)
     meters.get(key("a"), 10.0, 0)
     assert not meters.expire(limits.QUOTA_METER_IDLE_MS)
     assert meters.expire(limits.QUOTA_METER_IDLE_MS + 1)
@@ -47,7 +47,7 @@ def test_too_many_make_room_or_share_one() -> None:
 
 
 def test_changes_of_metadata_may_use_what_all_windows_saved_up() -> None:
-    meter = Meters(SPAN, Span(11, 1)).get(key("a", CONTROLLER_MUTATION_RATE), 2.0, 0)
+    meter = Meters(SPAN, Span(11, 1), most=100).get(key("a", CONTROLLER_MUTATION_RATE), 2.0, 0)
     meter.take(22, 0)
     assert meter.throttle_ms(0) == 0
     meter.take(1, 0)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.security.acls import (
+    AUDIT_TOPIC,
     CLUSTER,
     Acl,
     AclFilter,
@@ -54,6 +55,18 @@ def test_super_users_may_do_everything_even_what_is_denied() -> None:
     assert authorizer.is_allowed(ALICE, Operation.DELETE, ORDERS)
     assert authorizer.is_allowed_anywhere(ALICE, Operation.WRITE, ResourceType.TOPIC)
     assert not authorizer.is_allowed(BOB, Operation.DELETE, ORDERS)
+
+
+def test_the_audit_log_is_changed_by_who_may_act_for_the_cluster() -> None:
+    audit = Resource(ResourceType.TOPIC, AUDIT_TOPIC)
+    rights = [acl(Operation.ALL, name=name) for name in ("*", AUDIT_TOPIC)]
+    allowed = Authorizer(rights).operations(ALICE, audit)
+    assert allowed == [Operation.READ, Operation.CREATE, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS]
+    broker = Authorizer([acl(Operation.CLUSTER_ACTION, name=CLUSTER.name, kind=ResourceType.CLUSTER)])
+    changes = [Operation.WRITE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS]
+    assert broker.operations(ALICE, audit) == changes
+    assert all(broker.is_allowed(ALICE, operation, audit) for operation in changes)
+    assert not broker.is_allowed(ALICE, Operation.READ, audit)
 
 
 @pytest.mark.parametrize("operation", [Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER])

@@ -39,7 +39,7 @@ def test_a_password_without_a_user_to_it_is_none() -> None:
 
 
 def test_failures_wait_longer_the_more_there_are() -> None:
-    penalties = Penalties(100)
+    penalties = Penalties(100, max_hosts=100)
     delays = [penalties.delay_ms("a", 0) for _ in range(FREE_FAILURES + 10)]
     assert delays[:FREE_FAILURES] == [100] * FREE_FAILURES
     assert delays[FREE_FAILURES : FREE_FAILURES + 3] == [200, 400, 800]
@@ -51,7 +51,7 @@ def test_failures_wait_longer_the_more_there_are() -> None:
 
 def test_a_delay_beyond_the_longest_stays_as_it_is_and_none_stays_none() -> None:
     for base_ms in (0, 2 * MAX_DELAY_MS):
-        penalties = Penalties(base_ms)
+        penalties = Penalties(base_ms, max_hosts=100)
         assert {penalties.delay_ms("a", 0) for _ in range(100)} == {base_ms}
 
 

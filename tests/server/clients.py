@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,6 @@ TOPIC, BROKER = 2, 4  # resource types
 ALL_BROKERS = ""
 SET, DELETE = 0, 1
 INCREMENTAL_ALTER_CONFIGS = (44, 1)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "the condition never came true"
 
 
 def alter(broker: Broker, kind: int, name: str, settings: Mapping[str, str | None]) -> None:

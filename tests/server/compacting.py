@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +24,6 @@ CONFIG: dict[str, str | int | bool] = {"log.cleaner.backoff.ms": 50, "log.segmen
 COMPACTED = {"cleanup.policy": "compact", "internal.segment.bytes": "20000", "min.cleanable.dirty.ratio": "0.01"}
 NOT_YET = {**COMPACTED, "cleanup.policy": "delete"}  # so that one cleaning has all of the log once it is set to compact
 VALUE = "x" * 200
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"never: {what}"
 
 
 class Client:

@@ -66,11 +66,19 @@ class Client:
         return int(answer.topics[0].error_code)
 
     async def produce(
-        self, value: bytes, partition: int = 0, *, acks: int = -1, name: str = TOPIC, time_ms: int = NOW_MS, sequence: int = -1
+        self,
+        value: bytes | None,
+        partition: int = 0,
+        *,
+        key: bytes | None = None,
+        acks: int = -1,
+        name: str = TOPIC,
+        time_ms: int = NOW_MS,
+        sequence: int = -1,
     ) -> int:
         """The error code; with a sequence the batch is an idempotent producer's."""
         fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence} if sequence >= 0 else {}
-        batch = build_batch([(None, value)], timestamp_ms=time_ms, **fields)  # type: ignore[arg-type]
+        batch = build_batch([(key, value)], timestamp_ms=time_ms, **fields)  # type: ignore[arg-type]
         data = PartitionProduceData(index=partition, records=bytes(batch))
         request = ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=name, partition_data=[data])])
         answer = await self.ask((0, 8), request, ProduceResponse)
@@ -132,9 +140,3 @@ async def running(
         if client is not None:
             client.close()
         await broker.stop()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 (nothing tells when a retry was made)
-            await asyncio.sleep(0.01)

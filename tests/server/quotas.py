@@ -30,7 +30,7 @@ def produce_request(topic: str, batch: bytes, acks: int = 1, partition: int = 0)
 class Client(Line):
     """A connection with a client id of its own."""
 
-    def __init__(self, broker: Broker, client_id: str) -> None:
+    def __init__(self, broker: Broker | int, client_id: str) -> None:
         super().__init__(broker)
         self.client_id = client_id
 

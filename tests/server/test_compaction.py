@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.testing import Broker
-from tests.server.compacting import COMPACTED, CONFIG, NOT_YET, Client, cleaner_pids, is_running, wait_until
+from tests.server.compacting import COMPACTED, CONFIG, NOT_YET, Client, cleaner_pids, is_running
+from tests.waiting import wait_until
 
 
 @pytest.fixture(name="broker")

@@ -6,8 +6,9 @@ import gc
 from pathlib import Path
 
 from barnabas.protocol.messages.delete_records import DeleteRecordsRequest
-from tests.server.in_process import running, until
+from tests.server.in_process import running
 from tests.server.wire import framed
+from tests.waiting import until
 
 DELETE_RECORDS = (21, 2)
 

@@ -16,12 +16,12 @@ from barnabas.server.fetch_session import MAX_EPOCH, FetchContext
 from barnabas.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSessions
 
 VERSION = 12
-EVICTION_MS = 1_000
+EVICTION_MS = 120_000
 
 
 def sessions(slots: int = 10) -> FetchSessions:
     ids = iter(range(1, 1_000_000))
-    return FetchSessions(slots, EVICTION_MS, lambda: next(ids))
+    return FetchSessions(slots, lambda: next(ids), EVICTION_MS)
 
 
 def request(

@@ -13,7 +13,8 @@ from barnabas.protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from barnabas.testing.failing_files import FailingFiles
-from tests.server.in_process import Client, running, until
+from tests.server.in_process import Client, running
+from tests.waiting import until
 
 
 class GatedFiles(FailingFiles):

@@ -14,7 +14,8 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
 )
 from barnabas.storage.directory import LogDirectory
 from barnabas.testing.failing_files import READS, SYNCS, WRITES, FailingFiles
-from tests.server.in_process import STORAGE_ERROR, TOPIC, Client, running, until
+from tests.server.in_process import STORAGE_ERROR, TOPIC, Client, running
+from tests.waiting import until
 
 RECORDS = 20
 SIZE = 40_000

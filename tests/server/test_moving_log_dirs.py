@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
 from barnabas.testing import Broker
 from tests.server.wire import Line, create_topic
+from tests.waiting import wait_until
 
 PRODUCE, FETCH, DELETE, ALTER, DESCRIBE = (0, 9), (1, 11), (20, 6), (34, 2), (35, 4)
 DEADLINE_S = 30.0
@@ -89,13 +90,6 @@ def consume(line: Line, count: int, topic: str = "t") -> Iterator[int]:
                 assert record.value is not None
                 yield int(record.value.split()[0])
                 offset += 1
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 def is_moved(line: Line, target: Path) -> bool:

@@ -20,6 +20,7 @@ from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsRespo
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.server.peers import CUT_OFF_S, Peers, address_of, inter_broker_listener
+from tests.waiting import until
 
 HEARTBEAT, API_VERSIONS = 12, 18
 HOST = "127.0.0.1"
@@ -95,12 +96,6 @@ def heartbeat() -> HeartbeatRequest:
     return HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
-async def until_received(peer: FakePeer, count: int) -> None:
-    async with asyncio.timeout(10):
-        while peer.received < count:  # noqa: ASYNC110 (the peer is a server of its own)
-            await asyncio.sleep(0.001)
-
-
 async def test_requests_share_one_connection() -> None:
     async with peered() as (peer, peers, _):
         answers = await asyncio.gather(*(peers.send(2, heartbeat()) for _ in range(5)))
@@ -135,7 +130,7 @@ async def test_a_lost_connection_fails_what_is_under_way_and_the_next_request_op
         await peers.send(2, heartbeat())
         peer.answering.clear()
         waiting = asyncio.ensure_future(peers.send(2, heartbeat()))
-        await until_received(peer, 2)
+        await until(lambda: peer.received >= 2)
         peer.answering.set()
         peer.hang_up()
         with pytest.raises(ConnectionFailed):
@@ -191,7 +186,7 @@ async def test_closing_fails_what_waits_and_what_comes_later() -> None:
         await peers.send(2, heartbeat())
         peer.answering.clear()
         waiting = asyncio.ensure_future(peers.send(2, heartbeat()))
-        await until_received(peer, 2)
+        await until(lambda: peer.received >= 2)
         await peers.close()
         with pytest.raises(ConnectionFailed):
             await waiting

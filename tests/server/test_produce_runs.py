@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from barnabas import limits
 from barnabas.errors import ErrorCode
 from barnabas.protocol.codec import decode
 from barnabas.protocol.headers import has_flexible_response_header
@@ -188,6 +189,19 @@ async def test_a_consumer_that_waits_gets_the_whole_run(tmp_path: Path, runs: li
         assert partition.high_watermark == 40
         assert sum(told) == partition.log.size_bytes
         assert len(told) < 40
+
+
+async def test_a_run_has_an_end(tmp_path: Path, runs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_RUN_REQUESTS", 4)
+    monkeypatch.setattr(limits, "MAX_RUN_BYTES", 2_000)
+    small, large = batch_of(b"s"), batch_of(b"l" * 3_000)
+    async with running([tmp_path]) as client:
+        await client.create()
+        requests = [Sent(small)] * 13 + [Sent(large)] * 3 + [Sent(small)] * 3
+        answers = await pipelined(client, requests, topic=TOPIC, at_once=True)
+        assert [base_offset for _, _, base_offset, _ in answers] == list(range(19))
+    assert max(runs) == 4
+    assert sum(runs) == 15, "all small ones but the first, by which they were learnt"
 
 
 async def test_a_run_that_the_disk_refuses_is_refused_request_by_request(tmp_path: Path, runs: list[int]) -> None:

@@ -13,7 +13,7 @@ from barnabas.clock import SystemClock
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.quota.meters import MeterKey
 from barnabas.server.broker import Broker
-from barnabas.server.metrics import render
+from barnabas.server.scraping import render
 from tests.server.in_process import running
 from tests.server.quotas import set_quota_by
 from tests.server.wire import Line

@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 from barnabas.testing import Broker
-from tests.server.clients import ALL_BROKERS, BROKER, WAIT_S, Client, alter, wait_until
+from tests.server.clients import ALL_BROKERS, BROKER, WAIT_S, Client, alter
+from tests.waiting import wait_until
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -103,7 +104,7 @@ def test_the_empty_policy_and_minus_one_keep_for_ever(shared: Broker) -> None:
 
 def test_both_policies_together_delete_too(client: Client) -> None:
     client.create(cleanup_policy="compact,delete", retention_ms=str(HOUR_MS))
-    client.produce(5, time_ms=ago(DAY_MS), key=b"k")
+    assert client.produce(5, time_ms=ago(DAY_MS), key=b"k") == []
     wait_until(lambda: client.bounds() == (5, 5))
 
 

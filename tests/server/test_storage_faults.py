@@ -10,8 +10,9 @@ import pytest
 from barnabas.errors import ErrorCode, LogDirFailed
 from barnabas.server import maintenance
 from barnabas.testing.failing_files import READS, SYNCS, WRITES, FailingFiles
-from tests.server.in_process import STORAGE_ERROR, TOPIC, running, until
+from tests.server.in_process import STORAGE_ERROR, TOPIC, running
 from tests.server.wire import NOW_MS
+from tests.waiting import until
 
 
 async def test_a_full_disk_refuses_produce_only_and_takes_it_again_when_there_is_room(

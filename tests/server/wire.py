@@ -26,14 +26,16 @@ class Line:
 
     Args:
         broker: or its port.
+        source: the address that it comes from.
     """
 
-    def __init__(self, broker: Broker | int, receive_buffer: int = 0) -> None:
+    def __init__(self, broker: Broker | int, receive_buffer: int = 0, *, source: str = "127.0.0.1") -> None:
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(TIMEOUT_S)
         try:
+            self.socket.bind((source, 0))
             self.socket.connect(("127.0.0.1", broker if isinstance(broker, int) else broker.port))
         except OSError:
             self.socket.close()

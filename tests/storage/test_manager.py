@@ -150,6 +150,20 @@ def test_the_power_does_not_bring_a_deleted_log_back() -> None:
         assert not len(logs), seed
 
 
+def test_the_power_does_not_take_the_topic_id_of_a_log_with_records() -> None:
+    """Without it the log would be taken for that of the next topic of the name, and its records for that one's."""
+    for seed in range(30):
+        disk = Disk(Random(seed))
+        files = FaultyFiles(disk)
+        logs = LogManager([Path("/data")], files=files, clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
+        append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
+        files.die()
+        disk.lose_power()
+        logs = LogManager([Path("/data")], files=FaultyFiles(disk), clock=FixedClock(), broker_id=1, cluster_id=CLUSTER)
+        logs.open_all(lambda _topic: TopicConfig())
+        assert {log.topic_id for log in logs.logs()} <= {TOPIC_ID}, seed
+
+
 def test_a_log_whose_topic_id_the_power_took_opens_again_after_a_clean_stop_too(tmp_path: Path) -> None:
     logs = opened(tmp_path)
     append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")

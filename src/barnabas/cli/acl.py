@@ -17,6 +17,7 @@ from barnabas.cli.bindings import (
     parse_operation,
     parse_principal,
     resource_options,
+    rights_options,
     row,
 )
 from barnabas.cli.connection import Connection, connection_options
@@ -33,11 +34,8 @@ SUPER_USERS, IF_NONE = "super.users", "allow.everyone.if.no.acl.found"
 
 principals_option = click.option("--principal", "principals", multiple=True, required=True, metavar="TYPE:NAME",
                                  help="Who: User:alice, Group:finance, Role:auditor, User:* for everybody; repeatable.")  # fmt: skip
-operations_option = click.option("--operation", "operations", multiple=True, metavar="NAME",
-                                 help="What: read, write, create, delete, alter, describe, ..., or all; repeatable.")  # fmt: skip
 hosts_option = click.option("--host", "hosts", multiple=True, default=("*",), metavar="ADDRESS",
                             help="From where: an address, a range like 10.0.0.0/8, or * for anywhere; repeatable.")  # fmt: skip
-prefixed_option = click.option("--prefixed", is_flag=True, help="Names are beginnings of names.")
 
 
 @click.group(context_settings=HELP_OPTIONS)
@@ -47,11 +45,8 @@ def acl() -> None:
 
 @acl.command("add")
 @principals_option
-@operations_option
-@resource_options
 @hosts_option
-@prefixed_option
-@click.option("--deny", is_flag=True, help="Forbid it; a denial goes before whatever allows.")
+@rights_options("Forbid it; a denial goes before whatever allows.")
 @connection_options
 @output_option
 def add(connection: Connection, output: Output, resources: list[Pattern], **options: Any) -> None:
@@ -80,11 +75,8 @@ def list_acls(connection: Connection, output: Output, principal: str | None, res
 
 @acl.command("remove")
 @principals_option
-@operations_option
-@resource_options
 @hosts_option
-@prefixed_option
-@click.option("--deny", is_flag=True, help="Bindings that forbid.")
+@rights_options("Bindings that forbid.")
 @click.option("--all", "everything", is_flag=True, help="All bindings of the principals, on whatever resources.")
 @connection_options
 @output_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,15 +31,16 @@ FOLDER_TYPE = click.Path(path_type=Path, exists=True, file_okay=False)
 def adopt(output: Output, data_dirs: tuple[Path, ...], config_from: str | None, dry_run: bool) -> int:
     """Take over the data folders of a stopped Apache Kafka broker (KRaft).
 
-    Topics with their ids, settings and records, committed offsets and the cluster's id come along, so that consumers go on where they
-    were. The logs are not changed, no byte of them is copied; what is added is metadata.db. Then start the broker on the same
-    folders, with the same node id. Make sure that Kafka is not started on them again.
+    Topics with their ids, settings and records, committed offsets, users, rights, quotas and the cluster's id come along, so that
+    clients go on where they were. The logs are not changed, no byte of them is copied; what is added is metadata.db. Then start the
+    broker on the same folders, with the same node id. Make sure that Kafka is not started on them again.
 
     Exit code 2: a broker is running on a folder, or something stands against taking it over; then nothing was done.
     """
     from barnabas.cli.doctor_check import locked
     from barnabas.cluster.adoption import adopt as carry_out
     from barnabas.cluster.adoption import plan_adoption
+    from barnabas.security.users import SECRET_BYTES
     from barnabas.storage.files import OsFiles
 
     folders, metadata_dir = _places(data_dirs, config_from)
@@ -50,7 +52,7 @@ def adopt(output: Output, data_dirs: tuple[Path, ...], config_from: str | None, 
         if plan.obstacles:
             raise BadInput("nothing was done: " + "; ".join(plan.obstacles))
         if not dry_run:
-            carry_out(files, plan)
+            carry_out(files, plan, secrets.token_bytes(SECRET_BYTES))
     _show(output, plan, dry_run)
     return 0
 
@@ -89,6 +91,7 @@ def _show(output: Output, plan: Adoption, dry_run: bool) -> None:
                 "dry_run": dry_run,
                 "topics": rows,
                 "broker_settings": plan.broker_settings,
+                "declared": plan.declared.counts(),
                 "next_producer_id": plan.next_producer_id,
                 "notes": plan.notes,
             }
@@ -97,6 +100,9 @@ def _show(output: Output, plan: Adoption, dry_run: bool) -> None:
     stopped = "yes" if plan.was_clean else "no: the start checks what lies behind the recovery points"
     print_fields({"cluster": plan.cluster_id, "node": plan.node_id, "stopped cleanly": stopped})
     output.table(rows, COLUMNS, empty="no topics")
+    declared = ", ".join(f"{count} {what}" for what, count in plan.declared.counts().items() if count)
+    if declared:
+        click.echo(f"also: {declared}")
     for note in plan.notes:
         click.echo(f"note: {note}")
     folders = ",".join(str(folder.path) for folder in plan.folders)

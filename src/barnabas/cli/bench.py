@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from barnabas.cli.connection import Connection, connection_options, fail, reason_of
-from barnabas.cli.errors import Failure
+from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.produce import CODECS
 
@@ -27,6 +27,7 @@ COLUMNS = {"test": "TEST", "records": "RECORDS", "seconds": "SECONDS", "records_
 LATENCY_RATE = 1_000  # records a second: little enough that nothing queues
 LATENCY_SECONDS = 3
 PROGRESS_EVERY = 8_192
+MOST_BYTES = 1_000_000_000  # message.max.bytes of librdkafka at most
 Advance = Callable[[int], object]
 
 
@@ -53,7 +54,9 @@ class Result:
 
 @click.command()
 @click.option("-n", "--records", type=click.IntRange(min=1), default=500_000, show_default=True, help="How many records.")
-@click.option("--record-bytes", type=click.IntRange(min=1), default=100, show_default=True, help="The size of each value.")
+@click.option(
+    "--record-bytes", type=click.IntRange(min=1, max=MOST_BYTES), default=100, show_default=True, help="The size of each value."
+)
 @click.option("-p", "--partitions", type=click.IntRange(min=1), default=1, show_default=True, help="Of the topic that is made.")
 @click.option(
     "-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True, help="How batches are compressed."
@@ -130,6 +133,8 @@ def _progress(what: str, total: int) -> Iterator[Advance]:
 
 
 def _measure_produce(connection: Connection, settings: dict[str, Any], topic: str, payload: bytes, records: int) -> Result:
+    from confluent_kafka import KafkaException
+
     errors: list[str] = []
 
     def receive_report(error: Any, message: Any) -> None:
@@ -145,6 +150,8 @@ def _measure_produce(connection: Connection, settings: dict[str, Any], topic: st
                     producer.produce(topic, payload)
                 except BufferError:
                     producer.poll(0.05)
+                except KafkaException as error:  # of the client itself: it is larger than what it sends
+                    raise BadInput(f"records of {len(payload)} bytes: {reason_of(error.args[0])}") from error
                 else:
                     break
             if not index % PROGRESS_EVERY:
@@ -181,7 +188,8 @@ def _measure_consume(connection: Connection, topic: str, record_bytes: int, reco
 
 
 def _measure_latency(connection: Connection, settings: dict[str, Any], topic: str, payload: bytes) -> Result:
-    """Time from handing over a record to its confirmation, at a rate at which nothing queues."""
+    """Time from when a record was to be handed over to its confirmation, at a rate at which nothing queues; so what stalls pays for
+    all that it holds up."""
     latencies: list[float] = []
     errors: list[str] = []
     producer = connection.producer(settings)
@@ -193,7 +201,7 @@ def _measure_latency(connection: Connection, settings: dict[str, Any], topic: st
             due = began + index / LATENCY_RATE
             while (wait := due - time.perf_counter()) > 0:
                 producer.poll(wait)
-            producer.produce(topic, payload, on_delivery=_timer(latencies, errors))
+            producer.produce(topic, payload, on_delivery=_timer(due, latencies, errors))
             producer.poll(0)
             advance(1)
         producer.flush(connection.timeout_s)
@@ -203,9 +211,7 @@ def _measure_latency(connection: Connection, settings: dict[str, Any], topic: st
     return Result(f"latency at {LATENCY_RATE}/s", records, len(payload), seconds, latencies)
 
 
-def _timer(latencies: list[float], errors: list[str]) -> Callable[[Any, Any], None]:
-    began = time.perf_counter()
-
+def _timer(began: float, latencies: list[float], errors: list[str]) -> Callable[[Any, Any], None]:
     def receive_report(error: Any, message: Any) -> None:
         if error is not None:
             errors.append(reason_of(error))

@@ -15,6 +15,7 @@ from barnabas.security.acls import CLUSTER_NAME, OPERATIONS, Acl, AclFilter, Ope
 
 if TYPE_CHECKING:
     from barnabas.cli.wire import Wire
+    from barnabas.protocol.messages.create_acls import CreateAclsRequest
 
 COLUMNS = {"permission": "PERMISSION", "principal": "PRINCIPAL", "operation": "OPERATION", "resource": "RESOURCE", "name": "NAME",
            "pattern": "PATTERN", "host": "HOST"}  # fmt: skip
@@ -48,6 +49,28 @@ def resource_options(function: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+def rights_options(denying: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options that say what may be done with what.
+
+    Args:
+        denying: what the option that forbids it says of itself.
+    """
+    options = (
+        click.option("--deny", is_flag=True, help=denying),
+        click.option("--prefixed", is_flag=True, help="Names are beginnings of names."),
+        resource_options,
+        click.option("--operation", "operations", multiple=True, metavar="NAME",
+                     help="What: read, write, create, delete, alter, describe, ..., or all; repeatable."),
+    )  # fmt: skip
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in options:
+            function = option(function)
+        return function
+
+    return decorate
 
 
 def parse_operation(text: str) -> Operation:
@@ -109,8 +132,8 @@ def _word(value: ResourceType | PatternType | Operation | Permission) -> str:
     return value.name.lower().replace("_", "-")
 
 
-def create(wire: Wire, acls: Iterable[Acl]) -> None:
-    """Raises Failure with the first refusal; the others of the request are made all the same, as the protocol has it."""
+def creation_of(acls: Iterable[Acl]) -> CreateAclsRequest:
+    """The request that makes them."""
     from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 
     creations = [
@@ -125,7 +148,12 @@ def create(wire: Wire, acls: Iterable[Acl]) -> None:
         )
         for acl in acls
     ]
-    for result in wire.request(CreateAclsRequest(creations=creations)).results:
+    return CreateAclsRequest(creations=creations)
+
+
+def create(wire: Wire, acls: Iterable[Acl]) -> None:
+    """Raises Failure with the first refusal; the others of the request are made all the same, as the protocol has it."""
+    for result in wire.request(creation_of(acls)).results:
         _check(result, "the binding is not made")
 
 

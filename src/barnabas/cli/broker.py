@@ -5,7 +5,6 @@ What is said later wins: the settings file, then --config, then the options that
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ from barnabas.cli.adopt import adopt
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.properties import parse_pairs, read_properties_file
 from barnabas.cli.reassign import drain_broker
+from barnabas.cli.zookeeper import environment_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -94,11 +94,7 @@ def collect_properties(
     if authorizer is not None:
         properties["authorizer.class.name"] = STANDARD_AUTHORIZER if authorizer == "acl" else ""
     if metadata is not None:
-        from barnabas.cluster.zookeeper_address import DIGEST_VARIABLE
-
-        properties["zookeeper.connect"] = parse_metadata(metadata)
-        if DIGEST_VARIABLE in os.environ:
-            properties["zookeeper.digest"] = os.environ[DIGEST_VARIABLE]
+        properties = {**environment_settings(), **properties, "zookeeper.connect": parse_metadata(metadata)}
     return properties
 
 

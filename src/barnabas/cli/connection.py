@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import re
 import socket
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -33,6 +34,15 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_PORT = 9092
 DEFAULT_TIMEOUT_S = 10.0
 JAAS_OPTION = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
+JAAS_NAMES = {
+    "username": "sasl.username",
+    "password": "sasl.password",
+    "clientId": "sasl.oauthbearer.client.id",
+    "clientSecret": "sasl.oauthbearer.client.secret",
+    "scope": "sasl.oauthbearer.scope",
+}
+OAUTH = re.compile(r"sasl\.oauthbearer\..*|sasl\.login\..*")
+TOKEN_SHOWN_S = 300.0  # until librdkafka asks for another one; the broker says how long a session lives
 IDENTIFICATION = "ssl.endpoint.identification.algorithm"  # librdkafka has a word for no check
 JAVA_STORE = re.compile(r"ssl\.(truststore|keystore)\..*")
 JAVA_ONLY = re.compile(
@@ -76,7 +86,8 @@ class Connection:
     def settings(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Settings for a librdkafka client; the user's go before `extra`."""
         quiet = {} if "debug" in self.properties else {"log_level": 0}
-        return {"client.id": "barnabas-cli", **quiet, **(extra or {}), **self.properties, "bootstrap.servers": self.bootstrap}
+        mine = with_tokens(self.properties)
+        return {"client.id": "barnabas-cli", **quiet, **(extra or {}), **mine, "bootstrap.servers": self.bootstrap}
 
     def admin(self) -> AdminClient:
         from confluent_kafka.admin import AdminClient
@@ -146,10 +157,32 @@ def translate_client_properties(properties: Mapping[str, str]) -> dict[str, str]
         result[IDENTIFICATION] = "none"
     result |= _stores(properties)
     options = dict(JAAS_OPTION.findall(properties.get("sasl.jaas.config", "")))
-    for name in ("username", "password"):
+    for name, key in JAAS_NAMES.items():
         if name in options:
-            result[f"sasl.{name}"] = options[name].replace('\\"', '"')
+            result.setdefault(key, options[name].replace('\\"', '"'))
     return result
+
+
+def with_tokens(properties: Mapping[str, str]) -> dict[str, Any]:
+    """The settings for librdkafka, which bearer tokens are handed to: it knows files of them not at all, and providers by other names.
+
+    Raises:
+        BadInput: there is no place to have tokens from.
+    """
+    mechanism = properties.get("sasl.mechanism", properties.get("sasl.mechanisms"))
+    if mechanism != "OAUTHBEARER" or properties.get("sasl.oauthbearer.method") == "oidc":
+        return dict(properties)
+    from barnabas.client.bearer import source_from
+
+    try:
+        source = source_from(properties)
+    except ConfigError as error:
+        raise BadInput(str(error)) from error
+
+    def hand_over(_: str) -> tuple[str, float]:
+        return source.token(), time.time() + TOKEN_SHOWN_S
+
+    return {**{key: value for key, value in properties.items() if not OAUTH.fullmatch(key)}, "oauth_cb": hand_over}
 
 
 def _stores(properties: Mapping[str, str]) -> dict[str, str]:

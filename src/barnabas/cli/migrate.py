@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from barnabas.cli.errors import BadInput
 from barnabas.cli.output import Output, output_option
+from barnabas.cli.zookeeper import address_of, open_store
 
 MIGRATED_SUFFIX = ".migrated"
 FOLDER_TYPE = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -30,13 +30,8 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
     from barnabas.cluster.embedded_store import FILE_NAME, EmbeddedStore
     from barnabas.cluster.migration import ClusterExists, is_named
     from barnabas.cluster.migration import migrate as carry_out
-    from barnabas.cluster.zookeeper_address import DIGEST_VARIABLE, parse_address
-    from barnabas.cluster.zookeeper_store import ZooKeeperStore
 
-    try:
-        address = parse_address(metadata)
-    except ValueError as error:
-        raise BadInput(f"--metadata: {error}") from error
+    address = address_of(metadata)
     database = data_dir / FILE_NAME
     if not database.is_file():
         raise BadInput(f"{data_dir} has no {FILE_NAME}: no broker stood alone on it, or it was migrated already")
@@ -44,7 +39,7 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
         with EmbeddedStore(data_dir) as source:
             if not is_named(source.list("/")):
                 raise BadInput(f"{database} belongs to no cluster yet; start the broker on an empty ZooKeeper instead")
-            with ZooKeeperStore(address, digest=os.environ.get(DIGEST_VARIABLE)) as target:
+            with open_store(address) as target:
                 try:
                     done = carry_out(source, target)
                 except ClusterExists as error:

@@ -62,7 +62,7 @@ def reassign(
         racks = _chosen(layout, broker_list)
         try:
             gone = {broker for replicas in wanted.values() for broker in replicas} - racks.keys()
-            wanted = drain(wanted, gone, racks, layout.sizes)
+            wanted = drain(wanted, gone, racks, layout.sizes, factor=replication_factor)
             if replication_factor is not None:
                 wanted = resize(wanted, replication_factor, racks, layout.sizes)
         except CannotPlace as error:

@@ -5,11 +5,12 @@ A role is nothing but bindings: its rights are those of the principal Role:NAME,
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from barnabas.cli.acl import operations_option, prefixed_option
 from barnabas.cli.bindings import (
     COLUMNS,
     Pattern,
@@ -19,7 +20,7 @@ from barnabas.cli.bindings import (
     exactly,
     find,
     parse_principal,
-    resource_options,
+    rights_options,
     row,
 )
 from barnabas.cli.connection import Connection, connection_options
@@ -27,16 +28,27 @@ from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.wire import Wire
-from barnabas.security.acls import AclFilter, ResourceType
+from barnabas.security.acls import Acl, AclFilter, ResourceType
 from barnabas.security.authorizer import ROLE, is_membership, membership
 
 LIST_COLUMNS = {"role": "ROLE", "rights": "RIGHTS", "members": "MEMBERS"}
 
-hosts_option = click.option(
-    "--host", default="*", show_default=True, metavar="ADDRESS", help="Only from there: an address or a range."
-)
 name_argument = click.argument("name")
-members_argument = click.argument("members", nargs=-1, required=True, metavar="PRINCIPAL...")
+
+
+def memberships_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command a role, its members and a host, and call it with their memberships as `wanted` beside the first two."""
+
+    @functools.wraps(function)
+    def command(*, name: str, members: tuple[str, ...], host: str, **options: Any) -> Any:
+        wanted = [membership(principal_of(name), parse_principal(member), host) for member in members]
+        return function(name=name, members=members, wanted=wanted, **options)
+
+    host = click.option(
+        "--host", default="*", show_default=True, metavar="ADDRESS", help="Only from there: an address or a range."
+    )
+    members = click.argument("members", nargs=-1, required=True, metavar="PRINCIPAL...")
+    return name_argument(members(host(command)))
 
 
 @click.group(context_settings=HELP_OPTIONS)
@@ -46,10 +58,7 @@ def role() -> None:
 
 @role.command("create")
 @name_argument
-@operations_option
-@resource_options
-@prefixed_option
-@click.option("--deny", is_flag=True, help="Forbid it to whoever has the role.")
+@rights_options("Forbid it to whoever has the role.")
 @connection_options
 @output_option
 def create_role(connection: Connection, output: Output, name: str, resources: list[Pattern], **options: Any) -> None:
@@ -86,15 +95,11 @@ def list_roles(connection: Connection, output: Output, name: str | None) -> None
 
 
 @role.command("grant")
-@name_argument
-@members_argument
-@hosts_option
+@memberships_options
 @connection_options
 @output_option
-def grant(connection: Connection, output: Output, name: str, members: tuple[str, ...], host: str) -> None:
+def grant(connection: Connection, output: Output, name: str, members: tuple[str, ...], wanted: list[Acl]) -> None:
     """Give a role to users and groups (User:alice, Group:finance)."""
-    principal = principal_of(name)
-    wanted = [membership(principal, parse_principal(member), host) for member in members]
     with connection.wire() as wire:
         _check_exists(wire, name)
         create(wire, wanted)
@@ -102,15 +107,11 @@ def grant(connection: Connection, output: Output, name: str, members: tuple[str,
 
 
 @role.command("revoke")
-@name_argument
-@members_argument
-@hosts_option
+@memberships_options
 @connection_options
 @output_option
-def revoke(connection: Connection, output: Output, name: str, members: tuple[str, ...], host: str) -> None:
+def revoke(connection: Connection, output: Output, name: str, members: tuple[str, ...], wanted: list[Acl]) -> None:
     """Take a role from users and groups."""
-    principal = principal_of(name)
-    wanted = [membership(principal, parse_principal(member), host) for member in members]
     with connection.wire() as wire:
         gone = delete(wire, map(exactly, wanted))
     if len(gone) < len(wanted):

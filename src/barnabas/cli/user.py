@@ -6,7 +6,6 @@ this process is the salted password; what is kept are keys that come of it.
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option, report_failures
+from barnabas.cli.zookeeper import address_of, open_store
 
 if TYPE_CHECKING:
     from barnabas.cluster.store import MetadataStore
@@ -205,19 +205,15 @@ class _Running(_Users):
 
         request = AlterUserScramCredentialsRequest(
             deletions=[ScramCredentialDeletion(name=each.user, mechanism=each.mechanism) for each in deletions],
-            upsertions=[
-                ScramCredentialUpsertion(
-                    name=each.user,
-                    mechanism=each.mechanism,
-                    iterations=each.iterations,
-                    salt=each.salt,
-                    salted_password=each.salted_password,
-                )
-                for each in upsertions
-            ],
+            upsertions=[ScramCredentialUpsertion(name=each.user, **_without_user(each)) for each in upsertions],
         )
         for result in self._wire.request(request).results:
             _refuse(f"user {result.user}", result.error_code, result.error_message)
+
+
+def _without_user(upsertion: Upsertion) -> dict[str, Any]:
+    """The fields whose names the protocol shares."""
+    return {name: value for name, value in upsertion._asdict().items() if name != "user"}
 
 
 class _Stored(_Users):
@@ -271,14 +267,7 @@ def opened(
         with locked(data_dir), EmbeddedStore(data_dir) as store:
             yield _Stored(store)
     elif metadata is not None:
-        from barnabas.cluster.zookeeper_address import DIGEST_VARIABLE, parse_address
-        from barnabas.cluster.zookeeper_store import ZooKeeperStore
-
-        try:
-            address = parse_address(metadata)
-        except ValueError as error:
-            raise BadInput(f"--metadata: {error}") from error
-        with ZooKeeperStore(address, digest=os.environ.get(DIGEST_VARIABLE)) as store:
+        with open_store(address_of(metadata)) as store:
             yield _Stored(store)
     else:
         assert connection is not None, "somewhere they are"

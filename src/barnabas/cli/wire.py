@@ -115,20 +115,20 @@ class Wire:
 
     def _authenticate(self) -> None:
         from barnabas.client.config import credentials_from
-        from barnabas.client.errors import LoginFailed
+        from barnabas.client.errors import ClientError
         from barnabas.client.sasl import log_in
 
         credentials = credentials_from(self._connection.properties)
         if credentials is None:
             return
-        login = log_in(credentials, self.name, token_hex(16))
         answer: Any = None
         try:
+            login = log_in(credentials.with_token(), self.name, token_hex(16))
             while True:
                 answer = self.request(login.send(answer))
         except StopIteration:
             return
-        except LoginFailed as error:
+        except ClientError as error:
             raise Failure(str(error)) from error
 
     def _exchange(self, request: Message, api_key: int, version: int) -> Any:

@@ -100,7 +100,7 @@ class Connection:
     def _log_in(self) -> None:
         if self._credentials is None:
             return
-        login = log_in(self._credentials, self._name, token_hex(16))
+        login = log_in(self._credentials.with_token(), self._name, token_hex(16))
         answer: Any = None
         try:
             while True:
@@ -202,7 +202,8 @@ class BlockingClient:
                 else:
                     outcome = self._carry_out(instruction)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            result: R = end.value
+            return result
 
     def _carry_out(self, calls: Sequence[Call]) -> list[Any]:
         sent: list[Connection | ClientError] = []

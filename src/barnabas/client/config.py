@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
+from barnabas.client.bearer import source_from
 from barnabas.client.sasl import MECHANISMS, OAUTHBEARER, Credentials
 from barnabas.config import jaas
 from barnabas.config.listeners import PROTOCOLS, has_tls
@@ -140,19 +139,7 @@ def credentials_from(options: Mapping[str, str]) -> Credentials | None:
     username = options.get("sasl.username", said.get("username", ""))
     password = options.get("sasl.password", said.get("password", ""))
     if mechanism == OAUTHBEARER:
-        password = _bearer_token(options)
-    elif not username or not password:
+        return Credentials(mechanism, tokens=source_from({**said, **options}))
+    if not username or not password:
         raise ConfigError("sasl.username", username, "a user with sasl.password, or both in sasl.jaas.config")
     return Credentials(mechanism, username, password, by_token=said.get("tokenauth", "").lower() == "true")
-
-
-def _bearer_token(options: Mapping[str, str]) -> str:
-    """The token in the file that `sasl.oauthbearer.token.endpoint.url` names (KIP-768)."""
-    key = "sasl.oauthbearer.token.endpoint.url"
-    url = options.get(key, "")
-    if not url.startswith("file:"):
-        raise ConfigError(key, url, "file:///path of a file with a token")
-    try:
-        return Path(unquote(urlsplit(url).path)).read_text().strip()
-    except OSError as error:
-        raise ConfigError(key, url, f"a file that can be read ({error.strerror})") from error

@@ -14,9 +14,10 @@ import hashlib
 import hmac
 from base64 import b64decode, b64encode
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from barnabas.client.bearer import TokenSource
 from barnabas.client.errors import LoginFailed
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import Message
@@ -38,19 +39,26 @@ class Credentials:
     Args:
         mechanism: out of MECHANISMS.
         username: a user, or with `by_token` the id of a delegation token.
-        password: the user's, the token's HMAC, or for OAUTHBEARER the token itself.
+        password: the user's, or the token's HMAC.
+        tokens: of OAUTHBEARER.
     """
 
     mechanism: str
     username: str = ""
     password: str = field(default="", repr=False)
     by_token: bool = False
+    tokens: TokenSource | None = None
+
+    def with_token(self) -> Credentials:
+        """The same with a bearer token at hand, if one is to be shown; may block, and raises ClientError."""
+        return self if self.tokens is None else replace(self, password=self.tokens.token())
 
 
 def log_in(credentials: Credentials, broker: str, nonce: str) -> Login:
     """The requests of a log-in; ends with the session's lifetime in milliseconds, 0 for one without end.
 
     Args:
+        credentials: with a bearer token at hand, if that is shown.
         broker: for errors.
         nonce: random and printable, without a comma.
 

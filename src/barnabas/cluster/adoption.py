@@ -7,7 +7,8 @@ Rules
   1. Topic ids come from the partitions' folders, names and counts from both the folders and Kafka's metadata log; they must agree.
   2. Every leader epoch is above those that Kafka used, so that clients and followers see a new leader.
   3. Producer ids that Kafka gave away are not given again.
-  4. Nothing is taken over by halves: an obstacle refuses all.
+  4. Access control lists, SCRAM users, quotas and delegation tokens come along as they are in Kafka's metadata log.
+  5. Nothing is taken over by halves: an obstacle refuses all.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from barnabas.cluster import records
 from barnabas.cluster.embedded_store import FILE_NAME, EmbeddedStore
 from barnabas.cluster.internal_topics import internal_topic
 from barnabas.cluster.kraft import FOLDER, KraftMetadata, read_metadata_log
+from barnabas.cluster.kraft_declared import KraftDeclared
 from barnabas.cluster.metadata import PartitionState, ResourceType, Topic
 from barnabas.cluster.store import ABSENT, Put
 from barnabas.config.broker import BrokerConfig
@@ -57,6 +59,7 @@ class Adoption:
     node_id: int = -1
     topics: list[AdoptedTopic] = field(default_factory=list)
     broker_settings: dict[str, dict[str, str]] = field(default_factory=dict)  # by broker id, "" for all
+    declared: KraftDeclared = field(default_factory=KraftDeclared)
     next_producer_id: int = 0
     obstacles: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -90,6 +93,8 @@ def plan_adoption(files: Files, paths: Sequence[Path], metadata_dir: Path | None
     _plan_absent(plan, kraft, found)
     _plan_brokers(plan, kraft)
     plan.next_producer_id = max(kraft.next_producer_id, plan.next_producer_id)
+    plan.declared = kraft.declared
+    plan.notes += kraft.declared.notes()
     plan.notes += [f"{kind} ({count}) do not come along" for kind, count in sorted(kraft.left_out.items())]
     return plan
 
@@ -122,7 +127,7 @@ def _read_kraft(files: Files, plan: Adoption, places: Sequence[Path]) -> KraftMe
             except CorruptLog as error:
                 plan.obstacles.append(str(error))
                 return KraftMetadata()
-    plan.notes.append(f"there is no {FOLDER}: settings of topics and brokers do not come along")
+    plan.notes.append(f"there is no {FOLDER}: settings of topics and brokers, users, rights and quotas do not come along")
     return KraftMetadata()
 
 
@@ -194,7 +199,7 @@ def _note_producers(files: Files, plan: Adoption, path: Path) -> None:
 
 def _settings_of(plan: Adoption, kraft: KraftMetadata, name: str) -> dict[str, str]:
     settings = dict(kraft.configs.get((ResourceType.TOPIC, name), {}))
-    if not plan.has_metadata_log and name in records.INTERNAL_TOPICS:
+    if not plan.has_metadata_log and name in records.COORDINATED_TOPICS:
         made = internal_topic(name, BrokerConfig.from_properties({"log.dirs": "unused"})[0], alone=True)
         settings = {} if made is None else {key: value for key, value in made.configs if value is not None}
     kept = {}
@@ -236,8 +241,11 @@ def _listed(numbers: Sequence[int], shown: int = 10) -> str:
     return ", ".join(map(str, numbers[:shown])) + (", ..." if len(numbers) > shown else "")
 
 
-def adopt(files: Files, plan: Adoption) -> None:
+def adopt(files: Files, plan: Adoption, secret: bytes) -> None:
     """Do it.
+
+    Args:
+        secret: random bytes (see `KraftDeclared.declarations`).
 
     Raises:
         StoreUnavailable: the metadata could not be written; then nothing is taken over.
@@ -263,6 +271,8 @@ def adopt(files: Files, plan: Adoption) -> None:
         if adopted.settings:
             operations.append(_put_settings(ResourceType.TOPIC, adopted.name, adopted.settings))
     operations += [_put_settings(ResourceType.BROKER, name, kept) for name, kept in plan.broker_settings.items() if kept]
+    for kind, key, value in plan.declared.declarations(secret):
+        operations.append(Put(records.declaration_path(kind, key), records.encode(value), ABSENT))
     with EmbeddedStore(plan.folders[0].path) as store:
         store.commit(operations)
     files.sync_directory(plan.folders[0].path)

@@ -3,7 +3,8 @@
 Pure. A broker alone gets its instructions from the planners, which know what they changed; in a cluster most changes are somebody
 else's, so the images are compared, no more of them than the delta touched.
 
-Order: what goes, goes first (a topic may be deleted and made again in between), then new logs, then roles, then settings.
+Order: settings first, so that nobody acts on who is in sync by a `min.insync.replicas` that was over by then; then what goes (a topic may
+be deleted and made again in between), then new logs, then roles.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class StoredMetadata:
     cluster_id: str | None = None
     topics: dict[str, Topic] = field(default_factory=dict)
     compacted: set[str] = field(
-        default_factory=lambda: set(records.INTERNAL_TOPICS)
+        default_factory=lambda: set(records.COORDINATED_TOPICS)
     )  # topics that are, by a setting of their own
     deleted: set[UUID] = field(default_factory=set)  # topics whose folders may still be there
     findings: list[Finding] = field(default_factory=list)

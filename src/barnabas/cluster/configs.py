@@ -23,6 +23,7 @@ from barnabas.config.settings import check_broker, check_client_metrics, check_g
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 
 ALL_BROKERS = ""
+MIN_IN_SYNC = "min.insync.replicas"
 
 
 class AlterOperation(IntEnum):
@@ -86,6 +87,7 @@ class ConfigPlanner:
         before = self.image.config(*resource)
         after = settings_after(request, before)
         self._check(resource, after)
+        self._check_minimum(resource, before, after)
         if after != dict(before):
             self.plan.set_config(resource, after)
             self._instruct(resource, after)
@@ -130,6 +132,20 @@ class ConfigPlanner:
             check_group(settings, self.config)
         else:
             check_client_metrics(settings)
+
+    def _check_minimum(self, resource: Resource, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """A leader must not acknowledge with fewer in sync than the controller knows of, for the eligible replicas (KIP-966) are sound
+        only then: so the brokers of a cluster have no minimum of their own, and there always is one of all."""
+        kind, name = resource
+        if self._alone or kind is not ResourceType.BROKER or before.get(MIN_IN_SYNC) == after.get(MIN_IN_SYNC):
+            return
+        if name != ALL_BROKERS and MIN_IN_SYNC in after:
+            reason = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+            raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
+        if name == ALL_BROKERS and MIN_IN_SYNC not in after:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+            )
 
     def _check_cordoned(self, broker_id: int, text: str) -> None:
         """Of a broker that is not there it is not known which log directories it has."""

@@ -14,14 +14,14 @@ What becomes of partitions when brokers come and go is planned in steps of some 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
 from barnabas.cluster import records
 from barnabas.cluster.burial import Dead, Successor, bury
-from barnabas.cluster.configs import ConfigPlanner, ResourceChange
+from barnabas.cluster.configs import ALL_BROKERS, MIN_IN_SYNC, ConfigPlanner, ResourceChange
 from barnabas.cluster.controller_state import ControllerState
 from barnabas.cluster.declared import Declaring, check_key
 from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
@@ -71,6 +71,19 @@ class Controller(ControllerState):
             return Plan()
         put = Put(records.CLUSTER, records.encode({"id": cluster_id}), ABSENT)
         return Plan((put,), MetadataDelta(cluster_id=cluster_id))
+
+    def set_minimum(self) -> Plan:
+        """Write down how many replicas have to be in sync where topics do not say it; nothing to do where that is done.
+
+        From then on it is the same for every broker, whatever its own configuration says (as in Kafka, with eligible leader replicas).
+        """
+        resource = (ResourceType.BROKER, ALL_BROKERS)
+        settings = self.image.config(*resource)
+        if MIN_IN_SYNC in settings:
+            return Plan()
+        plan = PlanBuilder(self.versions)
+        plan.set_config(resource, {**settings, MIN_IN_SYNC: str(self.static.min_insync_replicas)})
+        return plan.build()
 
     def register(self, broker: BrokerRegistration) -> Plan:
         """Announce this broker and, where nobody is, become controller; raises BrokerIdInUse.
@@ -146,6 +159,11 @@ class Controller(ControllerState):
     def say_log_ends(self, ends: tuple[LogEnd, ...]) -> Plan:
         """Tell whoever is controller how far the logs of lost partitions go here, and of no others."""
         broker = replace(self.image.brokers[self.broker_id], log_ends=ends)
+        return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
+
+    def say_offline(self, offline: Mapping[UUID, tuple[int, ...]]) -> Plan:
+        """Tell whoever is controller of which partitions the log here is in a directory that failed."""
+        broker = replace(self.image.brokers[self.broker_id], offline=offline)
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
 
     def bury(self, dead: Dead) -> Plan | None:
@@ -271,17 +289,16 @@ class Controller(ControllerState):
         return outcomes, plan.build()
 
     def _topics_whose_minimum_changes(self, plan: PlanBuilder) -> Iterable[tuple[Topic, int]]:
-        """And what it is then, or 1 where that is each broker's own."""
-        key = "min.insync.replicas"
-        for resource, settings in plan.configs.items():
-            if settings.get(key) == self.image.config(*resource).get(key):
-                continue
-            kind, name = resource
-            if kind is ResourceType.TOPIC:
-                yield self.image.topics[name], int(settings.get(key, 1))
-            elif kind is ResourceType.BROKER:
-                yield from ((topic, 1) for topic in self.image.topics.values())
-                return
+        """And what it is then; 1, the least there is, where nobody has said it for all brokers."""
+        before, of_all = self.image.config, (ResourceType.BROKER, ALL_BROKERS)
+        default = int(plan.configs.get(of_all, before(*of_all)).get(MIN_IN_SYNC, 1))
+        is_default_new = default != int(before(*of_all).get(MIN_IN_SYNC, 1))
+        for topic in self.image.topics.values():
+            resource = (ResourceType.TOPIC, topic.name)
+            own_before = before(*resource).get(MIN_IN_SYNC)
+            own = plan.configs.get(resource, before(*resource)).get(MIN_IN_SYNC)
+            if own != own_before or (own is None and is_default_new):
+                yield topic, default if own is None else int(own)
 
     # Declarations
 

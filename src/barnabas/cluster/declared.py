@@ -1,4 +1,4 @@
-"""What administrators declared of principals: access control lists, roles, users, tokens and quotas.
+"""What administrators declared of principals: access control lists (of which roles are made), users, tokens and quotas.
 
 The cluster keeps and hands on what was declared and knows nothing of its meaning: each declaration is a value of JSON under a kind and a
 key. What fields it has, and what they mean, is said by whoever decides with them (`security/`, `quota/`).
@@ -29,7 +29,6 @@ class Kind(Enum):
     """What is declared; the value is its place in the store."""
 
     ACL = "acls"
-    ROLE = "roles"
     USER = "users"
     TOKEN = "tokens"
     QUOTA = "quotas"

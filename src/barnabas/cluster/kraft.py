@@ -1,8 +1,8 @@
 """Kafka's own metadata log, read so far as a broker that takes its folder over needs it.
 
 Owns the records of `__cluster_metadata-0` that say which topics there are, who leads their partitions in which epoch, which settings
-belong to whom and which producer ids are given away; and their replay from the newest snapshot and the log behind it. All others
-are counted by their kind, so that one can be told what was left behind.
+belong to whom, which producer ids are given away, and what was declared of principals (`kraft_declared.py`); and their replay from the
+newest snapshot and the log behind it. All others are counted by their kind, so that one can be told what was left behind.
 
 A record's value is: frame version 1, kind and version as unsigned varints, then the fields in the flexible encoding (KIP-482),
 tagged fields last. Source: Kafka's record schemas (metadata/src/main/resources/common/metadata), KIP-500, KIP-631.
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
+from barnabas.cluster.kraft_declared import KINDS, KraftDeclared
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.record import Record
 from barnabas.storage.check.batches import SegmentWalk
@@ -40,14 +41,13 @@ WITHOUT_LOSS = {
     17: "registration changes",
     20: "no-ops",
     21: "feature level of a zk migration",
-    22: "controller registrations",
     23: "transaction begins",
     24: "transaction ends",
     25: "transaction aborts",
     27: "controller registrations",
+    28: "replicas that may become leaders",
 }
-KINDS = {6: "access control entries", 11: "SCRAM users", 14: "quotas", 18: "access control entries", 10: "delegation tokens"}
-INT32 = struct.Struct(">i")
+INT32, FLOAT64 = struct.Struct(">i"), struct.Struct(">d")
 
 
 @dataclass(slots=True)
@@ -65,6 +65,7 @@ class KraftMetadata:
     partitions: dict[UUID, dict[int, KraftPartition]] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)  # by resource type and name
     next_producer_id: int = 0
+    declared: KraftDeclared = field(default_factory=KraftDeclared)
     left_out: Counter[str] = field(default_factory=Counter)  # kinds of records that have no place here
 
     def replay(self, value: bytes) -> None:
@@ -105,8 +106,10 @@ class KraftMetadata:
             reader.int32()
             reader.int64()
             self.next_producer_id = max(self.next_producer_id, reader.int64())
+        elif kind in KINDS and version == 0:
+            self.declared.replay(kind, reader)
         elif kind not in WITHOUT_LOSS:
-            self.left_out[KINDS.get(kind, f"records of kind {kind} version {version}")] += 1
+            self.left_out[f"records of kind {kind} version {version}"] += 1
 
     def _change(self, reader: Reader) -> None:
         index, topic_id = reader.int32(), reader.uuid()
@@ -157,6 +160,22 @@ class Reader:
     def text(self) -> str | None:
         size = self.unsigned() - 1
         return None if size < 0 else self.take(size).decode()
+
+    def string(self) -> str:
+        found = self.text()
+        if found is None:
+            raise ValueError(f"there is no text at byte {self._at}")
+        return found
+
+    def blob(self) -> bytes:
+        return self.take(self.unsigned() - 1)
+
+    def float64(self) -> float:
+        return float(FLOAT64.unpack(self.take(8))[0])
+
+    def count(self) -> int:
+        """Elements of an array, none for no array; more than there are bytes for are found out when they are read."""
+        return max(self.unsigned() - 1, 0)
 
     def int32s(self) -> tuple[int, ...]:
         count = max(self.unsigned() - 1, 0)

@@ -61,19 +61,29 @@ def changes(before: Assignment, after: Assignment) -> dict[Partition, Replicas]:
 
 
 def drain(
-    assignment: Assignment, leaving: Collection[int], racks: Racks, sizes: Mapping[Partition, int] | None = None
+    assignment: Assignment,
+    leaving: Collection[int],
+    racks: Racks,
+    sizes: Mapping[Partition, int] | None = None,
+    *,
+    factor: int | None = None,
 ) -> dict[Partition, Replicas]:
     """The assignment without `leaving`; raises CannotPlace.
 
     Args:
         racks: of all brokers that live; those in `leaving` are passed over.
         sizes: bytes of a replica, as far as they are known.
+        factor: how many replicas are wanted in the end; those in `leaving` that are too many are dropped and not moved.
     """
     left = {broker: rack for broker, rack in racks.items() if broker not in leaving}
     weights = _Weights(assignment, sizes or {})
     after = dict(assignment)
     for partition in sorted(assignment, key=weights.of, reverse=True):
         replicas = list(assignment[partition])
+        too_many = 0 if factor is None else max(len(replicas) - max(factor, 1), 0)
+        for broker in [each for each in reversed(replicas) if each in leaving][:too_many]:
+            replicas.remove(broker)
+            weights.move(partition, broker, None)
         for place, broker in enumerate(replicas):
             if broker in leaving:
                 replicas[place] = weights.best(partition, [other for other in replicas if other != broker], left)

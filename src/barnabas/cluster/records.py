@@ -8,7 +8,7 @@
     /topics/<name>                    a topic's id and its number of partitions
     /partitions/<name>/<chunk>        states of CHUNK partitions, in order
     /configs/<type>/<name>            settings of a resource
-    /<kind>/<key>                     what was declared: ACLs, roles, users, tokens, quotas
+    /<kind>/<key>                     what was declared: ACLs, users, tokens, quotas
     /deleted-topics/<id>              the brokers that may still have logs of a topic that is gone
     /producer-ids                     the first producer id that no broker has been given
 
@@ -38,6 +38,7 @@ from barnabas.cluster.metadata import (
 )
 from barnabas.cluster.store import Entry
 from barnabas.config.listeners import Endpoint
+from barnabas.security.acls import AUDIT_TOPIC
 
 USUAL_FIELDS = 5  # of a state of which there is nothing special to say
 CHUNK = 256  # partitions in one entry: about 10 kB of JSON, well under ZooKeeper's limit of 1 MB for a node
@@ -69,7 +70,8 @@ class ControllerOffice(NamedTuple):
 
 ANY_BROKER = -1  # among those that a deletion waits for
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+COORDINATED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+INTERNAL_TOPICS = COORDINATED_TOPICS | {AUDIT_TOPIC}  # consumers of all topics leave them out
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
 ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 
@@ -136,7 +138,7 @@ def decode(value: bytes) -> Any:
 
 
 def encode_broker(broker: BrokerRegistration) -> bytes:
-    fields = {
+    fields: dict[str, object] = {
         "endpoints": [list(endpoint) for endpoint in broker.endpoints],
         "rack": broker.rack,
         "epoch": broker.epoch,
@@ -149,6 +151,8 @@ def encode_broker(broker: BrokerRegistration) -> bytes:
     }
     if broker.log_ends:
         fields["logEnds"] = [[str(end.topic_id), *end[1:]] for end in broker.log_ends]
+    if broker.offline:
+        fields["offline"] = {str(topic_id): partitions for topic_id, partitions in broker.offline.items()}
     return encode(fields)
 
 
@@ -166,6 +170,7 @@ def decode_broker(entry: Entry) -> BrokerRegistration:
         state=BrokerState(fields.get("state", BrokerState.ACTIVE.value)),
         kept=Kept(fields.get("kept", Kept.ALL.value)),
         log_ends=tuple(LogEnd(UUID(topic_id), *numbers) for topic_id, *numbers in fields.get("logEnds", ())),
+        offline={UUID(topic_id): tuple(numbers) for topic_id, numbers in fields.get("offline", {}).items()},
     )
 
 

@@ -6,7 +6,6 @@ import re
 from typing import NamedTuple
 
 SCHEME = "zookeeper://"
-DIGEST_VARIABLE = "BARNABAS_ZOOKEEPER_DIGEST"  # where the command line finds `zookeeper.digest`
 DEFAULT_PORT = 2181
 HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:(?P<port>[0-9]{1,5}))?")
 SEGMENT = re.compile(r"[A-Za-z0-9._-]+")

@@ -1,6 +1,7 @@
 """kazoo as the store uses it: requests with a bounded wait, watches that stay, and a session that tells what happens to it.
 
-Owns kazoo's client with its threads and sockets. The only module that reaches into it.
+Owns kazoo's client with its threads; what is below it, the socket and who we are there, is in `zookeeper_connection.py`. These two
+are the only modules that reach into it.
 
 How it works
   Watches: kazoo knows ZooKeeper's one-time watches only. A persistent recursive watch (ZooKeeper 3.6) is one request more, sent
@@ -11,7 +12,7 @@ How it works
   or by the caller who gives it up. One that was sent and not answered is decided when the next read is answered: requests of one
   connection are done in their order, and a server refuses what arrives by a session's earlier connection.
 
-Ugly: `_call`, `_connection` and what `_Connection` overrides are kazoo's own business. They have been the same for many
+Ugly: `_call`, `_connection` and what `Connection` overrides are kazoo's own business. They have been the same for many
 versions and the conformance suite uses all of them, so that a kazoo that changes them is noticed.
 """
 
@@ -36,12 +37,12 @@ from kazoo.exceptions import (
     SessionExpiredError,
     SessionMovedError,
 )
-from kazoo.handlers.threading import AsyncResult, KazooTimeoutError, SequentialThreadingHandler
-from kazoo.protocol.connection import WATCH_XID, ConnectionHandler
-from kazoo.protocol.serialization import Watch
+from kazoo.handlers.threading import AsyncResult, KazooTimeoutError
 from kazoo.retry import KazooRetry
 
 from barnabas.cluster.store import SessionEvent, SessionState, StoreUnavailable
+from barnabas.cluster.zookeeper_access import ANYBODY, ZooKeeperAccess
+from barnabas.cluster.zookeeper_connection import Connection, Handler
 from barnabas.cluster.zookeeper_requests import AddWatch, MultiRead
 
 MAX_IN_FLIGHT = 1_000  # requests of a pipeline that were not answered yet
@@ -102,71 +103,17 @@ class Reply(AsyncResult):  # type: ignore[misc]
             self._done()
 
 
-class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's threads; one server that does not let itself be connected to must not cost the session."""
-
-    attempt_s = 0.0  # the longest that is spent on one server
-
-    def create_connection(self, *args: Any, timeout: float, **named: Any) -> Any:
-        return super().create_connection(*args, timeout=min(timeout, self.attempt_s), **named)
-
-
-class _Connection(ConnectionHandler):  # type: ignore[misc]
-    """kazoo's connection with an eye on watch events, on the timeout that the server granted, and on when it heard from us."""
-
-    session_timeout_ms = 0
-    heard_at_s = 0.0  # the server heard from this client at this time or later; of `time.monotonic`
-    on_change: Callable[[str], None]
-    _last: tuple[str, int] | None = None  # the server that was connected to
-
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
-        self._sent_at_s: deque[float] = deque()  # of requests and pings that are not answered; answers come in their order
-
-    def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
-        self._sent_at_s.clear()
-        began_s = time.monotonic()
-        read_timeout_ms, connect_timeout_ms = super()._connect(host, hostip, port)
-        self._sent_at_s.clear()
-        self.heard_at_s = began_s
-        self._last = hostip, port
-        self.session_timeout_ms = round(read_timeout_ms * 1.5)  # kazoo reads for two thirds of it
-        # A server that is silent for half of it is left, so that there is time to be heard by another. Not sooner than after two seconds:
-        # a server on a busy machine may need as long.
-        return max(self.session_timeout_ms / 2, min(2_000.0, read_timeout_ms)), connect_timeout_ms
-
-    def _expand_client_hosts(self) -> list[tuple[str, str, int]]:
-        """The server that was lost comes last."""
-        return sorted(super()._expand_client_hosts(), key=lambda server: server[1:] == self._last)
-
-    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
-        return super()._invoke(min(timeout, self.handler.attempt_s), request, xid)
-
-    def _submit(self, request: Any, timeout: float, xid: int | None = None) -> None:
-        self._sent_at_s.append(time.monotonic())
-        super()._submit(request, timeout, xid)
-
-    def _read_header(self, timeout: float) -> Any:
-        found = super()._read_header(timeout)
-        if found[0].xid != WATCH_XID and self._sent_at_s:
-            self.heard_at_s = self._sent_at_s.popleft()
-        return found
-
-    def _read_watch_event(self, buffer: bytes, offset: int) -> None:
-        event, _ = Watch.deserialize(buffer, offset)
-        self.on_change(event.path)
-
-
 class ZooKeeperClient:
     """A connected client.
 
     Args:
         servers: "host:port,host:port".
-        digest: "user:password" to be known by, on every connection.
+        access: how to get there, and who to be on every connection.
         on_session, on_change, on_watching: called on kazoo's connection thread, in the order of what happened; they must not
             block. A changed path; what happened to the session; that from now on changes are told again.
 
     Raises:
+        ConfigError: key or trust store of `access` cannot be read.
         StoreUnavailable: no server answered in time.
     """
 
@@ -179,7 +126,7 @@ class ZooKeeperClient:
         on_session: Callable[[SessionEvent], None],
         on_change: Callable[[str], None],
         on_watching: Callable[[], None],
-        digest: str | None = None,
+        access: ZooKeeperAccess = ANYBODY,
     ) -> None:
         self.servers = servers
         self.session = SessionEvent(SessionState.SUSPENDED, 0)
@@ -189,19 +136,24 @@ class ZooKeeperClient:
         self._watched: str | None = None
         self._connected = threading.Event()
         self._closing = False
-        handler = _Handler()
-        handler.attempt_s = max(FIRST_ATTEMPT_S, session_timeout_ms / 6000)
+        handler = Handler(access.tls, attempt_s=max(FIRST_ATTEMPT_S, session_timeout_ms / 6000))
         retry = KazooRetry(max_tries=-1, delay=FIRST_RETRY_S, max_delay=LONGEST_RETRY_S, sleep_func=handler.sleep_func)
-        auth = None if digest is None else [("digest", digest)]
+        auth = None if access.digest is None else [("digest", access.digest)]
         self._kazoo = KazooClient(servers, session_timeout_ms / 1000, handler=handler, connection_retry=retry, auth_data=auth)
-        self._connection = _Connection(self._kazoo, self._kazoo._conn_retry.copy(), logger=self._kazoo.logger)
-        self._connection.on_change = on_change
+        self._connection = Connection(self._kazoo, on_change, access.login)
         self._kazoo._connection = self._connection
         self._kazoo.add_listener(self._state_changed)
         try:
             self._kazoo.start(self._timeout_s)
         except KazooTimeoutError:
-            raise StoreUnavailable(f"no answer from ZooKeeper at {servers} within {connection_timeout_ms} ms") from None
+            raise StoreUnavailable(
+                self._explained(f"no answer from ZooKeeper at {servers} within {connection_timeout_ms} ms")
+            ) from None
+
+    def _explained(self, text: str) -> str:
+        """With what went wrong on the connection, which says more than that a request had no answer."""
+        trouble = self._kazoo.handler.trouble
+        return f"{text} ({trouble})" if trouble else text
 
     @property
     def session_timeout_ms(self) -> int:
@@ -277,7 +229,7 @@ class ZooKeeperClient:
 
     def _begin(self, body: Any) -> tuple[Request, Reply]:
         if not self._connected.wait(self._timeout_s):
-            raise StoreUnavailable(f"no connection to ZooKeeper at {self.servers}")
+            raise StoreUnavailable(self._explained(f"no connection to ZooKeeper at {self.servers}"))
         request, reply = Request(body), Reply(self._kazoo)
         self._kazoo._call(request, reply)
         return request, reply
@@ -288,7 +240,7 @@ class ZooKeeperClient:
         except LOST as error:
             request.claim()
             reason = str(error) or type(error).__name__
-            raise StoreUnavailable(f"no answer from ZooKeeper at {self.servers}: {reason}") from error
+            raise StoreUnavailable(self._explained(f"no answer from ZooKeeper at {self.servers}: {reason}")) from error
 
     def close(self) -> None:
         """End the session and the threads."""

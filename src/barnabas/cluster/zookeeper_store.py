@@ -39,6 +39,7 @@ from barnabas.cluster.store import (
     Watcher,
     check_size,
 )
+from barnabas.cluster.zookeeper_access import ANYBODY, ZooKeeperAccess
 from barnabas.cluster.zookeeper_address import ZooKeeperAddress
 from barnabas.cluster.zookeeper_client import ZooKeeperClient
 from barnabas.cluster.zookeeper_requests import CreateContainer
@@ -59,9 +60,10 @@ class ZooKeeperStore:
             Without it they are called on a thread of the client's, and must not use the store there.
         session_timeout_ms: the server may grant another one, see the property.
         connection_timeout_ms: the longest wait for a connection or an answer.
-        digest: "user:password", by which ZooKeeper is to know us; entries that are made are then for this user alone.
+        access: how to get there, who to be, and whether entries that are made are for whoever that is alone.
 
     Raises:
+        ConfigError: key or trust store of `access` cannot be read.
         StoreUnavailable: no server answered in time.
     """
 
@@ -72,10 +74,10 @@ class ZooKeeperStore:
         run: Run | None = None,
         session_timeout_ms: int = SESSION_TIMEOUT_MS,
         connection_timeout_ms: int | None = None,
-        digest: str | None = None,
+        access: ZooKeeperAccess = ANYBODY,
     ) -> None:
         self.address = address
-        self._acl = OPEN_ACL_UNSAFE if digest is None else CREATOR_ALL_ACL
+        self._acl = CREATOR_ALL_ACL if access.is_private else OPEN_ACL_UNSAFE
         self._root = address.root
         self._run = run or (lambda function: function())
         self._watchers: list[Watcher] = []
@@ -94,7 +96,7 @@ class ZooKeeperStore:
             on_session=self._session_changed,
             on_change=self._node_changed,
             on_watching=lambda: self._told(ROOT),
-            digest=digest,
+            access=access,
         )
         try:
             self._make_root()

@@ -129,6 +129,11 @@ class BrokerConfig(BrokerAttributes):
         """What clients are told; an empty host or port 0 is for the server to fill in."""
         return self._without_controller(parse_listeners("advertised.listeners", self.advertised_listeners, self._protocols))
 
+    @property
+    def metadata_session_timeout_ms(self) -> int:
+        """How long ZooKeeper is asked to wait for a silent broker; it lets a session live for up to a tick longer."""
+        return self.zookeeper_session_timeout_ms or self.broker_session_timeout_ms * 2 // 3
+
     @cached_property
     def topic_defaults(self) -> TopicConfig:
         """The settings of a topic that sets none."""

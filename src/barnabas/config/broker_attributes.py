@@ -35,10 +35,24 @@ class BrokerAttributes:
     metadata_max_retention_ms: int
     node_id: int
     process_roles: tuple[str, ...]
+    zookeeper_clientCnxnSocket: str | None
     zookeeper_connect: str | None
     zookeeper_connection_timeout_ms: int | None
     zookeeper_digest: str | None
+    zookeeper_sasl_jaas_config: str | None
     zookeeper_session_timeout_ms: int | None
+    zookeeper_set_acl: bool | None
+    zookeeper_ssl_cipher_suites: tuple[str, ...]
+    zookeeper_ssl_client_enable: bool
+    zookeeper_ssl_enabled_protocols: tuple[str, ...]
+    zookeeper_ssl_endpoint_identification_algorithm: str
+    zookeeper_ssl_keystore_location: str | None
+    zookeeper_ssl_keystore_password: str | None
+    zookeeper_ssl_keystore_type: str | None
+    zookeeper_ssl_protocol: str | None
+    zookeeper_ssl_truststore_location: str | None
+    zookeeper_ssl_truststore_password: str | None
+    zookeeper_ssl_truststore_type: str | None
     advertised_listeners: tuple[str, ...]
     background_threads: int
     connection_failed_authentication_delay_ms: int

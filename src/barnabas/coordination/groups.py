@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from barnabas.clock import Clock
 from barnabas.coordination.outcome import Caller, GroupConfig
+from barnabas.coordination.seams import CoordinatorLog, EndMarker
 from barnabas.coordination.shard import GroupShard
-from barnabas.coordination.shards import CoordinatorLog, EndMarker, Phase, Shards, shielded
+from barnabas.coordination.shards import Phase, Shards, shielded
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

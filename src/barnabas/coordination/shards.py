@@ -20,16 +20,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from barnabas.clock import Clock
-from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Producer, Written, response_error_of
+from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, response_error_of
 from barnabas.coordination.partitioner import partition_of
-from barnabas.coordination.records import Record
+from barnabas.coordination.seams import CoordinatorLog, EndMarker, Shard
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError, MalformedMessage
 
 T = TypeVar("T")
@@ -37,93 +37,6 @@ log = logging.getLogger(__name__)
 
 # Replayed while loading before others get their turn: 1 ms, in batches of one record some milliseconds.
 RECORDS_BETWEEN_BREATHS = 200
-
-
-class EndMarker(NamedTuple):
-    """The end of a producer's transaction, as its coordinator decided it in `coordinator_epoch`.
-
-    `transaction_version` is that of the client: from 2 on the epoch is past that of the transaction (KIP-1228).
-    """
-
-    producer: Producer
-    commit: bool
-    coordinator_epoch: int
-    transaction_version: int = 0
-
-
-class LogEntry(NamedTuple):
-    """A record, or (without one) the end of a transaction."""
-
-    record: Record | None
-    producer_id: int = NO_PRODUCER  # of the transaction that the record belongs to, or that ends
-    commit: bool = False
-
-
-class CoordinatorLog(Protocol):
-    """An internal topic as its coordinators see it; the server makes it of partitions."""
-
-    @property
-    def partition_count(self) -> int:
-        """How many partitions the topic has, or will have once it is made."""
-        ...
-
-    def append(self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None) -> Awaitable[None]:
-        """Append `records` as one batch, of the transaction of `producer` if there is one. What comes back is done when they are
-        committed.
-
-        A refusal, after which nothing was written, is a KafkaError raised at once or a future that holds it when it is returned.
-        A KafkaError that comes later means that what was written may be lost.
-        """
-        ...
-
-    def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> Awaitable[None]:
-        """Append the end of a transaction; as `append`."""
-        ...
-
-    def read_all(self, partition: int) -> Iterable[LogEntry]:
-        """All that is in `partition`, oldest first."""
-        ...
-
-
-class Shard(Protocol):
-    """The core of one partition."""
-
-    @property
-    def story(self) -> tuple[str, ...]:
-        """What happened last, for when an invariant breaks."""
-        ...
-
-    def __len__(self) -> int:
-        """How many groups, or transactional ids, there are."""
-        ...
-
-    def replay(self, record: Record, producer_id: int = NO_PRODUCER) -> None:
-        """Take one record of the log, of a producer's transaction if it has one; raises MalformedMessage if it cannot be read."""
-        ...
-
-    def replay_end(self, producer_id: int, *, commit: bool) -> None:
-        """The transaction of a producer ended."""
-        ...
-
-    def receive_loaded(self, now: Now) -> Iterable[Outcome]:
-        """Everything in the log has been replayed."""
-        ...
-
-    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome:
-        """The records of the outcome that named `event` are committed, or were refused."""
-        ...
-
-    def unload(self, now: Now) -> Outcome:
-        """The shard is no longer here: whoever waits is sent away."""
-        ...
-
-    def next_deadline_ms(self) -> int:
-        """On the steady clock, no later than when `expire` has something to do."""
-        ...
-
-    def expire(self, now: Now) -> Iterable[Outcome]:
-        """What follows from the time that has passed; each outcome is carried out before the next is asked for."""
-        ...
 
 
 S = TypeVar("S", bound=Shard)

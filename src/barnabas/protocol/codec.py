@@ -66,11 +66,11 @@ def reader_of(cls: type[M], version: int) -> Reader[M]:
 
 
 def _guarded_reader(cls: type[M], version: int) -> Reader[M]:
-    body = _compile(_ReaderSource(cls, version))
+    body: Reader[M] = _compile(_ReaderSource(cls, version))
 
     def read(view: memoryview, position: int) -> tuple[M, int]:
         try:
-            return body(view, position)  # type: ignore[no-any-return]
+            return body(view, position)
         except MalformedMessage:
             raise
         except (struct.error, IndexError, UnicodeDecodeError, ValueError, RecursionError) as error:
@@ -80,7 +80,8 @@ def _guarded_reader(cls: type[M], version: int) -> Reader[M]:
 
 
 def _item_reader(cls: type[Message], version: int) -> Reader[Any]:
-    return _compile(_ReaderSource(cls, version))  # type: ignore[no-any-return]
+    read: Reader[Any] = _compile(_ReaderSource(cls, version))
+    return read
 
 
 def writer_of(cls: type[M], version: int) -> Writer[M]:
@@ -288,7 +289,8 @@ class _ReaderSource(_Source):
         source.text()
         text = "\n".join(["def run(v, p, m):", *source.lines_without_tags(), "    return p"])
         exec(text, source.names)
-        return source.names["run"]  # type: ignore[no-any-return]
+        run: Callable[[memoryview, int, Message], int] = source.names["run"]
+        return run
 
     def lines_without_tags(self) -> list[str]:
         return self.lines[:-1]

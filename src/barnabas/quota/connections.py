@@ -12,7 +12,6 @@ Rules
 
 from __future__ import annotations
 
-from barnabas import limits
 from barnabas.quota.bucket import TokenBucket
 from barnabas.quota.meters import Span
 
@@ -49,9 +48,10 @@ class AddressRates:
 
     Args:
         span: windows of clients' quotas.
+        most: addresses at once.
     """
 
-    def __init__(self, span: Span, most: int = limits.MAX_RATED_ADDRESSES) -> None:
+    def __init__(self, span: Span, most: int) -> None:
         self._span = span
         self._most = most
         self._rates: dict[str, ConnectionRate] = {}  # those seen first first

@@ -74,9 +74,10 @@ class Meters:
     Args:
         span: of clients' quotas.
         mutations: of the one for changes of metadata.
+        most: meters at once, but for those that newcomers share.
     """
 
-    def __init__(self, span: Span, mutations: Span, most: int = limits.MAX_QUOTA_METERS) -> None:
+    def __init__(self, span: Span, mutations: Span, most: int) -> None:
         self._span = span
         self._mutations = mutations
         self._most = most

@@ -212,7 +212,13 @@ class Partition(Replica):
         log.begin_epoch(self.leader_epoch)
         hidden = self._hidden_bytes if before is None else before.shown(NEVER)
         self.followers = Leading(
-            self.leader_id, state, cluster, epoch_start=log.log_end_offset, kept_end=self._kept_end, now_ms=now_ms
+            self.leader_id,
+            state,
+            cluster,
+            key=(self.topic_id, self.index),
+            epoch_start=log.log_end_offset,
+            kept_end=self._kept_end,
+            now_ms=now_ms,
         )
         if self.high_watermark < log.log_end_offset:
             self.followers.hide(log.log_end_offset, hidden)
@@ -223,6 +229,10 @@ class Partition(Replica):
             self._in_sync_changed()
             self._commit()
             self.followers.maybe_expand_all(self)
+
+    def is_within_isr(self, isr: Iterable[int]) -> bool:
+        """Whether all that are in sync are among `isr`."""
+        return self.followers is not None and self.followers.replicas.isr.issubset(isr)
 
     def isr_refused(self, change: IsrChange) -> None:
         """The controller has not done `change`, nor will it: it may be proposed again."""

@@ -64,6 +64,7 @@ class Permission(IntEnum):
     ALLOW = 3
 
 
+AUDIT_TOPIC = "__audit_log"  # where brokers write what was allowed and refused
 CLUSTER_NAME = "kafka-cluster"  # the one resource of type CLUSTER
 
 _O = Operation

@@ -10,7 +10,9 @@ Rules
   5. A binding is somebody's by its principal, by that of a group they are in ("Group:finance"), or by "User:*", which is everybody.
   6. A role is the principal of a set of bindings ("Role:auditor"). Who has it is said by bindings too: on the resource USER of the role's
      name, ALL is allowed to the member (`membership`), and its host says from where. So every tool that knows bindings knows roles.
-  7. `version` grows with each change, so that who remembers decisions knows when to forget them.
+  7. The topic of the audit log is changed by who may act for the cluster (CLUSTER_ACTION), and by nobody else: a right on all topics is
+     none to write other entries or to delete these.
+  8. `version` grows with each change, so that who remembers decisions knows when to forget them.
 
 How it works: bindings lie by resource type in one dictionary of literal names and one of prefixes; a resource has as many prefixes as its
 name has characters, so a decision takes as long as the name is, however many bindings there are.
@@ -24,6 +26,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from barnabas.security.acls import (
+    AUDIT_TOPIC,
+    CLUSTER,
     OPERATIONS,
     WILDCARD,
     Acl,
@@ -42,6 +46,8 @@ _IMPLIED_BY = {
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
 }
 _NOTHING: frozenset[Operation] = frozenset()
+_AUDIT = Resource(ResourceType.TOPIC, AUDIT_TOPIC)
+_CHANGES = frozenset({Operation.WRITE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS})
 
 
 class Session(NamedTuple):
@@ -135,6 +141,8 @@ class Authorizer:
         """Whether the session may do the operation."""
         if session.principal in self._super_users:
             return True
+        if resource == _AUDIT and operation in _CHANGES:
+            return self._is_allowed(session, Operation.CLUSTER_ACTION, list(self._about(CLUSTER)))
         return self._is_allowed(session, operation, list(self._about(resource)))
 
     def operations(self, session: Session, resource: Resource) -> list[Operation]:
@@ -142,6 +150,8 @@ class Authorizer:
         known = sorted(OPERATIONS[resource.type])
         if session.principal in self._super_users:
             return known
+        if resource == _AUDIT:
+            return [operation for operation in known if self.is_allowed(session, operation, resource)]
         about = list(self._about(resource))
         return [operation for operation in known if self._is_allowed(session, operation, about)]
 

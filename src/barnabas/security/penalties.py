@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from barnabas import limits
-
 FREE_FAILURES = 10
 MAX_DELAY_MS = 10_000
 MOST_DOUBLINGS = 14  # from 1 ms to over MAX_DELAY_MS
@@ -26,7 +24,7 @@ FORGET_MS = 60_000
 class Penalties:
     """See the module."""
 
-    def __init__(self, base_ms: int, *, max_hosts: int = limits.MAX_PENALIZED_HOSTS) -> None:
+    def __init__(self, base_ms: int, *, max_hosts: int) -> None:
         self._base_ms = base_ms
         self._max_hosts = max_hosts
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()  # host -> count, time of the last

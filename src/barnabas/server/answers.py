@@ -19,7 +19,8 @@ _FRAME_HEAD = Struct(">ii")
 
 def response_class(api_key: int) -> type[Message]:
     module, prefix, *_ = APIS[api_key]
-    return getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Response")  # type: ignore[no-any-return]
+    found: type[Message] = getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Response")
+    return found
 
 
 def encode_answer(response: Message, header: RequestHeader) -> bytearray:

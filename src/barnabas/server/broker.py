@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
-from barnabas import limits
 from barnabas.cluster.administration import Administration
 from barnabas.cluster.declared import Kind
 from barnabas.cluster.member import Member
@@ -41,9 +40,10 @@ from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
 from barnabas.server.log_starts import LogStarts
 from barnabas.server.lookout import Lookout
-from barnabas.server.metrics import Metrics, render
+from barnabas.server.metrics import Metrics
 from barnabas.server.moving import Moves
 from barnabas.server.opening import close_logs, most_open_segments, open_logs
+from barnabas.server.pulse import Pulse
 from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.quotas.connection_rates import ConnectionRates
 from barnabas.server.receiver import Receiver
@@ -51,6 +51,7 @@ from barnabas.server.replication.fetchers import Fetchers
 from barnabas.server.replication.isr_changes import IsrChanges
 from barnabas.server.replication.throttles import Throttles
 from barnabas.server.requests import RequestContext
+from barnabas.server.scraping import render
 from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
 from barnabas.server.tls.listeners import BrokerTls
@@ -107,13 +108,14 @@ class Broker:
         self.member: Member | None = None  # where this broker is one of several
         self.forwarder: Forwarder | None = None
         self.lookout: Lookout | None = None  # after the others of the cluster
+        self.pulse: Pulse | None = None  # for those of the others
         self.io_threads = self.surroundings.make_executor(IO_THREADS, "barnabas-io")
         self.reading_threads = self.surroundings.make_executor(READING_THREADS, "barnabas-reading")
         self.receiver = Receiver(config.socket_request_max_bytes, config.queued_max_request_bytes)
         self.fetch_sessions = FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
-            limits.FETCH_SESSION_EVICTION_MS,
             self.surroundings.new_session_id,
+            config.min_incremental_fetch_session_eviction_ms,
         )
         self.garbage: dict[Garbage, None] = {}  # segments that wait for `file.delete.delay.ms`
         self.endpoints: list[Endpoint] = []
@@ -125,14 +127,7 @@ class Broker:
         self._dispatcher = dispatch.RequestDispatcher(self)
         self._limits = ConnectionLimits(config)
         self.tls = BrokerTls(self.metrics)
-        self._listeners = Listeners(
-            self,
-            self.receiver,
-            loop,
-            tls=self.tls,
-            backlog=config.socket_listen_backlog_size,
-            send_buffer_bytes=config.socket_send_buffer_bytes,
-        )
+        self._listeners = Listeners(self)
         self._timers = Timers(loop)
         self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
         self.faults = StorageFaults(self, self.internal_topics, self._stop_for)
@@ -256,6 +251,8 @@ class Broker:
         self._listeners.close()
         for connection in list(self.connections):
             connection.close()
+        if self.pulse is not None:
+            self.pulse.close()
         await self._listeners.wait_closed()
         await self._dispatcher.close()
         await self.doors.providers.close()

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
@@ -111,6 +112,11 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def peer(self) -> str:
         return f"{self.peer_host}:{self.peer_port}"
+
+    @property
+    def has_large_frames(self) -> bool:
+        """Whether much is expected: the rest of a large frame, or another one after it."""
+        return self._lent is not None or self._expected > 0
 
     # --- the loop's side
 
@@ -220,6 +226,21 @@ class Connection(asyncio.BufferedProtocol):
             self._outbox.flush()
         if self._outbox is None or not self._outbox.waiting_bytes:
             self.close()
+
+    def hand_over(self) -> int | None:
+        """Read no more: who gets this duplicate of the descriptor does, until `take_back` or the end. None where that cannot be (TLS)."""
+        outbox = self._outbox
+        if type(outbox) is not Outbox or outbox.waiting_bytes or self._answers or self._partial is not None or self._paused_for:
+            return None
+        if self.authentication is not None:
+            return None
+        self.pause("handed over")
+        return os.dup(outbox.descriptor)
+
+    def take_back(self, received: bytes) -> None:
+        """Go on reading, after what was read elsewhere and not worked on."""
+        self._backlog = received + self._backlog
+        self.resume("handed over")
 
     # --- pausing
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.coordination.outcome import NO_PRODUCER, Producer
 from barnabas.coordination.records import Record
-from barnabas.coordination.shards import EndMarker, LogEntry
+from barnabas.coordination.seams import EndMarker, LogEntry
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
 from barnabas.server.damage import tell_damage

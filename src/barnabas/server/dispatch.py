@@ -19,6 +19,7 @@ from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.envelope import EnvelopeRequest
+from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.server.answers import encode_answer, response_class
 from barnabas.server.apis import (
     acls,
@@ -44,6 +45,7 @@ from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
 from barnabas.server.authorization.asking import Later
 from barnabas.server.authorization.table import guarded
+from barnabas.server.pulse import give_sign_of_life
 from barnabas.server.quotas.paying import Stopwatch, pay_answer
 from barnabas.server.requests import RequestContext
 
@@ -93,7 +95,8 @@ _TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key i
 
 def request_class(api_key: int) -> type[Message]:
     module, prefix, *_ = APIS[api_key]
-    return getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Request")  # type: ignore[no-any-return]
+    found: type[Message] = getattr(import_module(f"barnabas.protocol.messages.{module}"), prefix + "Request")
+    return found
 
 
 async def _awaited(answer: Message | Awaitable[Message]) -> Message:
@@ -163,6 +166,9 @@ class RequestDispatcher:
         if api_key == SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
             return
         request = decode(self._request_class(api_key), version, frame, header.body, exact=False)
+        if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.pulse is not None:
+            give_sign_of_life(self._broker, self._broker.pulse, connection, header, frame)
+            return
         context = self._context(connection, header)
         try:
             if self._broker.forwarder is None:

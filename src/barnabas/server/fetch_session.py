@@ -53,6 +53,7 @@ class FetchedPartition:
     log_start_offset: int = -1  # the fetcher's own, if it is a follower
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
+    named: int = 0  # how often the fetcher has named it again
     place: int = 0
     session: FetchSession | None = None
     partition: Partition | None = None  # whose waiter this is
@@ -60,6 +61,7 @@ class FetchedPartition:
     def update(self, request: FetchPartition) -> None:
         """The fetcher names it again. A follower may not have taken what it was told last, for its log was changed meanwhile, or because
         it had asked again before the answer came: it is told anew."""
+        self.named += 1
         if self.session is not None and self.session.is_of_follower:
             self.told_high_watermark = self.told_log_start_offset = -1
         self.fetch_offset = request.fetch_offset

@@ -24,14 +24,14 @@ class FetchSessions:
 
     Args:
         slots: most sessions kept, `max.incremental.fetch.session.cache.slots`.
-        eviction_ms: milliseconds for which a session is safe from eviction.
         new_id: gives a positive 32-bit number; asked again while it is taken.
+        eviction_ms: for which a session in a full cache is safe, `min.incremental.fetch.session.eviction.ms`.
     """
 
-    def __init__(self, slots: int, eviction_ms: int, new_id: Callable[[], int]) -> None:
+    def __init__(self, slots: int, new_id: Callable[[], int], eviction_ms: int) -> None:
         self._slots = slots
-        self._eviction_ms = eviction_ms
         self._new_id = new_id
+        self._eviction_ms = eviction_ms
         self._sessions: dict[int, FetchSession] = {}  # the longest unused first
 
     def __len__(self) -> int:

@@ -34,6 +34,7 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.security.acls import Operation
 from barnabas.server.apis.configs import is_refused_here
 from barnabas.server.apis.tokens import may_ask
 from barnabas.server.peers import ClientError, peers_of
@@ -77,9 +78,14 @@ class Forwarder:
             return False
         if not isinstance(request, IncrementalAlterConfigsRequest):
             return True
-        return any(r.resource_type != ResourceType.BROKER_LOGGER for r in request.resources) and not is_refused_here(
-            self._broker, request
-        )
+        if all(r.resource_type == ResourceType.BROKER_LOGGER for r in request.resources):
+            return False
+        return not self._may_alter_brokers(context) or not is_refused_here(self._broker, request)
+
+    def _may_alter_brokers(self, context: RequestContext) -> bool:
+        """Who may not is told so by the guard, and has no file opened that a change names."""
+        authorizer = self._broker.authorizer
+        return authorizer is None or authorizer.of_request(context).silent.allows_cluster(Operation.ALTER_CONFIGS)
 
     async def answer(
         self, frame: bytes, context: RequestContext, header: RequestHeader, handle: Handle, response: type[Message]

@@ -79,6 +79,7 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
         broker.coordinators.follow(instructions)
 
     member.find_log = partial(find_log, broker)
+    broker.pulse = broker.surroundings.make_pulse(broker.loop)
     await member.join(registration, apply, settled, timeout_ms=config.initial_broker_registration_timeout_ms)
     broker.lookout = Lookout(broker, member)
     if config.auto_leader_rebalance_enable:

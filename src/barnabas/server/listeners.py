@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 
 from barnabas.config.listeners import Endpoint, has_tls
 from barnabas.errors import ConfigError
-from barnabas.server.connection import Connection, Dispatcher
-from barnabas.server.receiver import Receiver
+from barnabas.server.connection import Connection
 from barnabas.server.tls.buffers import TlsBuffers
 from barnabas.server.tls.protocol import TlsProtocol
 
 if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
-    from barnabas.server.tls.listeners import BrokerTls
+    from barnabas.server.broker import Broker
 
 log = logging.getLogger(__name__)
 
@@ -63,31 +62,12 @@ def parse_overrides(text: str) -> dict[str, int]:
 
 
 class Listeners:
-    """All listening sockets of a broker.
+    """All listening sockets of a broker."""
 
-    Args:
-        tls: the terms of listeners with TLS.
-        backlog: connections that may wait to be accepted.
-        send_buffer_bytes: of each connection's socket; -1 leaves it to the system, which lets it grow to megabytes.
-    """
-
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        receiver: Receiver,
-        loop: asyncio.AbstractEventLoop,
-        *,
-        tls: BrokerTls,
-        backlog: int,
-        send_buffer_bytes: int = -1,
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._receiver = receiver
-        self._loop = loop
-        self._tls = tls
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._loop = broker.loop
         self._tls_buffers: TlsBuffers | None = None  # made with the first listener that needs them
-        self._backlog = backlog
-        self._send_buffer_bytes = send_buffer_bytes
         self._servers: list[asyncio.Server] = []
         self.bound: dict[str, tuple[str, int]] = {}  # listener name -> where it is
 
@@ -97,14 +77,15 @@ class Listeners:
             self._factory(endpoint),
             endpoint.host or None,
             endpoint.port,
-            backlog=self._backlog,
+            backlog=self._broker.config.socket_listen_backlog_size,
             reuse_address=True,
             start_serving=False,
         )
         self._servers.append(server)
-        if self._send_buffer_bytes >= 0:
+        send_buffer_bytes = self._broker.config.socket_send_buffer_bytes
+        if send_buffer_bytes >= 0:  # else the system lets it grow to megabytes
             for listening in server.sockets:  # what is accepted takes over its options
-                listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         host, port = server.sockets[0].getsockname()[:2]
         self.bound[endpoint.listener] = (endpoint.host or host, port)
 
@@ -112,12 +93,12 @@ class Listeners:
         """What makes the protocol of a connection that is accepted there."""
 
         def connection() -> Connection:
-            return Connection(self._dispatcher, self._receiver, endpoint.listener, self._loop)
+            return Connection(self._broker, self._broker.receiver, endpoint.listener, self._loop)
 
         if not has_tls(endpoint.protocol):
             return connection
         buffers = self._tls_buffers = self._tls_buffers or TlsBuffers()
-        terms = self._tls.of(endpoint.listener)
+        terms = self._broker.tls.of(endpoint.listener)
         return lambda: TlsProtocol(connection(), terms, buffers, self._loop)
 
     async def serve(self) -> None:

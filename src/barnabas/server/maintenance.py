@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.errors import KafkaError, StorageError
@@ -125,7 +126,7 @@ async def _make_room(broker: Broker, shortened: Sequence[Partition]) -> bool:
             continue
         _detach(broker, partition, most=1)
         garbage = partition.log.take_garbage()
-        await broker.faults.guard(lambda garbage=garbage: remove_all(garbage))  # type: ignore[misc]
+        await broker.faults.guard(partial(remove_all, garbage))
         if await _prepare_removal(broker, shortened):
             return True
     return False

@@ -93,6 +93,10 @@ class Outbox:
         self._watching = False  # from the first time that the socket is full until all is sent
         self.waiting_bytes = 0  # handed in, not yet taken by the kernel
 
+    @property
+    def descriptor(self) -> int:
+        return self._descriptor
+
     def hold(self, parts: Iterable[Part]) -> list[Part]:
         """The same parts, their regions held."""
         return [HeldRegion(part, self._files) if isinstance(part, FileRegion) else part for part in parts]

@@ -19,12 +19,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from barnabas.client.asynchronous import Address, AsyncConnection
+from barnabas.client.bearer import CLIENT_ID, CLIENT_SECRET, CONNECT_TIMEOUT, READ_TIMEOUT, SCOPE, URL, source_from
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, ConnectionFailed
 from barnabas.client.plans import Call
-from barnabas.client.sasl import Credentials
+from barnabas.client.sasl import MECHANISMS, Credentials
 from barnabas.config.listeners import has_tls
-from barnabas.config.sasl import PLAIN, SCRAM, is_sasl, login_options
+from barnabas.config.sasl import OAUTHBEARER, is_sasl, login_options, setting
 from barnabas.errors import BarnabasError, ConfigError
 
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
 
 RECONNECT_BACKOFF_MS, RECONNECT_BACKOFF_MAX_MS = 50, 1_000  # Kafka's reconnect.backoff.ms and .max.ms
 CUT_OFF_S = 5
+BEARER_KEYS = (URL, CLIENT_ID[0], CLIENT_SECRET[0], SCOPE, CONNECT_TIMEOUT, READ_TIMEOUT)
 CONNECT_MS = 3_000  # at most, though `socket.connection.setup.timeout.ms` may be longer: a new attempt asks at once
 
-__all__ = ["ClientError", "Peers", "address_of", "peers_of"]
+__all__ = ["ClientError", "Peers", "address_of", "client_config", "peers_of"]
 
 
 class _Peer:
@@ -78,6 +80,13 @@ class Peers:
         """
         connection = await self._connected(broker_id)
         return await connection.request(Call(request, broker_id, at_most))
+
+    def send_at_once(self, broker_id: int, request: Message) -> asyncio.Future[Any] | None:
+        """As `send`, on the connection that there is and without a task; None where there is none that could take it now."""
+        peer = self._peers.get(broker_id)
+        if peer is None or peer.connection is None or self._find(broker_id) != peer.address:
+            return None
+        return peer.connection.request_at_once(Call(request, broker_id))
 
     def disconnect(self, broker_id: int) -> None:
         """Give up the connection to a broker, and what waits for answers on it."""
@@ -156,18 +165,21 @@ def inter_broker_endpoint(config: BrokerConfig) -> Endpoint:
 
 
 def inter_broker_credentials(config: BrokerConfig) -> Credentials | None:
-    """What this broker shows the others: user and password of the listener's login context. None where they ask for nothing.
+    """What this broker shows the others: user and password of the listener's login context, or a bearer token. None for nothing.
 
     Raises:
-        ConfigError: the mechanism is not spoken, or there is no user.
+        ConfigError: the mechanism is not spoken, or there is no user, or no place to have a token from.
     """
     endpoint = inter_broker_endpoint(config)
     if not is_sasl(endpoint) or not config.zookeeper_connect:  # a broker alone has nobody to log in to
         return None
     mechanism = config.sasl_mechanism_inter_broker_protocol
-    if mechanism not in (PLAIN, *SCRAM):
-        raise ConfigError("sasl.mechanism.inter.broker.protocol", mechanism, f"one of {', '.join((PLAIN, *SCRAM))}")
+    if mechanism not in MECHANISMS:
+        raise ConfigError("sasl.mechanism.inter.broker.protocol", mechanism, f"one of {', '.join(MECHANISMS)}")
     options = login_options(config, mechanism, endpoint.listener) or {}
+    if mechanism == OAUTHBEARER:
+        said = {name: setting(config, name, endpoint.listener, mechanism) for name in BEARER_KEYS}
+        return Credentials(mechanism, tokens=source_from({**options, **{k: str(v) for k, v in said.items() if v is not None}}))
     if not options.get("username") or not options.get("password"):
         key = f"listener.name.{endpoint.listener.lower()}.{mechanism.lower()}.sasl.jaas.config"
         raise ConfigError(key, "[hidden]", "username and password, by which this broker logs in to the others")
@@ -190,9 +202,15 @@ def peers_of(image: Callable[[], MetadataImage], broker: Broker, purpose: str, *
         image: the metadata as it is now.
         request_timeout_ms: `request.timeout.ms` if it is not given.
     """
+    listener = inter_broker_listener(broker.config)
+    client = client_config(broker, purpose, request_timeout_ms)
+    return Peers(lambda broker_id: address_of(image(), broker_id, listener), client)
+
+
+def client_config(broker: Broker, purpose: str, request_timeout_ms: int | None = None) -> ClientConfig:
+    """How this broker connects to others; `request.timeout.ms` holds if no other is given."""
     config = broker.config
-    listener = inter_broker_listener(config)
-    client = ClientConfig(
+    return ClientConfig(
         (),
         client_id=f"broker-{config.broker_id}-{purpose}",
         request_timeout_ms=config.request_timeout_ms if request_timeout_ms is None else request_timeout_ms,
@@ -200,4 +218,3 @@ def peers_of(image: Callable[[], MetadataImage], broker: Broker, purpose: str, *
         tls=broker.tls.for_peers if has_tls(inter_broker_endpoint(config).protocol) else None,
         credentials=inter_broker_credentials(config),
     )
-    return Peers(lambda broker_id: address_of(image(), broker_id, listener), client)

@@ -20,6 +20,7 @@ from barnabas.cluster.store import MetadataStore
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.server.cleaning.process import Cleaner, CleanerProcess
+from barnabas.server.pulse import Pulse
 from barnabas.storage.files import Files, OsFiles
 
 MAX_INT32 = 2**31 - 1
@@ -38,6 +39,7 @@ def read_boot_id() -> str:
 
 def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
     """The session that `zookeeper.connect` asks for, whose watchers are called by way of `run`."""
+    from barnabas.cluster.zookeeper_access import access_of
     from barnabas.cluster.zookeeper_address import SCHEME, parse_address
     from barnabas.cluster.zookeeper_store import ZooKeeperStore  # loaded only in a cluster: a single broker starts no slower
 
@@ -49,9 +51,9 @@ def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
     return ZooKeeperStore(
         address,
         run=run,
-        session_timeout_ms=config.zookeeper_session_timeout_ms or config.broker_session_timeout_ms * 2 // 3,
+        session_timeout_ms=config.metadata_session_timeout_ms,
         connection_timeout_ms=config.zookeeper_connection_timeout_ms,
-        digest=config.zookeeper_digest,
+        access=access_of(config),
     )
 
 
@@ -67,6 +69,7 @@ class Surroundings:
         new_session_id: a fetch session's, positive and hard to guess.
         boot_id: names this boot of the machine, as long as what was written and not synced is surely kept.
         make_cleaner: where cleanings are carried out; with the broker's loop and its I/O threads.
+        make_pulse: what gives other brokers signs of life while the loop is busy; None where the loop does it all.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -78,3 +81,4 @@ class Surroundings:
     new_session_id: Callable[[], int] = lambda: random.randint(1, MAX_INT32)
     boot_id: Callable[[], str] = read_boot_id
     make_cleaner: Callable[[asyncio.AbstractEventLoop, Executor], Cleaner] = CleanerProcess
+    make_pulse: Callable[[asyncio.AbstractEventLoop], Pulse | None] = Pulse

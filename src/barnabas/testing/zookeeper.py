@@ -20,6 +20,7 @@ from __future__ import annotations
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -29,6 +30,7 @@ from types import MappingProxyType, TracebackType
 
 JAR = Path("/usr/share/java/zookeeper.jar")  # its manifest names the jars it needs
 LOGGER = Path("/usr/share/java/slf4j-simple.jar")  # so that a server which does not start says why; it comes with the package
+CODEC = Path("/usr/share/java/netty-codec.jar")  # which TLS needs, and the manifest forgets
 START_TIMEOUT_S = 60.0  # about 1 s on an idle machine
 START_ATTEMPTS = 3
 POLL_S = 0.02
@@ -41,6 +43,7 @@ PROPERTIES = {
     "zookeeper.4lw.commands.whitelist": "srvr",
     "znode.container.checkIntervalMs": "1000",
 }
+SECURE = {"zookeeper.serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory"}  # the only one with TLS
 # The last line it was told has the ids of the servers that run; $1 is the folder to remove, if any.
 GUARD = 'while read -r line; do ids=$line; done; [ -z "$ids" ] || kill -9 $ids; [ -z "$1" ] || rm -rf -- "$1"'
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -67,6 +70,7 @@ class ZooKeeper:
         servers: how many.
         folder: where their files go; kept by `close`. Without it a temporary folder that `close` removes.
         properties: of the servers' JVMs, over those that they have anyway.
+        secure: the servers take TLS only, with the stores that `properties` name; this is what they are asked with whether they are ready.
     """
 
     def __init__(
@@ -75,13 +79,15 @@ class ZooKeeper:
         folder: Path | None = None,
         tick_ms: int = TICK_MS,
         properties: Mapping[str, str] = MappingProxyType({}),
+        secure: ssl.SSLContext | None = None,
     ) -> None:
-        self._properties = {**PROPERTIES, **properties}
+        self._properties = {**PROPERTIES, **(SECURE if secure else {}), **properties}
+        self._secure = secure
         self._java = java()
         self._tick_ms = tick_ms
         self._sync_ticks = max(MIN_SYNC_TICKS, SYNC_MS // tick_ms)
         self._kept = folder is not None
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="barnabas-zookeeper-"))
+        self.folder = folder.resolve() if folder is not None else Path(tempfile.mkdtemp(prefix="barnabas-zookeeper-"))
         self.ports: list[int] = []
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * servers
         command = ["sh", "-c", GUARD, "barnabas-zookeeper-guard", "" if self._kept else str(self.folder)]
@@ -123,11 +129,12 @@ class ZooKeeper:
     def _configure(self) -> None:
         count = len(self._processes)
         self.ports, peers, votes = (free_ports(count) for _ in range(3))
+        port_key = "secureClientPort" if self._secure else "clientPort"
         lines = [
             f"tickTime={self._tick_ms}",
             "initLimit=100",
             f"syncLimit={self._sync_ticks}",
-            "clientPortAddress=127.0.0.1",
+            f"{port_key}Address=127.0.0.1",
             "maxClientCnxns=0",
         ]
         if count > 1:
@@ -136,7 +143,7 @@ class ZooKeeper:
             data = self._data(index)
             data.mkdir(parents=True, exist_ok=True)
             (data / "myid").write_text(str(index + 1))
-            own = [f"dataDir={data}", f"clientPort={self.ports[index]}"]
+            own = [f"dataDir={data}", f"{port_key}={self.ports[index]}"]
             (self.folder / f"{index + 1}.cfg").write_text("\n".join([*lines, *own, ""]))
 
     def _data(self, index: int) -> Path:
@@ -144,7 +151,7 @@ class ZooKeeper:
 
     def _launch(self, index: int) -> None:
         properties = [f"-D{name}={value}" for name, value in self._properties.items()]
-        command = [self._java, *JVM, *properties, "-cp", f"{JAR}:{LOGGER}", MAIN, str(self.folder / f"{index + 1}.cfg")]
+        command = [self._java, *JVM, *properties, "-cp", f"{JAR}:{LOGGER}:{CODEC}", MAIN, str(self.folder / f"{index + 1}.cfg")]
         with (self.folder / f"{index + 1}.log").open("ab") as log:
             self._processes[index] = subprocess.Popen(
                 command,
@@ -180,11 +187,15 @@ class ZooKeeper:
     def ask(self, index: int, word: bytes) -> str:
         """The answer to a four-letter word, empty while there is none."""
         try:
-            with socket.create_connection(("127.0.0.1", self.ports[index]), timeout=1) as connection:
+            with self._connect(self.ports[index]) as connection:
                 connection.sendall(word)
                 return connection.makefile("rb").read().decode()
         except OSError:
             return ""
+
+    def _connect(self, port: int) -> socket.socket:
+        plain = socket.create_connection(("127.0.0.1", port), timeout=1)
+        return plain if self._secure is None else self._secure.wrap_socket(plain, server_hostname="127.0.0.1")
 
     def leader(self) -> int | None:
         """The index of the server that leads the ensemble."""

@@ -103,6 +103,10 @@ def _describing(place: Place) -> Asked:
     yield "", 1, make("DescribeCluster", include_cluster_authorized_operations=True, endpoint_type=1)
     yield "of topics", 0, make("DescribeTopicPartitions", topics=named, response_partition_limit=100, cursor=None)
     yield "of all", 0, make("DescribeTopicPartitions", topics=[], response_partition_limit=1000, cursor=None)
+    for word in ("mine", "missing", "other"):
+        paged = {"response_partition_limit": 1000, "cursor": {"topic_name": place.name(word), "partition_index": 1}}
+        yield f"of topics from {word} on", 0, make("DescribeTopicPartitions", topics=named, **paged)
+        yield f"of all from {word} on", 0, make("DescribeTopicPartitions", topics=[], **paged)
     yield "", 3, make("DescribeLogDirs", topics=[])
 
 

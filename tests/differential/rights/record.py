@@ -15,8 +15,6 @@ from tests.differential.runner import CONFIG, FEATURES
 from tests.differential.talk import Address
 from tests.differential.wire import Line
 
-SETTLING_S = 0.1  # of Kafka's controller, which learns of bindings apart from its broker
-
 
 class SecuredKafka(KafkaNode):
     """A node with an authorizer: who comes in the clear may do everything, who logs in what he is allowed."""
@@ -58,7 +56,7 @@ def main() -> int:
         address = Address.of(node.bootstrap)
         began = time.monotonic()
         with Line((address.host, address.port)) as admin:
-            table = walk(admin, node.connect, address.node_id, settling_s=SETTLING_S)
+            table = walk(admin, node.connect, address.node_id)
         print(f"{len(flat(table))} answers in {time.monotonic() - began:.1f} s")
     if options.check:
         known = load()

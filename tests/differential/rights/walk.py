@@ -12,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from barnabas.protocol.messages.create_acls import CreateAclsRequest
+from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
+from barnabas.security.acls import Operation, PatternType, Permission, ResourceType
 from tests.differential.plain import plain
 from tests.differential.rights.place import Place
 from tests.differential.rights.questions import Question, questions
@@ -23,6 +24,8 @@ from tests.differential.wire import ConnectionEnded, Line
 
 GOLDEN = Path(__file__).parent / "golden.json"
 ANY = 1
+MARKED = "User:marked"
+WAIT_S = 30.0
 SECURED = {"delegation.token.secret.key": "geheim"}  # of both brokers, beside the settings of the other scripts
 KEPT = ("error", "operations", "name", "topic", "group_id", "transactional_id", "key", "user")
 REFUSALS = {29, 30, 31, 53, 65}  # whose words are compared too
@@ -31,13 +34,12 @@ Table = dict[str, dict[str, Any]]
 Connect = Callable[[], Line]
 
 
-def walk(admin: Line, connect: Connect, node_id: int, *, settling_s: float = 0.0) -> Table:
+def walk(admin: Line, connect: Connect, node_id: int) -> Table:
     """Ask everything.
 
     Args:
         admin: the connection of somebody who may do everything.
         connect: makes a connection of alice's.
-        settling_s: to wait after a change of rights, where the broker does not know of it at once.
     """
     table: Table = {}
     line = connect()
@@ -47,14 +49,14 @@ def walk(admin: Line, connect: Connect, node_id: int, *, settling_s: float = 0.0
         creations = bindings(place, right)
         if creations:
             ask(admin, CreateAclsRequest(creations=creations), 3)
-        wait_for_acls(admin, len(creations))
-        time.sleep(settling_s)
+        wait_for_acls(admin, ALICE, len(creations))
+        settle(admin)
         for question in questions(place):
             if question.step.startswith("DescribeDelegationToken"):
-                time.sleep(5 * settling_s)  # what was made before is known to Kafka's controller first
+                settle(admin)
             answer, line = _answer(question, line, connect, place)
             _note(table, question.step, name, answer)
-        _forget(admin)
+        _forget(admin, ALICE)
     line.close()
     return table
 
@@ -106,33 +108,50 @@ def _note(table: Table, step: str, right: str, answer: Any) -> None:
     row["rights"][right] = row["answers"].index(answer)
 
 
-def wait_for_acls(admin: Line, count: int) -> None:
-    """Until the broker knows alice's bindings; what the controller knows it knows by then too, or very soon."""
-    request = DescribeAclsRequest(
-        resource_type_filter=ANY,
-        resource_name_filter=None,
-        pattern_type_filter=ANY,
-        principal_filter=ALICE,
-        host_filter=None,
-        operation=ANY,
-        permission_type=ANY,
-    )
+def wait_for_acls(admin: Line, principal: str, count: int) -> None:
+    """Until the broker knows somebody's bindings."""
+    request = DescribeAclsRequest(resource_type_filter=ANY, pattern_type_filter=ANY, **_of(principal))
+    deadline = time.monotonic() + WAIT_S
     while sum(len(resource.acls) for resource in ask(admin, request, 3).resources) != count:
-        time.sleep(0.005)
+        assert time.monotonic() < deadline, f"waited in vain for {count} bindings of {principal}"
 
 
-def _forget(admin: Line) -> None:
-    wanted = DeleteAclsFilter(
-        resource_type_filter=ANY,
-        resource_name_filter=None,
-        pattern_type_filter=ANY,
-        principal_filter=ALICE,
-        host_filter=None,
-        operation=ANY,
-        permission_type=ANY,
-    )
+def settle(admin: Line) -> None:
+    """Until every part of the broker knows what was changed before.
+
+    Changes are told to Kafka's broker and controller one after the other, and to the parts of each in order. Who sees a second mark,
+    made when the first was seen, knows that all were told of what came before the first.
+    """
+    for number in range(2):
+        mark = AclCreation(
+            resource_type=ResourceType.TOPIC,
+            resource_name=f"mark-{number}",
+            resource_pattern_type=PatternType.LITERAL,
+            principal=MARKED,
+            host="*",
+            operation=Operation.READ,
+            permission_type=Permission.ALLOW,
+        )
+        ask(admin, CreateAclsRequest(creations=[mark]), 3)
+        wait_for_acls(admin, MARKED, number + 1)
+    _forget(admin, MARKED)
+
+
+def _forget(admin: Line, principal: str) -> None:
+    wanted = DeleteAclsFilter(resource_type_filter=ANY, pattern_type_filter=ANY, **_of(principal))
     ask(admin, DeleteAclsRequest(filters=[wanted]), 3)
-    wait_for_acls(admin, 0)
+    wait_for_acls(admin, principal, 0)
+
+
+def _of(principal: str) -> dict[str, Any]:
+    """What a filter says that wants all bindings of somebody, but for the resources."""
+    return {
+        "resource_name_filter": None,
+        "principal_filter": principal,
+        "host_filter": None,
+        "operation": ANY,
+        "permission_type": ANY,
+    }
 
 
 def as_text(table: Table) -> str:

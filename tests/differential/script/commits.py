@@ -26,6 +26,7 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from tests.differential.script.common import Member, join, sync
 from tests.differential.talk import Talk, versions_of
+from tests.waiting import wait_until
 
 Places = dict[int, tuple[int, str | None]]  # partition -> offset and metadata
 
@@ -165,6 +166,6 @@ def commits_of_a_deleted_topic(talk: Talk) -> None:
     talk.do(_commit(group, topic, {0: (5, "a")}), 8)
     talk.do(DeleteTopicsRequest(topic_names=[topic], timeout_ms=30_000), 5)
     talk.settle()
-    talk.wait_until(lambda: talk.do(_committed(group, topic, 0), 5).topics[0].partitions[0].committed_offset == -1)
+    wait_until(lambda: talk.do(_committed(group, topic, 0), 5).topics[0].partitions[0].committed_offset == -1)
     talk.ask("after the topic went", _committed(group, topic, 0), 5)
     talk.ask("after the topic went, all", _committed(group, None), 5)

@@ -10,6 +10,7 @@ from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, 
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tests.differential.talk import Talk, versions_of
+from tests.waiting import wait_until
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
@@ -179,7 +180,7 @@ def change_broker_configs(talk: Talk) -> None:
             talk.ask(case, request, version)
             if case in took_effect:
                 key, value = took_effect[case]
-                talk.wait_until(partial(_has_value, talk, me, key, value))
+                wait_until(partial(_has_value, talk, me, key, value))
                 talk.ask(f"after v{version} {case}", _describe(BROKER, me, [key], full=True), 4)
     talk.do(_change(BROKER, "", (DELETE, "no.such.key", None)), 1)  # other scenarios describe what all brokers have
     talk.settle()
@@ -188,10 +189,10 @@ def change_broker_configs(talk: Talk) -> None:
 def a_broker_wide_setting_shows_in_topics(talk: Talk) -> None:
     name = talk.create("inherits")
     talk.do(_change(BROKER, "", (SET, "log.segment.bytes", "2000000")), 1)
-    talk.wait_until(lambda: _value(talk, TOPIC, name, "segment.bytes") == "2000000")
+    wait_until(lambda: _value(talk, TOPIC, name, "segment.bytes") == "2000000")
     talk.ask("inherited", _describe(TOPIC, name, ["segment.bytes"], full=True), 4)
     talk.do(_change(BROKER, "", (DELETE, "log.segment.bytes", None)), 1)
-    talk.wait_until(lambda: _value(talk, TOPIC, name, "segment.bytes") != "2000000")
+    wait_until(lambda: _value(talk, TOPIC, name, "segment.bytes") != "2000000")
     talk.ask("no longer", _describe(TOPIC, name, ["segment.bytes"], full=True), 4)
 
 

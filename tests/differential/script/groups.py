@@ -12,6 +12,7 @@ from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from tests.differential.script.common import Member, join, subscription, sync
 from tests.differential.talk import Talk, versions_of
+from tests.waiting import wait_until
 
 REBALANCE_IN_PROGRESS = 27
 UNKNOWN_MEMBER = "differential-no-such-member"
@@ -174,7 +175,7 @@ def rebalance(talk: Talk) -> None:
     second.learn(talk.ask("second, without an id", join(second), 5, on=second.line))
     talk.ask("with a pending member", DescribeGroupsRequest(groups=[first.group]), 5)
     second.line.send(join(second), 5)
-    talk.wait_until(lambda: talk.do(_heartbeat(first), 3, on=first.line).error_code == REBALANCE_IN_PROGRESS)
+    wait_until(lambda: talk.do(_heartbeat(first), 3, on=first.line).error_code == REBALANCE_IN_PROGRESS)
     talk.ask("while preparing", DescribeGroupsRequest(groups=[first.group]), 5)
     talk.ask("while preparing", sync(first, {}), 3, on=first.line)
     first.learn(talk.ask("first, again", join(first), 5, on=first.line))
@@ -187,7 +188,7 @@ def rebalance(talk: Talk) -> None:
     talk.ask("stable", DescribeGroupsRequest(groups=[first.group]), 5)
     talk.ask("old generation", _heartbeat(first, generation=1), 3, on=first.line)
     talk.ask("first leaves", _leave(first), 3, on=first.line)
-    talk.wait_until(lambda: talk.do(_heartbeat(second), 3, on=second.line).error_code == REBALANCE_IN_PROGRESS)
+    wait_until(lambda: talk.do(_heartbeat(second), 3, on=second.line).error_code == REBALANCE_IN_PROGRESS)
     second.learn(talk.ask("second is alone", join(second), 5, on=second.line))
     talk.ask("second alone", sync(second, {second.member_id: b"all"}), 3, on=second.line)
     talk.ask("of the member that left", _heartbeat(first), 3, on=first.line)
@@ -199,7 +200,7 @@ def leader_leaves_before_it_gave_assignments(talk: Talk) -> None:
     second = Member(talk.connect("second"), first.group, "second")
     second.learn(talk.do(join(second), 5, on=second.line))
     second.line.send(join(second), 5)
-    talk.wait_until(lambda: talk.do(_heartbeat(first), 3, on=first.line).error_code == REBALANCE_IN_PROGRESS)
+    wait_until(lambda: talk.do(_heartbeat(first), 3, on=first.line).error_code == REBALANCE_IN_PROGRESS)
     first.learn(talk.do(join(first), 5, on=first.line))
     second.learn(second.line.receive())
     second.line.send(sync(second, {}), 3)
@@ -223,7 +224,7 @@ def member_that_falls_silent(talk: Talk) -> None:
     member = Member(talk.connect("silent"), talk.name("silent"), "silent", session_timeout_ms=600)
     member.learn(talk.do(join(member), 3, on=member.line))
     talk.do(sync(member, {member.member_id: b"all"}), 3, on=member.line)
-    talk.wait_until(lambda: talk.do(DescribeGroupsRequest(groups=[member.group]), 5).groups[0].group_state == "Empty")
+    wait_until(lambda: talk.do(DescribeGroupsRequest(groups=[member.group]), 5).groups[0].group_state == "Empty")
     talk.ask("after its session", DescribeGroupsRequest(groups=[member.group]), 5)
     talk.ask("after its session", _heartbeat(member), 3, on=member.line)
     member.learn(talk.ask("after its session, the old id", join(member), 3, on=member.line))

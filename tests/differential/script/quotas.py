@@ -30,68 +30,75 @@ def _describe(*components: tuple[str, int, str | None], strict: bool = False) ->
     return DescribeClientQuotasRequest(components=wanted, strict=strict)
 
 
+def _of_users(user: str, client: str) -> dict[str, AlterClientQuotasRequest]:
+    """Changes of what users and their clients may, one after the other."""
+    every = {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6, "request_percentage": 12.5, "controller_mutation_rate": 0.5}
+    return {
+        "every quota of a client": _alter({"user": user, "client-id": client}, {**every}),
+        "only looked at": _alter({"user": user}, {"producer_byte_rate": 1.0}, validate_only=True),
+        "one is removed": _alter({"user": user, "client-id": client}, {"consumer_byte_rate": None}),
+        "one that is not there is removed": _alter({"user": user}, {"consumer_byte_rate": None}),
+        "nothing changes": _alter({"user": user}, {}),
+        "an unknown one is removed": _alter({"user": user}, {"no_such_rate": None}),
+        "unknown": _alter({"user": user}, {"no_such_rate": 1.0}),
+        "of an address, for a user": _alter({"user": user}, {"connection_creation_rate": 1.0}),
+    }
+
+
+def _of_odd_values(user: str) -> dict[str, AlterClientQuotasRequest]:
+    return {
+        "of a user, for an address": _alter({"ip": "10.0.0.1"}, {"producer_byte_rate": 1.0}),
+        "zero": _alter({"user": user}, {"producer_byte_rate": 0.0}),
+        "negative": _alter({"user": user}, {"request_percentage": -1.0}),
+        "not a number": _alter({"user": user}, {"request_percentage": float("nan")}),
+        "a fraction": _alter({"user": user}, {"producer_byte_rate": 1.5}),
+        "almost whole": _alter({"user": user}, {"producer_byte_rate": 3.0000000001}),
+        "too large": _alter({"user": user}, {"producer_byte_rate": 1e19}),
+        "too large for an address": _alter({"ip": "10.0.0.1"}, {"connection_creation_rate": 3e9}),
+        "infinite": _alter({"user": user}, {"producer_byte_rate": float("inf")}),
+        "infinite percentage": _alter({"user": user}, {"request_percentage": float("inf")}),
+        "a fraction of an address": _alter({"ip": "10.0.0.1"}, {"connection_creation_rate": 1.5}),
+    }
+
+
+def _of_odd_entities(user: str, client: str) -> dict[str, AlterClientQuotasRequest]:
+    return {
+        "nobody": _alter({}, {"producer_byte_rate": 1.0}),
+        "empty user": _alter({"user": ""}, {"producer_byte_rate": 1.0}),
+        "empty client id": _alter({"client-id": ""}, {"producer_byte_rate": 1.0}),
+        "unknown type": _alter({"planet": "x"}, {"producer_byte_rate": 1.0}),
+        "empty type": _alter({"": "x"}, {"producer_byte_rate": 1.0}),
+        "address and user": _alter({"ip": "10.0.0.1", "user": user}, {"connection_creation_rate": 1.0}),
+        "address and client": _alter({"ip": "10.0.0.1", "client-id": client}, {"connection_creation_rate": 1.0}),
+        "all three": _alter({"ip": "10.0.0.1", "client-id": client, "user": user}, {"producer_byte_rate": 1.0}),
+        "no address": _alter({"ip": "no address at all"}, {"connection_creation_rate": 1.0}),
+        "address 6": _alter({"ip": "::1"}, {"connection_creation_rate": 5.0}),
+        "remove it from address 6": _alter({"ip": "::1"}, {"connection_creation_rate": None}),
+        "nothing": AlterClientQuotasRequest(entries=[]),
+    }
+
+
+def _of_several(user: str, client: str) -> dict[str, AlterClientQuotasRequest]:
+    """Requests that say something twice, or one thing right and another one wrong."""
+    types = [RequestEntityData(entity_type="user", entity_name=user)]
+    once = [OpData(key="producer_byte_rate", value=1.0)]
+    both = [OpData(key="producer_byte_rate", value=9.0), OpData(key="producer_byte_rate", remove=True)]
+    good, bad = _entry({"client-id": client}, {"producer_byte_rate": 7.0}), _entry({"client-id": client}, {"x": 7.0})
+    return {
+        "one type twice": AlterClientQuotasRequest(entries=[RequestEntryData(entity=types * 2, ops=once)]),
+        "one good, one bad": AlterClientQuotasRequest(entries=[good, bad]),
+        "one twice": AlterClientQuotasRequest(entries=[good, good]),
+        "set and removed at once": AlterClientQuotasRequest(entries=[RequestEntryData(entity=types, ops=both)]),
+    }
+
+
 def alter_client_quotas(talk: Talk) -> None:
     user, client = talk.name("user"), talk.name("client")
+    families = _of_users(user, client), _of_odd_values(user), _of_odd_entities(user, client), _of_several(user, client)
     for version in versions_of("AlterClientQuotas"):
-        cases = {
-            "every quota of a client": _alter(
-                {"user": user, "client-id": client},
-                {
-                    "producer_byte_rate": 1e6,
-                    "consumer_byte_rate": 2e6,
-                    "request_percentage": 12.5,
-                    "controller_mutation_rate": 0.5,
-                },
-            ),
-            "only looked at": _alter({"user": user}, {"producer_byte_rate": 1.0}, validate_only=True),
-            "one is removed": _alter({"user": user, "client-id": client}, {"consumer_byte_rate": None}),
-            "one that is not there is removed": _alter({"user": user}, {"consumer_byte_rate": None}),
-            "nothing changes": _alter({"user": user}, {}),
-            "an unknown one is removed": _alter({"user": user}, {"no_such_rate": None}),
-            "unknown": _alter({"user": user}, {"no_such_rate": 1.0}),
-            "of an address, for a user": _alter({"user": user}, {"connection_creation_rate": 1.0}),
-            "of a user, for an address": _alter({"ip": "10.0.0.1"}, {"producer_byte_rate": 1.0}),
-            "zero": _alter({"user": user}, {"producer_byte_rate": 0.0}),
-            "negative": _alter({"user": user}, {"request_percentage": -1.0}),
-            "not a number": _alter({"user": user}, {"request_percentage": float("nan")}),
-            "a fraction": _alter({"user": user}, {"producer_byte_rate": 1.5}),
-            "almost whole": _alter({"user": user}, {"producer_byte_rate": 3.0000000001}),
-            "too large": _alter({"user": user}, {"producer_byte_rate": 1e19}),
-            "too large for an address": _alter({"ip": "10.0.0.1"}, {"connection_creation_rate": 3e9}),
-            "infinite": _alter({"user": user}, {"producer_byte_rate": float("inf")}),
-            "infinite percentage": _alter({"user": user}, {"request_percentage": float("inf")}),
-            "a fraction of an address": _alter({"ip": "10.0.0.1"}, {"connection_creation_rate": 1.5}),
-            "nobody": _alter({}, {"producer_byte_rate": 1.0}),
-            "empty user": _alter({"user": ""}, {"producer_byte_rate": 1.0}),
-            "empty client id": _alter({"client-id": ""}, {"producer_byte_rate": 1.0}),
-            "unknown type": _alter({"planet": "x"}, {"producer_byte_rate": 1.0}),
-            "empty type": _alter({"": "x"}, {"producer_byte_rate": 1.0}),
-            "address and user": _alter({"ip": "10.0.0.1", "user": user}, {"connection_creation_rate": 1.0}),
-            "address and client": _alter({"ip": "10.0.0.1", "client-id": client}, {"connection_creation_rate": 1.0}),
-            "all three": _alter({"ip": "10.0.0.1", "client-id": client, "user": user}, {"producer_byte_rate": 1.0}),
-            "no address": _alter({"ip": "no address at all"}, {"connection_creation_rate": 1.0}),
-            "address 6": _alter({"ip": "::1"}, {"connection_creation_rate": 5.0}),
-            "remove it from address 6": _alter({"ip": "::1"}, {"connection_creation_rate": None}),
-            "nothing": AlterClientQuotasRequest(entries=[]),
-        }
-        for case, request in cases.items():
-            talk.ask(case, request, version)
-        twice = RequestEntryData(
-            entity=[RequestEntityData(entity_type="user", entity_name=user)] * 2,
-            ops=[OpData(key="producer_byte_rate", value=1.0)],
-        )
-        talk.ask("one type twice", AlterClientQuotasRequest(entries=[twice]), version)
-        good, bad = _entry({"client-id": client}, {"producer_byte_rate": 7.0}), _entry({"client-id": client}, {"x": 7.0})
-        talk.ask("one good, one bad", AlterClientQuotasRequest(entries=[good, bad]), version)
-        talk.ask("one twice", AlterClientQuotasRequest(entries=[good, good]), version)
-        ops = [OpData(key="producer_byte_rate", value=9.0), OpData(key="producer_byte_rate", remove=True)]
-        talk.ask(
-            "set and removed at once",
-            AlterClientQuotasRequest(
-                entries=[RequestEntryData(entity=[RequestEntityData(entity_type="user", entity_name=user)], ops=ops)]
-            ),
-            version,
-        )
+        for cases in families:
+            for case, request in cases.items():
+                talk.ask(case, request, version)
         talk.settle()
         talk.ask(f"after v{version}", _describe(("user", EXACT, user)), 1)
         talk.ask(f"clients after v{version}", _describe(("client-id", EXACT, client), strict=True), 1)

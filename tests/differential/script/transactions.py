@@ -32,6 +32,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 from tests.differential.batch import Batch, values
 from tests.differential.script.common import Member, fetch, join, produce, sync
 from tests.differential.talk import Talk, versions_of
+from tests.waiting import wait_until
 
 TRANSACTIONAL = 0x10
 TIMEOUT_MS = 60_000
@@ -56,7 +57,7 @@ def _owner(talk: Talk, name: str, owner: Owner = (-1, -1)) -> Owner:
         assert answer.error_code in (0, BUSY), answer.error_code
         return bool(answer.error_code == 0)
 
-    talk.wait_until(is_given)
+    wait_until(is_given)
     return found[0]
 
 
@@ -89,7 +90,7 @@ def _batch(owner: Owner, *items: str, sequence: int = 0, attributes: int = TRANS
 def _ended(talk: Talk, name: str) -> None:
     """Until every marker of the last transaction is written."""
     asked = DescribeTransactionsRequest(transactional_ids=[name])
-    talk.wait_until(lambda: talk.do(asked, 0).transaction_states[0].transaction_state.startswith("Complete"))
+    wait_until(lambda: talk.do(asked, 0).transaction_states[0].transaction_state.startswith("Complete"))
 
 
 def _open(talk: Talk, name: str, topic: str, *items: str) -> Owner:

@@ -30,7 +30,7 @@ func franzContext() (context.Context, context.CancelFunc) {
 // franzTopic makes a topic and a client with the options.
 func franzTopic(ctx context.Context, bootstrap, topic string, partitions int32, options ...kgo.Opt) (*kgo.Client, error) {
 	options = append(options, kgo.SeedBrokers(bootstrap), kgo.ProducerBatchMaxBytes(1_900_000), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	client, err := kgo.NewClient(options...)
+	client, err := kgo.NewClient(append(options, secured.franz()...)...)
 	if err != nil {
 		return nil, err
 	}

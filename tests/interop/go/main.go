@@ -1,10 +1,11 @@
-// Command interop lets the Go clients franz-go and sarama try a broker: "interop franz|sarama HOST:PORT PREFIX".
-// It prints "ok NAME" for every scenario and ends with 1 at the first that fails.
+// Command interop lets the Go clients franz-go and sarama try a broker: "interop franz|sarama HOST:PORT PREFIX [SCENARIO...]".
+// It prints "ok NAME" for every scenario, or for those that are named, and ends with 1 at the first that fails.
 package main
 
 import (
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -53,11 +54,20 @@ func same(sent message, key, value []byte, header string, milliseconds int64) er
 
 func main() {
 	clients := map[string][]scenario{"franz": franzScenarios, "sarama": saramaScenarios}
-	if len(os.Args) != 4 || clients[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: interop franz|sarama HOST:PORT PREFIX")
+	if len(os.Args) < 4 || clients[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: interop franz|sarama HOST:PORT PREFIX [SCENARIO...]")
 		os.Exit(2)
 	}
+	var err error
+	if secured, err = securityFromEnvironment(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	wanted := os.Args[4:]
 	for _, each := range clients[os.Args[1]] {
+		if len(wanted) > 0 && !slices.Contains(wanted, each.name) {
+			continue
+		}
 		if err := each.run(os.Args[2], os.Args[3]+"-"+each.name); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", each.name, err)
 			os.Exit(1)

@@ -33,6 +33,7 @@ func saramaConfig() *sarama.Config {
 	config.Consumer.Return.Errors = true
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Group.Heartbeat.Interval = 200 * time.Millisecond
+	secured.sarama(config)
 	return config
 }
 

@@ -1,12 +1,19 @@
-// kafkajs against a broker: node interop.js HOST:PORT PREFIX. Prints "ok NAME" for every scenario, ends with 1 at the first that fails.
+// kafkajs against a broker: node interop.js HOST:PORT PREFIX [SCENARIO...]. Prints "ok NAME" for every scenario, or for those that are named,
+// and ends with 1 at the first that fails. INTEROP_CA, INTEROP_CERTIFICATE, INTEROP_KEY name the files of TLS; INTEROP_MECHANISM,
+// INTEROP_USER and INTEROP_PASSWORD are of SASL.
 "use strict";
 
 const assert = require("node:assert");
+const { readFileSync } = require("node:fs");
 const { setTimeout: pause } = require("node:timers/promises");
 const { CompressionTypes, ConfigResourceTypes, Kafka, logLevel } = require("kafkajs");
 
-const [bootstrap, prefix] = process.argv.slice(2);
-const kafka = new Kafka({ brokers: [bootstrap], clientId: "kafkajs", logLevel: logLevel.NOTHING, retry: { retries: 5 } });
+const [bootstrap, prefix, ...wanted] = process.argv.slice(2);
+const { INTEROP_CA, INTEROP_CERTIFICATE, INTEROP_KEY, INTEROP_MECHANISM, INTEROP_USER, INTEROP_PASSWORD } = process.env;
+const ssl = INTEROP_CA && { ca: [readFileSync(INTEROP_CA)] };
+if (INTEROP_CERTIFICATE) Object.assign(ssl, { cert: readFileSync(INTEROP_CERTIFICATE), key: readFileSync(INTEROP_KEY) });
+const sasl = INTEROP_MECHANISM && { mechanism: INTEROP_MECHANISM.toLowerCase(), username: INTEROP_USER, password: INTEROP_PASSWORD };
+const kafka = new Kafka({ brokers: [bootstrap], clientId: "kafkajs", logLevel: logLevel.NOTHING, retry: { retries: 5 }, ssl, sasl });
 const BASE_TIME = 1700000000000;
 const PATIENCE_MS = 30000;
 
@@ -125,6 +132,7 @@ const scenarios = {
 
 (async () => {
   for (const [name, run] of Object.entries(scenarios)) {
+    if (wanted.length && !wanted.includes(name)) continue;
     try {
       await run(`${prefix}-${name}`);
     } catch (error) {

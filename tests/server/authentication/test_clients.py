@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
+import ssl
 import subprocess
+import warnings
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -141,12 +144,51 @@ def test_a_user_is_made_changed_and_deleted_by_a_client(broker: Broker) -> None:
     ]
 
 
+@pytest.fixture(scope="module")
+def tls_broker() -> Iterator[Broker]:
+    with Broker(users=USERS, tls=True) as running:
+        yield running
+
+
+def tls_options(broker: Broker, mechanism: str) -> dict[str, Any]:
+    context = ssl.create_default_context(cafile=broker.certificates.ca_file)
+    return {**options(broker, mechanism), "security_protocol": "SASL_SSL", "ssl_context": context}
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_over_tls(mechanism: str) -> None:
-    with Broker(users=USERS, tls=True) as broker:
-        shown = {**broker.certificates.client_settings(), **librdkafka(broker, mechanism), "security.protocol": "SASL_SSL"}
-        producer = Producer(shown)
-        producer.produce("t", b"hello")
-        assert producer.flush(TIMEOUT_S) == 0
-        with BlockingClient(ClientConfig.from_options(shown)) as client:
-            assert "t" in client.topics()
+def test_librdkafka_and_our_own_over_tls(tls_broker: Broker, mechanism: str) -> None:
+    topic = f"confluent-{mechanism}"
+    shown = {**tls_broker.certificates.client_settings(), **librdkafka(tls_broker, mechanism), "security.protocol": "SASL_SSL"}
+    producer = Producer(shown)
+    producer.produce(topic, b"hello")
+    assert producer.flush(TIMEOUT_S) == 0
+    with BlockingClient(ClientConfig.from_options(shown)) as client:
+        assert topic in client.topics()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_kafka_python_over_tls(tls_broker: Broker, mechanism: str) -> None:
+    topic, shown = f"kafka-python-{mechanism}", tls_options(tls_broker, mechanism)
+    producer = KafkaProducer(**shown)
+    producer.send(topic, b"hello").get(TIMEOUT_S)
+    producer.close()
+    consumer = KafkaConsumer(topic, auto_offset_reset="earliest", consumer_timeout_ms=TIMEOUT_S * 1000, **shown)
+    assert next(consumer).value == b"hello"
+    consumer.close()
+    close_what_is_left()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_aiokafka_over_tls(tls_broker: Broker, mechanism: str) -> None:
+    topic, shown = f"aiokafka-{mechanism}", tls_options(tls_broker, mechanism)
+    async with AIOKafkaProducer(**shown) as producer:
+        await producer.send_and_wait(topic, b"hello")
+    async with AIOKafkaConsumer(topic, auto_offset_reset="earliest", **shown) as consumer:
+        assert (await consumer.getone()).value == b"hello"
+
+
+def close_what_is_left() -> None:
+    """Of sockets that kafka-python leaves to the collector, which warns of them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()

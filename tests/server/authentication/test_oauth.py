@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -13,13 +16,16 @@ from confluent_kafka import KafkaException, Producer
 from kafka import KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import LoginFailed
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.testing import Broker
+from tests.client.token_endpoint import Endpoint
 from tests.security.tokens import Provider, key_set, unsecured
+from tests.waiting import wait_until
 
 TIMEOUT_S = 20
 Config = dict[str, str | int | bool]
@@ -44,12 +50,6 @@ def logs_in(broker: Broker, token: str, folder: Path) -> bool:
         except LoginFailed as error:
             return '{"status":"invalid_token"}' not in str(error)
     return True
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline
 
 
 @pytest.fixture
@@ -120,6 +120,45 @@ def test_clients_show_tokens_that_keys_in_a_file_signed(tmp_path: Path) -> None:
         assert token not in broker.log
 
 
+def test_the_command_line_shows_tokens_of_a_file_and_of_a_provider(tmp_path: Path) -> None:
+    """Requests of its own, and those that it has librdkafka send."""
+    provider, now_s = Provider(), int(time.time())
+    keys, file, properties = tmp_path / "keys.json", tmp_path / "token", tmp_path / "client.properties"
+    keys.write_text(key_set(provider.public()))
+    file.write_text(provider.sign(now_s))
+    with Broker({**LISTENER, **FAST, "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri()}) as broker, Endpoint() as endpoint:
+        endpoint.answers = [(200, json.dumps({"access_token": provider.sign(now_s), "expires_in": 300}))]
+        granted = f'{endpoint.url}\nsasl.jaas.config={MODULE} required clientId="c" clientSecret="geheim";'
+        for number, place in enumerate((file.as_uri(), granted)):
+            shown = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=OAUTHBEARER"]
+            properties.write_text("\n".join([*shown, f"sasl.oauthbearer.token.endpoint.url={place}", ""]))
+            where = ["-b", broker.bootstrap_servers, "--command-config", str(properties)]
+            assert barnabas("topic", "create", f"t{number}", *where)[0] == 0
+            assert barnabas("produce", f"t{number}", *where, said="hello\n")[0] == 0
+            assert barnabas("consume", f"t{number}", *where) == (0, "hello\n")
+            assert barnabas("user", "list", *where)[0] == 0
+        assert endpoint.asked
+        properties.write_text("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n")
+        assert barnabas("topic", "list", *where)[0] == 2
+
+
+def barnabas(*words: str, said: str = "") -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "barnabas.cli", *words], input=said, capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.returncode, done.stdout
+
+
+def test_keys_that_are_too_large_are_not_taken(tmp_path: Path) -> None:
+    provider, now_s = Provider(), int(time.time())
+    keys = tmp_path / "keys.json"
+    keys.write_text(key_set(provider.public()) + " " * limits.MAX_JWKS_BYTES)
+    config: Config = {**LISTENER, **FAST, "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri()}
+    with Broker(config) as broker:
+        assert not logs_in(broker, provider.sign(now_s), tmp_path)
+        assert f"more than {limits.MAX_JWKS_BYTES} bytes" in broker.log
+
+
 def test_a_provider_that_changes_its_keys_is_asked_again(jwks: HTTPServer, tmp_path: Path) -> None:
     one, two, now_s = Provider("one"), Provider("two"), int(time.time())
     config: Config = {
@@ -132,13 +171,13 @@ def test_a_provider_that_changes_its_keys_is_asked_again(jwks: HTTPServer, tmp_p
     with Broker(config) as broker:  # the provider is not there at first
         assert not logs_in(broker, one.sign(now_s), tmp_path)
         jwks.keys = key_set(one.public())  # type: ignore[attr-defined]
-        until(lambda: logs_in(broker, one.sign(now_s), tmp_path))
+        wait_until(lambda: logs_in(broker, one.sign(now_s), tmp_path))
         assert not logs_in(broker, two.sign(now_s), tmp_path)
         jwks.keys = key_set(two.public())  # type: ignore[attr-defined]
-        until(lambda: logs_in(broker, two.sign(now_s), tmp_path))
+        wait_until(lambda: logs_in(broker, two.sign(now_s), tmp_path))
         assert not logs_in(broker, one.sign(now_s), tmp_path)
         jwks.keys = ""  # type: ignore[attr-defined]
-        until(lambda: not logs_in(broker, one.sign(now_s), tmp_path) and "503" in broker.log)
+        wait_until(lambda: not logs_in(broker, one.sign(now_s), tmp_path) and "503" in broker.log)
         assert logs_in(broker, two.sign(now_s), tmp_path)
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from barnabas import limits
-from barnabas.server.metrics import render
-from tests.server.in_process import running, until
+from barnabas.server.scraping import render
+from tests.server.in_process import running
+from tests.waiting import until
 
 SETTINGS = {
     "listeners": "SASL_PLAINTEXT://127.0.0.1:0",

@@ -7,11 +7,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from barnabas.cli.bindings import creation_of
+from barnabas.protocol.messages.create_acls import CreateAclsResponse
 from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from barnabas.security.acls import Acl, Operation, PatternType, Permission, ResourceType
 from barnabas.server.authorization.control import STANDARD
-from tests.server.in_process import Client, running, until
+from tests.server.in_process import Client, running
+from tests.waiting import until
 
 ADMIN, ALICE = "User:admin", "User:alice"
 CREATE_ACLS, DELETE_ACLS = (30, 3), (31, 3)
@@ -50,19 +52,7 @@ class People:
 
     async def allow(self, *acls: Acl) -> list[int]:
         """Have the admin make bindings; the error codes."""
-        creations = [
-            AclCreation(
-                resource_type=each.resource_type,
-                resource_name=each.name,
-                resource_pattern_type=each.pattern,
-                principal=each.principal,
-                host=each.host,
-                operation=each.operation,
-                permission_type=each.permission,
-            )
-            for each in acls
-        ]
-        answer = await self.admin.ask(CREATE_ACLS, CreateAclsRequest(creations=creations), CreateAclsResponse)
+        answer = await self.admin.ask(CREATE_ACLS, creation_of(acls), CreateAclsResponse)
         return [result.error_code for result in answer.results]
 
     async def forget(self, principal: str | None = ALICE) -> Any:

@@ -11,14 +11,28 @@ import pytest
 
 from barnabas import limits
 from barnabas.config.broker import BrokerConfig
-from barnabas.errors import ConfigError
-from barnabas.security.acls import Operation, ResourceType
+from barnabas.errors import ConfigError, ErrorCode
+from barnabas.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.records.batch import build_batch
+from barnabas.security.acls import AUDIT_TOPIC, CLUSTER_NAME, Operation, ResourceType
 from barnabas.security.authorizer import Session
 from barnabas.server.authorization import audit as module
-from barnabas.server.authorization.audit import TOPIC, AuditLog
+from barnabas.server.authorization.audit import AuditLog
 from barnabas.server.authorization.control import STANDARD, AccessControl
 from tests.server.authorization.people import ALICE, acl, guarded
-from tests.server.in_process import until
+from tests.server.in_process import Client
+from tests.server.wire import framed
+from tests.waiting import until
+
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def entries(path: Path) -> list[dict[str, Any]]:
@@ -50,15 +64,64 @@ async def test_it_goes_to_a_topic(tmp_path: Path) -> None:
     async with guarded(tmp_path, audit_log_topic_enable="true", audit_log_data_sample_rate="0") as people:
         await people.admin.create(name="made")
         broker = people.admin.broker
-        await until(lambda: any(p.topic == TOPIC and p.log.log_end_offset for p in broker.partitions))
-        (index,) = [p.index for p in broker.partitions if p.topic == TOPIC and p.log.log_end_offset]
-        code, values = await people.admin.fetch(index, name=TOPIC)
+        await until(lambda: any(p.topic == AUDIT_TOPIC and p.log.log_end_offset for p in broker.partitions))
+        (index,) = [p.index for p in broker.partitions if p.topic == AUDIT_TOPIC and p.log.log_end_offset]
+        code, values = await people.admin.fetch(index, name=AUDIT_TOPIC)
         assert code == 0
         assert [(entry["principal"], entry["name"]) for entry in map(json.loads, filter(None, values))] == [
             ("User:admin", "made")
         ]
         alice = await people.connect(ALICE)
-        assert (await alice.fetch(index, name=TOPIC))[0] != 0  # it is for those who are allowed to read it
+        assert (await alice.fetch(index, name=AUDIT_TOPIC))[0] != 0  # it is for those who are allowed to read it
+
+
+async def test_who_may_do_everything_with_topics_leaves_it_alone(tmp_path: Path) -> None:
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    async with guarded(tmp_path, audit_log_topic_enable="true") as people:
+        everything = [acl(ResourceType.TOPIC, "*", Operation.ALL), acl(ResourceType.CLUSTER, CLUSTER_NAME, Operation.DELETE)]
+        await people.allow(*everything)
+        broker = people.admin.broker
+        await until(lambda: any(p.topic == AUDIT_TOPIC and p.log.log_end_offset for p in broker.partitions))
+        alice = await people.connect(ALICE)
+        assert await alice.produce(b"{}", name=AUDIT_TOPIC) == refused
+        assert await delete(alice, AUDIT_TOPIC, "absent") == {AUDIT_TOPIC: refused, "absent": UNKNOWN}
+        partitions = [DeleteRecordsPartition(partition_index=0, offset=-1)]
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=AUDIT_TOPIC, partitions=partitions)], timeout_ms=1_000)
+        answer = await alice.ask((21, 2), request, DeleteRecordsResponse)
+        assert [p.error_code for topic in answer.topics for p in topic.partitions] == [refused]
+        assert (await alice.fetch(name=AUDIT_TOPIC))[0] == 0
+        answer = await alice.ask((3, 9), MetadataRequest(topics=None), MetadataResponse)
+        assert [topic.name for topic in answer.topics if topic.is_internal] == [AUDIT_TOPIC]
+        await people.allow(acl(ResourceType.CLUSTER, CLUSTER_NAME, Operation.CLUSTER_ACTION))
+        assert await delete(alice, AUDIT_TOPIC) == {AUDIT_TOPIC: 0}
+
+
+async def delete(client: Client, *names: str) -> dict[str, int]:
+    request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=10_000)
+    answer = await client.ask((20, 4), request, DeleteTopicsResponse)
+    return {topic.name: topic.error_code for topic in answer.responses}
+
+
+@pytest.mark.parametrize(("rate", "expected"), [("1", 30), ("0.25", 7), ("0", 0)])
+async def test_repeated_requests_are_sampled_too(tmp_path: Path, rate: str, expected: int) -> None:
+    """Ten of them one by one, and twenty that arrive together."""
+    path = tmp_path / "audit.log"
+    async with guarded(tmp_path / "data", audit_log_file=str(path), audit_log_data_sample_rate=rate) as people:
+        await people.admin.create()
+        await people.allow(acl(ResourceType.TOPIC, "t", Operation.WRITE))
+        alice = await people.connect(ALICE)
+        assert [await alice.produce(b"v") for _ in range(10)] == [0] * 10
+        data = PartitionProduceData(index=0, records=bytes(build_batch([(None, b"v")], timestamp_ms=1)))
+        request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+
+        def send() -> None:
+            alice.line.socket.sendall(framed((0, 8), request) * 20)
+            for _ in range(20):
+                alice.line.receive()
+
+        await alice.in_thread(send)
+    written = [entry for entry in entries(path) if entry["api"] == "Produce"]
+    assert [(entry["principal"], entry["name"], entry["allowed"]) for entry in written] == [(ALICE, "t", True)] * expected
 
 
 class Written:
@@ -73,7 +136,10 @@ class Written:
         self.audit = AuditLog(cast(Any, broker))
         self.lines: list[dict[str, Any]] = []
 
+        self.sizes: list[int] = []
+
         async def write(lines: list[bytes]) -> None:
+            self.sizes.append(len(lines))
             self.lines += map(json.loads, lines)
 
         monkeypatch.setattr(self.audit, "_write", write)
@@ -104,6 +170,15 @@ async def test_what_is_too_much_is_dropped_and_counted(monkeypatch: pytest.Monke
     operations = [line.get("operation") for line in written.lines]
     assert (operations.count("READ"), operations.count("ALTER")) == (5, 5)
     assert [line["dropped"] for line in written.lines if "dropped" in line] == [30]
+
+
+async def test_so_many_entries_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_AUDIT_BATCH", 4)
+    written = Written(monkeypatch, 1.0)
+    for _ in range(10):
+        written.note(Operation.ALTER)
+    await written.audit.close()
+    assert written.sizes == [4, 4, 2]
 
 
 async def test_long_names_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

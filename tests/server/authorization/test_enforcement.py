@@ -7,14 +7,18 @@ from pathlib import Path
 import pytest
 
 from barnabas.error_codes import ErrorCode
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.security.acls import CLUSTER_NAME, Operation, ResourceType
+from barnabas.server.authorization.asking import Asked
 from barnabas.server.authorization.table import ASKS_ITSELF, GUARDS, OPEN
 from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
+from barnabas.server.requests import RequestContext
 from tests.server.authorization.people import ALICE, acl, guarded, names_of
 from tests.server.in_process import TOPIC
 
+DELETE_TOPICS = 20
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 WRITE = acl(ResourceType.TOPIC, TOPIC, Operation.WRITE)
 READ = acl(ResourceType.TOPIC, TOPIC, Operation.READ)
@@ -97,6 +101,28 @@ async def test_topics_are_hidden_from_who_may_not_describe_them(tmp_path: Path) 
         assert names_of(answer.topics) == ["mine"]
         answer = await people.admin.ask((3, 9), MetadataRequest(topics=None), MetadataResponse)
         assert {"mine", "yours"} <= set(names_of(answer.topics))
+
+
+async def test_a_topic_that_is_made_meanwhile_is_not_deleted(tmp_path: Path) -> None:
+    """Who may describe a topic is told that it is not there, and the handler does not look again."""
+    handed_on: list[str] = []
+
+    def handle(request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+        handed_on.extend(request.topic_names)
+        return DeleteTopicsResponse()
+
+    async with guarded(tmp_path) as people:
+        await people.allow(acl(ResourceType.TOPIC, "later", Operation.DESCRIBE))
+        broker = people.admin.broker
+        assert broker.authorizer is not None
+        context = RequestContext(DELETE_TOPICS, 5, 1, "c", "127.0.0.1", ALICE, "PLAINTEXT", 1, 9092, ("", ""))
+        asked = Asked(broker, context, broker.authorizer.of_request(context))
+        request = DeleteTopicsRequest(topic_names=["later", "hidden"], timeout_ms=1_000)
+        answer = GUARDS[DELETE_TOPICS](asked, request, handle)
+        assert isinstance(answer, DeleteTopicsResponse)
+    assert handed_on == []
+    codes = [(each.name, each.error_code) for each in answer.responses]
+    assert codes == [("later", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), ("hidden", REFUSED)]
 
 
 async def test_a_group_has_what_is_bound_to_it(tmp_path: Path) -> None:

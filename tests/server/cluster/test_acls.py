@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from barnabas.cli.bindings import creation_of
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.plans import call
 from barnabas.client.results import NewTopic
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import Message
-from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from barnabas.protocol.records.batch import Record, build_batch
-from barnabas.security.acls import AclFilter, Operation, PatternType, Permission, ResourceType
+from barnabas.security.acls import AclFilter, Operation, ResourceType
 from barnabas.server.authorization.control import STANDARD
+from barnabas.testing.certificates import Certificates
+from tests.server.authorization.people import acl
 from tests.server.cluster.in_process import Cluster, running
 
+BROKER = 4  # a resource that has settings
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SETTINGS = {
     "listeners": "SECURE://127.0.0.1:0",
@@ -54,19 +64,8 @@ async def test_rights_hold_on_every_broker(tmp_path: Path) -> None:
             )
             answer = await ask(alice, wanted)
             assert answer.topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED  # the controller asked what alice may do
-            creations = [
-                AclCreation(
-                    resource_type=ResourceType.TOPIC,
-                    resource_name=name,
-                    resource_pattern_type=PatternType.LITERAL,
-                    principal="User:alice",
-                    host="*",
-                    operation=operation,
-                    permission_type=Permission.ALLOW,
-                )
-                for name, operation in (("t", Operation.WRITE), ("mine", Operation.CREATE))
-            ]
-            answer = await ask(admin, CreateAclsRequest(creations=creations))
+            rights = (("t", Operation.WRITE), ("mine", Operation.CREATE))
+            answer = await ask(admin, creation_of(acl(ResourceType.TOPIC, name, operation) for name, operation in rights))
             assert [result.error_code for result in answer.results] == [0, 0]
             mine = AclFilter(principal="User:alice")
             brokers = cluster.brokers.values()
@@ -76,3 +75,27 @@ async def test_rights_hold_on_every_broker(tmp_path: Path) -> None:
                 await alice.produce("t", partition, build_batch([Record(0, 0, None, b"hello")]))
         copies = [broker.partitions.get("t", number) for broker in cluster.brokers.values() for number in range(2)]
         await cluster.until(lambda: all(copy is not None and copy.log.log_end_offset == 1 for copy in copies))
+
+
+async def test_no_file_is_opened_that_a_refused_change_names(tmp_path: Path) -> None:
+    """A pipe tells: whoever opens it to write waits for somebody who reads."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    secured = {**SETTINGS, **Certificates(tmp_path / "authority").broker_settings}
+    secured["listeners"] += ",SSL://127.0.0.1:0"
+    secured["listener.security.protocol.map"] += ",SSL:SSL"
+    with ThreadPoolExecutor(1) as thread:
+        opened = thread.submit(lambda: os.close(os.open(pipe, os.O_WRONLY)))
+        try:
+            async with running(tmp_path / "cluster", count=2, **secured) as cluster:
+                for broker_id in cluster.brokers:
+                    change = AlterableConfig(name="listener.name.ssl.ssl.keystore.location", config_operation=0, value=str(pipe))
+                    resource = AlterConfigsResource(resource_type=BROKER, resource_name=str(broker_id), configs=[change])
+                    async with client(cluster, "alice", broker_id) as alice:
+                        answer = await ask(alice, IncrementalAlterConfigsRequest(resources=[resource]))
+                    assert [each.error_code for each in answer.responses] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+            assert not opened.done()
+        finally:
+            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+            opened.result()
+            os.close(reader)

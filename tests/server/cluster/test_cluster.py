@@ -53,7 +53,7 @@ from barnabas.protocol.messages.offset_fetch import (
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from barnabas.server.broker import Broker
-from barnabas.server.metrics import render
+from barnabas.server.scraping import render
 from tests.server.cluster.in_process import Cluster, running
 from tests.server.in_process import Client
 

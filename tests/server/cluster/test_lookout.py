@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from barnabas.client.asynchronous import Address, AsyncConnection
+from barnabas.client.config import ClientConfig
 from barnabas.cluster.metadata import BrokerRegistration, BrokerState, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
+from barnabas.protocol.headers import read_request_header
+from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
 from barnabas.server import lookout
+from barnabas.server.answers import encode_answer
 from barnabas.server.broker import Broker
 from barnabas.server.lookout import Lookout
 
 WITHIN_S = 15
+SIZE = struct.Struct(">i")
+API_VERSIONS, SIGN_OF_LIFE = 18, 27
 
 
 class News:
@@ -41,16 +50,43 @@ class Neighbour:
     def __init__(self, news: News) -> None:
         self.news = news
         self.accepted: list[asyncio.StreamWriter] = []
+        self.asked = 0  # for a sign of life
+        self._going = asyncio.Event()
+        self._going.set()
         self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
         self.port = 0
 
     async def listen(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
-    def _accept(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted.append(writer)
+        serving = asyncio.ensure_future(self._serve(reader, writer))
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
         self.news.tell()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                frame = await reader.readexactly(*SIZE.unpack(await reader.readexactly(SIZE.size)))
+                header = read_request_header(memoryview(frame))
+                self.asked += header.api_key == SIGN_OF_LIFE
+                self.news.tell()
+                await self._going.wait()
+                keys = [ApiVersion(api_key=key, min_version=0, max_version=3) for key in (API_VERSIONS, SIGN_OF_LIFE)]
+                answer = ApiVersionsResponse(api_keys=keys) if header.api_key == API_VERSIONS else WriteTxnMarkersResponse()
+                writer.write(encode_answer(answer, header))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    def stand_still(self) -> None:
+        self._going.clear()
+
+    def go_on(self) -> None:
+        self._going.set()
 
     def hang_up(self) -> None:
         for writer in self.accepted:
@@ -62,6 +98,12 @@ class Neighbour:
             self._server = None
         self.hang_up()
 
+    async def end(self) -> None:
+        self.die()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
 
 class Watched:
     """What a lookout asks of a member, and what it tells."""
@@ -71,7 +113,6 @@ class Watched:
         self.image = MetadataImage("cluster", brokers={broker.broker_id: broker for broker in brokers})
         self.told: list[tuple[int, int]] = []
         self.taken_back: list[tuple[int, int]] = []
-        self.attempts = 0
         self._changed = asyncio.Event()
 
     def tell_dead(self, broker_id: int, epoch: int) -> None:
@@ -80,11 +121,6 @@ class Watched:
 
     def take_back_dead(self, broker_id: int, epoch: int) -> None:
         self.taken_back.append((broker_id, epoch))
-        self._news.tell()
-
-    def attempt(self) -> None:
-        """To connect."""
-        self.attempts += 1
         self._news.tell()
 
     async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
@@ -97,25 +133,13 @@ class Watched:
         self._changed = asyncio.Event()
 
     def watch(self) -> Lookout:
-        config, _ = BrokerConfig.from_properties({"node.id": "1"})
-        broker = SimpleNamespace(config=config, loop=_Counting(self))
+        config, _ = BrokerConfig.from_properties({"node.id": "1", "broker.heartbeat.interval.ms": "100"})
+        broker = SimpleNamespace(config=config, loop=asyncio.get_running_loop())
         return Lookout(cast(Broker, broker), cast(Any, self))
 
 
-class _Counting:
-    """The loop, which counts attempts to connect."""
-
-    def __init__(self, watched: Watched) -> None:
-        self._watched, self._loop = watched, asyncio.get_running_loop()
-        self.create_task, self.time = self._loop.create_task, self._loop.time
-
-    async def create_connection(self, *arguments: Any) -> Any:
-        self._watched.attempt()
-        return await self._loop.create_connection(*arguments)
-
-
-def registered(port: int, epoch: int = 7, state: BrokerState = BrokerState.ACTIVE) -> BrokerRegistration:
-    return BrokerRegistration(2, (Endpoint("PLAINTEXT", "127.0.0.1", port, "PLAINTEXT"),), epoch=epoch, state=state)
+def registered(port: int, epoch: int = 7, state: BrokerState = BrokerState.ACTIVE, broker_id: int = 2) -> BrokerRegistration:
+    return BrokerRegistration(broker_id, (Endpoint("PLAINTEXT", "127.0.0.1", port, "PLAINTEXT"),), epoch=epoch, state=state)
 
 
 @pytest.fixture
@@ -124,13 +148,54 @@ async def neighbour(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Neighbour]
     listening = Neighbour(News())
     await listening.listen()
     yield listening
-    listening.die()
+    await listening.end()
+
+
+@pytest.fixture
+async def third(neighbour: Neighbour) -> AsyncIterator[Neighbour]:
+    """Without one more nobody hears a majority."""
+    listening = Neighbour(neighbour.news)
+    await listening.listen()
+    yield listening
+    await listening.end()
+
+
+@pytest.fixture
+def attempts(neighbour: Neighbour, monkeypatch: pytest.MonkeyPatch) -> list[Address]:
+    """To connect."""
+    made: list[Address] = []
+
+    class Counting(AsyncConnection):
+        @classmethod
+        async def open(cls, address: Address, config: ClientConfig) -> AsyncConnection:
+            made.append(address)
+            neighbour.news.tell()
+            return await AsyncConnection.open(address, config)
+
+    monkeypatch.setattr(lookout, "AsyncConnection", Counting)
+    return made
+
+
+async def test_who_stands_still_is_told_and_taken_back_when_it_goes_on(neighbour: Neighbour, third: Neighbour) -> None:
+    watched = Watched(neighbour.news, registered(neighbour.port), registered(third.port, broker_id=3))
+    watching = watched.watch()
+    await neighbour.news.until(lambda: neighbour.asked and third.asked)
+    neighbour.stand_still()
+    await neighbour.news.until(lambda: watched.told)
+    asked = third.asked
+    await neighbour.news.until(lambda: third.asked > asked + 10)
+    assert watched.told == [(2, 7)]
+    assert watched.taken_back == []
+    neighbour.go_on()
+    await neighbour.news.until(lambda: watched.taken_back)
+    await watching.close()
+    assert watched.told == watched.taken_back == [(2, 7)]
 
 
 async def test_a_process_that_is_gone_is_told_once(neighbour: Neighbour) -> None:
     watched = Watched(neighbour.news, registered(neighbour.port))
     watching = watched.watch()
-    await neighbour.news.until(lambda: neighbour.accepted)
+    await neighbour.news.until(lambda: watching.reached)
     neighbour.die()
     await neighbour.news.until(lambda: watched.told)
     assert watched.told == [(2, 7)]
@@ -138,16 +203,17 @@ async def test_a_process_that_is_gone_is_told_once(neighbour: Neighbour) -> None
     await watching.close()
 
 
-async def test_who_listens_again_under_the_same_registration_is_not_dead(neighbour: Neighbour) -> None:
+async def test_who_listens_again_under_the_same_registration_is_not_dead(neighbour: Neighbour, attempts: list[Address]) -> None:
     """A living broker that refused for a moment is not buried later, when whoever was told so becomes controller."""
     watched = Watched(neighbour.news, registered(neighbour.port))
     watching = watched.watch()
     for count in (1, 2):
-        await neighbour.news.until(lambda count=count: len(neighbour.accepted) == count)  # type: ignore[misc]
+        asked = neighbour.asked
+        await neighbour.news.until(lambda asked=asked: watching.reached and neighbour.asked > asked)  # type: ignore[misc]
         neighbour.die()
         await neighbour.news.until(lambda count=count: len(watched.told) == count)  # type: ignore[misc]
-        attempts = watched.attempts
-        await neighbour.news.until(lambda attempts=attempts: watched.attempts > attempts + 2)  # type: ignore[misc]
+        before = len(attempts)
+        await neighbour.news.until(lambda before=before: len(attempts) > before + 2)  # type: ignore[misc]
         await neighbour.listen()
         await neighbour.news.until(lambda count=count: len(watched.taken_back) == count)  # type: ignore[misc]
     assert watched.told == watched.taken_back == [(2, 7), (2, 7)]
@@ -164,11 +230,11 @@ async def test_a_connection_that_is_closed_says_nothing(neighbour: Neighbour) ->
     assert watched.told == []
 
 
-async def test_who_was_never_reached_is_not_dead(neighbour: Neighbour) -> None:
+async def test_who_was_never_reached_is_not_dead(neighbour: Neighbour, attempts: list[Address]) -> None:
     neighbour.die()
     watched = Watched(neighbour.news, registered(neighbour.port))
     watching = watched.watch()
-    await neighbour.news.until(lambda: watched.attempts > 5)
+    await neighbour.news.until(lambda: len(attempts) > 5)
     await watching.close()
     assert watched.told == []
 
@@ -179,7 +245,7 @@ async def test_only_who_is_active_is_watched_and_each_registration_by_itself(nei
     watched.become(registered(neighbour.port, epoch=8))
     await neighbour.news.until(lambda: neighbour.accepted)
     watched.become(registered(neighbour.port, epoch=9))
-    await neighbour.news.until(lambda: len(neighbour.accepted) == 2)
+    await neighbour.news.until(lambda: watching.reached == {(2, 9)})
     neighbour.die()
     await neighbour.news.until(lambda: watched.told)
     assert watched.told == [(2, 9)]

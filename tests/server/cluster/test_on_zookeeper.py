@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker
 from tests.server.cluster.processes import three_brokers
+from tests.waiting import wait_until
 
 WITHIN_S = 60
 SESSION_TIMEOUT_MS = 3_000
@@ -104,16 +105,9 @@ class Traffic:
     def wait_for_more(self, count: int = 100) -> None:
         """Until so many more were acknowledged and read, and all that was acknowledged by then was read: in every partition it goes on."""
         wanted = len(self.acknowledged) + count
-        until(lambda: len(self.acknowledged) >= wanted)
+        wait_until(lambda: len(self.acknowledged) >= wanted)
         acknowledged = set(self.acknowledged)
-        until(lambda: self.seen.issuperset(acknowledged))
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.02)
+        wait_until(lambda: self.seen.issuperset(acknowledged))
 
 
 class Members:
@@ -152,7 +146,7 @@ def test_brokers_come_and_go_and_nothing_acknowledged_is_lost(brokers: list[Brok
         # One is enough: the registration is taken away on its word, and then the other one has nobody left to look for.
         assert any(found in broker.log for broker in brokers if broker is not controller), "the end of the session was waited for"
         controller.start()
-        until(members.all_in_sync)
+        wait_until(members.all_in_sync)
         leader = members.leader
         assert leader.pid is not None
         os.kill(leader.pid, signal.SIGSTOP)
@@ -160,7 +154,7 @@ def test_brokers_come_and_go_and_nothing_acknowledged_is_lost(brokers: list[Brok
             traffic.wait_for_more()
         finally:
             os.kill(leader.pid, signal.SIGCONT)
-        until(members.all_in_sync)
+        wait_until(members.all_in_sync)
         traffic.wait_for_more()
     assert traffic.failed == []
     assert traffic.seen.issuperset(traffic.acknowledged)
@@ -175,7 +169,7 @@ def test_clients_are_told_of_no_error_while_each_broker_is_stopped_and_started(b
             broker.stop()
             traffic.wait_for_more()
             broker.start()
-            until(members.all_in_sync)
+            wait_until(members.all_in_sync)
         traffic.wait_for_more()
     assert traffic.failed == []
     assert traffic.errors == []

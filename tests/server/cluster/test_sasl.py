@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -20,6 +23,8 @@ from barnabas.security.scram import HASHES, credential_of
 from barnabas.security.users import encode
 from barnabas.server.broker import Broker
 from barnabas.server.peers import inter_broker_credentials
+from tests.client.token_endpoint import Endpoint
+from tests.security.tokens import Provider, key_set
 from tests.server.cluster.in_process import Cluster, running
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -75,10 +80,54 @@ async def test_brokers_log_in_to_each_other_and_follow(tmp_path: Path, mechanism
         assert all(broker.doors.counts.failures == 0 for broker in brokers)
 
 
+async def test_brokers_log_in_by_tokens_that_are_written_anew(tmp_path: Path) -> None:
+    """One broker shows the token of a file, which is over after a while, the other one what a provider gives."""
+    provider, now_s = Provider(), int(time.time())
+    keys, file = tmp_path / "keys.json", tmp_path / "token"
+    keys.write_text(key_set(provider.public()))
+    bearer = {
+        **LISTENER,
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
+        "sasl.oauthbearer.expected.audience": "kafka",
+        "connections.max.reauth.ms": "1500",
+    }
+    signed = iter(provider.sign(now_s, sub="broker", aud="kafka", jti=str(number)) for number in count())
+    file.write_text(next(signed))
+    with Endpoint() as endpoint:
+        endpoint.answers = [(200, json.dumps({"access_token": next(signed), "expires_in": 300}))]
+        own = {
+            1: {"sasl.oauthbearer.token.endpoint.url": file.as_uri()},
+            2: {
+                "sasl.oauthbearer.token.endpoint.url": endpoint.url,
+                "sasl.oauthbearer.client.credentials.client.id": "kafka",
+                "sasl.oauthbearer.client.credentials.client.secret": "geheim",
+            },
+        }
+        async with running(tmp_path / "data", count=0, **bearer) as cluster:
+            for broker_id, settings_of_one in own.items():
+                await cluster.start(broker_id, **settings_of_one)
+            servers = ",".join(f"127.0.0.1:{broker.endpoints[0].port}" for broker in cluster.brokers.values())
+            shown = {"bootstrap.servers": servers, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+            config = ClientConfig.from_options({**shown, "sasl.oauthbearer.token.endpoint.url": file.as_uri()})
+            async with AsyncClient(config) as asking:
+                await asking.create_topics([NewTopic("t", 2, 2)])
+                for partition in range(2):
+                    await asking.produce("t", partition, build_batch([Record(0, 0, None, b"hello")]))
+            brokers = cluster.brokers.values()
+            await cluster.until(lambda: all(end_of(broker, number) == 1 for broker in brokers for number in range(2)))
+            file.write_text(next(signed))
+            await cluster.until(lambda: all(broker.doors.counts.renewals >= 2 for broker in brokers))
+            assert all(broker.doors.counts.failures == 0 for broker in brokers)
+        assert len(endpoint.asked) == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
         ({"sasl.mechanism.inter.broker.protocol": "GSSAPI"}, "sasl.mechanism.inter.broker.protocol"),
+        ({"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"}, "sasl.oauthbearer.token.endpoint.url"),
         ({"sasl.jaas.config": f"{PLAIN} required user_a=b;"}, "listener.name.secure.plain.sasl.jaas.config"),
     ],
 )

@@ -7,11 +7,10 @@ image to the next. AlterPartition is answered by the controller's own core.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from barnabas.cluster.alter_partition import InSyncChange, alter
@@ -210,9 +209,3 @@ async def cluster_of(folder: Path, count: int = 3, **settings: str) -> AsyncIter
         cluster.controller.reachable.set()
         for broker_id in list(cluster.brokers):
             await cluster.stop(broker_id)
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():  # noqa: ASYNC110 (what is waited for happens on several brokers)
-            await asyncio.sleep(0.005)

@@ -9,7 +9,8 @@ import pytest
 
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from barnabas.server.replication import isr_changes
-from tests.server.replication.cluster import TOPIC, Controller, cluster_of, until
+from tests.server.replication.cluster import TOPIC, Controller, cluster_of
+from tests.waiting import until
 
 PARTITIONS = 7
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from tests.server.replication.cluster import TOPIC, Cluster, cluster_of, until
+from tests.server.replication.cluster import TOPIC, Cluster, cluster_of
+from tests.waiting import until
 
 RECORDS = 3_000
 

@@ -20,8 +20,9 @@ from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, De
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
-from barnabas.server.metrics import render
-from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_of, until
+from barnabas.server.scraping import render
+from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_of
+from tests.waiting import until
 
 NOW_MS = int(time.time() * 1000)  # what is older than retention.ms would not stay
 
@@ -182,6 +183,7 @@ async def test_a_deletion_whose_client_has_left_leaves_nothing_behind(tmp_path: 
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create((1, 2))
         await produce(cluster, b"a", b"b")
+        await cluster.stop(2)  # so that the answer has to wait for it
         client = await AsyncConnection.open(("127.0.0.1", cluster.brokers[1].endpoints[0].port), ClientConfig(()))
         places = [DeleteRecordsPartition(partition_index=0, offset=1)]
         request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=TOPIC, partitions=places)], timeout_ms=1_000)
@@ -190,6 +192,7 @@ async def test_a_deletion_whose_client_has_left_leaves_nothing_behind(tmp_path: 
         client.close()
         with pytest.raises(ConnectionFailed):
             await asked
+        await cluster.start(2)
         await until(lambda: cluster.replica(2).log.kept_start_offset == 1)
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from barnabas.quota.rate import UNLIMITED
 from barnabas.server.broker import Broker
-from tests.server.replication.cluster import TOPIC, Cluster, cluster_of, until
+from tests.server.replication.cluster import TOPIC, Cluster, cluster_of
 from tests.storage.support import batch
+from tests.waiting import until
 
 RECORDS = 50
 NOTHING, EVERYTHING = "0", str(UNLIMITED)

@@ -22,8 +22,9 @@ from barnabas.server.broker import Broker
 from barnabas.server.connection import Connection
 from barnabas.server.tls.protocol import TlsProtocol
 from barnabas.testing.certificates import Certificates
-from tests.server.in_process import running, until
+from tests.server.in_process import running
 from tests.server.wire import framed
+from tests.waiting import until
 
 HELLO = framed((18, 3), ApiVersionsRequest(client_software_name="test", client_software_version="1"))
 ALERTS_OF_NO_CERTIFICATE = {"TLSv1.2": "HANDSHAKE_FAILURE", "TLSv1.3": "CERTIFICATE_REQUIRED"}

@@ -19,7 +19,8 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 )
 from barnabas.server import maintenance
 from barnabas.testing.certificates import HOSTS, Certificates
-from tests.server.in_process import Client, running, until
+from tests.server.in_process import Client, running
+from tests.waiting import until
 
 BROKER, SET, DELETE = 4, 0, 1
 INVALID_REQUEST = 42

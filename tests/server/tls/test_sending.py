@@ -40,6 +40,16 @@ def resident_bytes(pid: int | None) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def produce_request(value: bytes, acks: int = 1) -> ProduceRequest:
+    data = [PartitionProduceData(index=0, records=bytes(build_batch([(None, value)], timestamp_ms=1)))]
+    return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=data)])
+
+
+def values_of(answer: FetchResponse) -> list[bytes | None]:
+    records = bytes(answer.responses[0].partitions[0].records or b"")
+    return [record.value for at, _ in split_batches(records) for record in iterate_records(records, at)]
+
+
 def fetch_request(max_bytes: int, *, max_wait_ms: int = 0) -> FetchRequest:
     wanted = [FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes, current_leader_epoch=-1)]
     topics = [FetchTopic(topic=TOPIC, partitions=wanted)]
@@ -57,11 +67,7 @@ def test_slow_readers_cost_little_and_get_everything(version: str) -> None:
                 CreateTopicsResponse,
             )
             for _ in range(RECORDS):
-                data = [PartitionProduceData(index=0, records=bytes(build_batch([(None, VALUE)], timestamp_ms=1)))]
-                request = ProduceRequest(
-                    acks=1, timeout_ms=30_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=data)]
-                )
-                answer = line.ask(PRODUCE, request, ProduceResponse)
+                answer = line.ask(PRODUCE, produce_request(VALUE), ProduceResponse)
                 assert answer.responses[0].partition_responses[0].error_code == 0
         before = resident_bytes(broker.pid)
         lines = [TlsLine(broker, receive_buffer=65_536) for _ in range(8)]
@@ -73,9 +79,7 @@ def test_slow_readers_cost_little_and_get_everything(version: str) -> None:
         assert resident_bytes(broker.pid) - before < 16_000_000, "of a gigabyte and a quarter that was asked for"
         for each in lines[1:]:
             each.socket.close()
-        found = decode(FetchResponse, FETCH[1], lines[0].receive(), 5)
-        records = bytes(found.responses[0].partitions[0].records or b"")
-        values = [record.value for at, _ in split_batches(records) for record in iterate_records(records, at)]
+        values = values_of(decode(FetchResponse, FETCH[1], lines[0].receive(), 5))
         assert len(values) > 1
         assert set(values) == {VALUE}
         lines[0].socket.close()
@@ -92,13 +96,11 @@ def test_a_connection_that_waits_is_paused_and_goes_on() -> None:
 
 
 def test_what_comes_before_a_goodbye_counts() -> None:
-    data = [PartitionProduceData(index=0, records=bytes(build_batch([(None, b"last")], timestamp_ms=1)))]
-    last = ProduceRequest(acks=0, timeout_ms=30_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=data)])
     with Broker(tls=True) as broker:
         with TlsLine(broker) as line:
             line.ask(CREATE_TOPICS, CREATION, CreateTopicsResponse)
             line.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # both arrive together
-            line.send(PRODUCE, last)
+            line.send(PRODUCE, produce_request(b"last", acks=0))
             line.socket.setblocking(False)
             with pytest.raises(ssl.SSLWantReadError):
                 line.socket.unwrap()  # type: ignore[attr-defined]
@@ -107,5 +109,21 @@ def test_what_comes_before_a_goodbye_counts() -> None:
             with pytest.raises(ssl.SSLZeroReturnError):
                 line.socket.recv(1)
         with TlsLine(broker) as line:
-            answer = line.ask(FETCH, fetch_request(1_000), FetchResponse)
-            assert b"last" in bytes(answer.responses[0].partitions[0].records or b"")
+            assert values_of(line.ask(FETCH, fetch_request(1_000), FetchResponse)) == [b"last"]
+
+
+def test_large_frames_of_several_connections_arrive_whole() -> None:
+    """Each connection sends its next frame before the last one is answered, and all of them use the same buffers."""
+    sent = [bytes([number]) * (900_000 - 50_000 * number) for number in range(12)]
+    with Broker(tls=True) as broker, TlsLine(broker) as first, TlsLine(broker) as second:
+        first.ask(CREATE_TOPICS, CREATION, CreateTopicsResponse)
+        for value, other in zip(sent[::2], sent[1::2], strict=True):
+            first.send(PRODUCE, produce_request(value))
+            second.send(PRODUCE, produce_request(other))
+        for line in (first, second):
+            for _ in sent[::2]:
+                answer = decode(ProduceResponse, PRODUCE[1], line.receive(), 5)
+                assert answer.responses[0].partition_responses[0].error_code == 0
+        found = values_of(first.ask(FETCH, fetch_request(20_000_000), FetchResponse))
+        assert [value for value in found if value in sent[::2]] == sent[::2]
+        assert [value for value in found if value in sent[1::2]] == sent[1::2]

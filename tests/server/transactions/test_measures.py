@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from barnabas.server.broker import Broker
-from barnabas.server.metrics import render
-from tests.server.in_process import running, until
+from barnabas.server.scraping import render
+from tests.server.in_process import running
 from tests.server.transactions.test_two_phase_commit import end, init, owner_of, write
+from tests.waiting import until
 
 SETTINGS = {"transaction_two_phase_commit_enable": "true", "transaction_state_log_num_partitions": "1"}
 

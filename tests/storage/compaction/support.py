@@ -86,6 +86,7 @@ def task_of(
         dedupe_bytes=dedupe_bytes,
         load_factor=0.9,
         buffer_bytes=fields.get("buffer_bytes", 1),
+        keeps_expired=bool(fields.get("keeps_expired", False)),
     )
     return CleaningTask.from_json(task.to_json())
 

@@ -85,6 +85,8 @@ def test_a_tombstone_stays_until_its_horizon(tmp_path: Path, engine: Engine) -> 
     assert [record.timestamp for record in iterate_records(data)] == [NOW, NOW + 1]
     compact(log, engine, first_dirty_offset=3, now_ms=NOW + HORIZON_MS - 1)
     assert len(read_all(log)) == 2
+    compact(log, engine, first_dirty_offset=3, now_ms=NOW + HORIZON_MS, keeps_expired=True)
+    assert len(read_all(log)) == 2
     compact(log, engine, first_dirty_offset=3, now_ms=NOW + HORIZON_MS)
     assert pairs(log) == [(2, b"b", b"1")]
     assert batches(log)[0][0].delete_horizon_ms == NOW + HORIZON_MS
@@ -175,6 +177,8 @@ def test_aborted_records_go_at_once_and_markers_after_their_horizon(tmp_path: Pa
     assert horizons == {2: NOW + HORIZON_MS, 4: NOW + HORIZON_MS, 7: None}
     assert log.aborted_transactions(0, 100) == []
 
+    compact(log, engine, first_dirty_offset=8, now_ms=NOW + HORIZON_MS, keeps_expired=True)
+    assert [h.base_offset for h, _ in batches(log) if h.is_control] == [2, 4, 7]
     compact(log, engine, first_dirty_offset=8, now_ms=NOW + HORIZON_MS)
     assert [h.base_offset for h, _ in batches(log) if h.is_control] == [7]
     values = [r.value for h, data in batches(log) if not h.is_control for r in iterate_records(data)]

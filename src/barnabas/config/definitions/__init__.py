@@ -20,10 +20,12 @@ from barnabas.config.definitions import (
     tls,
     topic,
     transactions,
+    zookeeper,
 )
 
 BROKER_MODULES = (
     cluster,
+    zookeeper,
     network,
     log,
     replication,

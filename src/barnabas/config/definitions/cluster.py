@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from barnabas.config.checks import Digest
 from barnabas.config.definition import ConfigKey, at_least, one_of
 from barnabas.config.definitions.words import (
     BOOLEAN,
@@ -15,15 +14,15 @@ from barnabas.config.definitions.words import (
     LOW,
     MEDIUM,
     NO_EFFECT,
-    PASSWORD,
     READ_ONLY,
     STRING,
 )
 
 # fmt: off
 KEYS = (
-    ConfigKey("broker.heartbeat.interval.ms", INT, 2_000, None, MEDIUM, READ_ONLY, NO_EFFECT,
-              "How often a broker tells the quorum that it lives."),
+    ConfigKey("broker.heartbeat.interval.ms", INT, 2_000, None, MEDIUM, READ_ONLY, HONOURED,
+              "Brokers of a cluster ask each other for signs of life, twenty times in this time; who gives none "
+              "three times in a row is given up, unless it has been slow before."),
     ConfigKey("broker.id", INT, -1, None, HIGH, READ_ONLY, HONOURED,
               "The node's number under its old name; must agree with node.id where both are given."),
     ConfigKey("broker.rack", STRING, None, None, MEDIUM, READ_ONLY, HONOURED,
@@ -81,16 +80,5 @@ KEYS = (
               "The number of this broker in its cluster."),
     ConfigKey("process.roles", LIST, ("broker", "controller"), one_of("broker", "controller"), HIGH, READ_ONLY, NO_EFFECT,
               "Whether the node is broker, controller or both; here it is always both."),
-    ConfigKey("zookeeper.connect", STRING, None, None, HIGH, READ_ONLY, HONOURED,
-              "Where the cluster keeps its metadata: host:port,host:port/root. Without it the broker stands alone, "
-              "with its metadata in its data folder.", hidden=True),
-    ConfigKey("zookeeper.connection.timeout.ms", INT, None, at_least(1), HIGH, READ_ONLY, HONOURED,
-              "Longest wait for a connection to ZooKeeper or for an answer of it; as long as the session's "
-              "timeout where it is not set.", hidden=True),
-    ConfigKey("zookeeper.digest", PASSWORD, None, Digest(), MEDIUM, READ_ONLY, HONOURED,
-              "user:password, by which brokers are known to ZooKeeper; then what they keep there is for that user alone.", hidden=True),
-    ConfigKey("zookeeper.session.timeout.ms", INT, None, at_least(1), HIGH, READ_ONLY, HONOURED,
-              "The timeout of the session with ZooKeeper that a broker asks for; two thirds of "
-              "broker.session.timeout.ms where it is not set, since ZooKeeper lets it last for up to a tick longer.", hidden=True),
 )
 # fmt: on

@@ -61,7 +61,7 @@ KEYS = (
               "Class that logs in."),
     ConfigKey("sasl.login.connect.timeout.ms", INT, None, None, LOW, READ_ONLY, HONOURED,
               "Timeout of a connection to the identity provider."),
-    ConfigKey("sasl.login.read.timeout.ms", INT, None, None, LOW, READ_ONLY, NO_EFFECT,
+    ConfigKey("sasl.login.read.timeout.ms", INT, None, None, LOW, READ_ONLY, HONOURED,
               "Timeout of an answer of the identity provider."),
     ConfigKey("sasl.login.refresh.buffer.seconds", SHORT, 300, None, MEDIUM, PER_BROKER, NO_EFFECT,
               "Time before expiry that is kept free."),

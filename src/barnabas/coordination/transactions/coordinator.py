@@ -12,7 +12,8 @@ from typing import Protocol
 
 from barnabas.clock import Clock
 from barnabas.coordination.outcome import Now
-from barnabas.coordination.shards import CoordinatorLog, Led, Phase, Shards
+from barnabas.coordination.seams import CoordinatorLog
+from barnabas.coordination.shards import Led, Phase, Shards
 from barnabas.coordination.transactions.markers import Marker
 from barnabas.coordination.transactions.shard import TransactionShard
 from barnabas.coordination.transactions.terms import EndCounts, Initialised, InitRequest, TransactionConfig

@@ -64,7 +64,8 @@ class Carrier:
             while True:
                 instruction = self.step(steps, instruction)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            result: R = end.value
+            return result
 
     def step(self, steps: p.Steps[Any], instruction: p.Instruction) -> p.Instruction:
         """Carry out one instruction; the one that follows."""

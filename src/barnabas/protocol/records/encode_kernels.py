@@ -28,7 +28,7 @@ OPTIONAL_BYTES = 2  # of a record: attributes, timestamp delta of 0
 
 
 @njit(types.int64(BYTES_IN, types.int64, types.int64), cache=True)
-def murmur2(data, begin, end):  # type: ignore[no-untyped-def]
+def murmur2(data, begin, end):
     """MurmurHash 2 of data[begin:end] with the seed of Kafka's default partitioner, made positive as there."""
     length = end - begin
     m = np.uint32(0x5BD1E995)
@@ -62,7 +62,7 @@ def murmur2(data, begin, end):  # type: ignore[no-untyped-def]
 
 
 @njit(types.void(INTS_IN, BYTES_IN, BYTES_IN, types.int64, INTS), cache=True, nogil=True)
-def place_keys(ends, keys, valid, partitions, places):  # type: ignore[no-untyped-def]
+def place_keys(ends, keys, valid, partitions, places):
     """The partition of each row that has a key and no place (-1) yet; rows without a key keep -1."""
     for row in range(places.shape[0]):
         if places[row] < 0 and ends.shape[0] > 0 and (valid.shape[0] == 0 or valid[row] != 0):
@@ -70,7 +70,7 @@ def place_keys(ends, keys, valid, partitions, places):  # type: ignore[no-untype
 
 
 @njit(types.int64(types.int64), cache=True, inline="always")
-def varint_size(value):  # type: ignore[no-untyped-def]
+def varint_size(value):
     """Bytes of a number of zero or more, or -1, as a zigzag varint."""
     raw = np.uint64((value << 1) ^ (value >> 63))
     size = 1
@@ -81,7 +81,7 @@ def varint_size(value):  # type: ignore[no-untyped-def]
 
 
 @njit(types.int64(BYTES, types.int64, types.int64), cache=True, inline="always")
-def write_varint(out, position, value):  # type: ignore[no-untyped-def]
+def write_varint(out, position, value):
     """Write a zigzag varint; the position after it."""
     raw = np.uint64((value << 1) ^ (value >> 63))
     while raw >= np.uint64(0x80):
@@ -93,7 +93,7 @@ def write_varint(out, position, value):  # type: ignore[no-untyped-def]
 
 
 @njit(types.int64(INTS_IN, BYTES_IN, types.int64), cache=True, inline="always")
-def length_of(ends, valid, row):  # type: ignore[no-untyped-def]
+def length_of(ends, valid, row):
     """Bytes of a value, -1 where it is null or the column is not there."""
     if ends.shape[0] == 0 or (valid.shape[0] > 0 and valid[row] == 0):
         return np.int64(-1)
@@ -101,7 +101,7 @@ def length_of(ends, valid, row):  # type: ignore[no-untyped-def]
 
 
 @njit(types.int64(BYTES, types.int64, INTS_IN, BYTES_IN, types.int64, types.int64), cache=True, inline="always")
-def write_bytes(out, position, ends, data, row, length):  # type: ignore[no-untyped-def]
+def write_bytes(out, position, ends, data, row, length):
     """Write a value behind its length; the position after it."""
     position = write_varint(out, position, length)
     if length > 0:
@@ -120,7 +120,7 @@ def write_bytes(out, position, ends, data, row, length):  # type: ignore[no-unty
     ),
     cache=True, nogil=True,
 )  # fmt: skip
-def encode_records(  # type: ignore[no-untyped-def]
+def encode_records(
     key_ends, keys, key_valid, value_ends, values, value_valid,
     list_ends, list_valid, name_ends, names, item_ends, items, item_valid, rows, out, room, state,
 ):  # fmt: skip

@@ -53,7 +53,7 @@ TABLE = types.Array(types.int64, 2, "C")
 
 
 @njit(types.int64(BYTES_IN, types.int64, types.int64), cache=True, inline="always")
-def big_endian(data, position, width):  # type: ignore[no-untyped-def]
+def big_endian(data, position, width):
     value = np.int64(0)
     for i in range(width):
         value = (value << 8) | np.int64(data[position + i])
@@ -61,7 +61,7 @@ def big_endian(data, position, width):  # type: ignore[no-untyped-def]
 
 
 @njit(types.int64(BYTES_IN), cache=True)
-def count_batches(data):  # type: ignore[no-untyped-def]
+def count_batches(data):
     """How many whole batches lie in `data`."""
     position, count = np.int64(0), 0
     end = data.shape[0]
@@ -75,7 +75,7 @@ def count_batches(data):  # type: ignore[no-untyped-def]
 
 
 @njit(types.void(BYTES_IN, TABLE), cache=True)
-def scan_batches(data, table):  # type: ignore[no-untyped-def]
+def scan_batches(data, table):
     """Fill `table` (int64[count_batches(data), BATCH_COLUMNS]) with the headers."""
     position = np.int64(0)
     for row in range(table.shape[0]):
@@ -101,7 +101,7 @@ PAIR = types.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
 
 
 @njit(PAIR(BYTES_IN, types.int64, types.int64), cache=True)
-def read_varint(data, position, end):  # type: ignore[no-untyped-def]
+def read_varint(data, position, end):
     """A zigzag varint of up to 64 bits and the position after it, -1 where it runs over `end` or is too long."""
     if position >= end:
         return np.int64(0), np.int64(-1)
@@ -127,7 +127,7 @@ def read_varint(data, position, end):  # type: ignore[no-untyped-def]
     ),
     cache=True, nogil=True,
 )  # fmt: skip
-def decode_records(  # type: ignore[no-untyped-def]  # noqa: C901 - one loop over bytes; a call for each step costs more than the step
+def decode_records(  # noqa: C901 - one loop over bytes; a call for each step costs more than the step
     data, sections, start, end_offset, key_ends, keys, key_valid, value_ends, values, value_valid, offsets, times, kinds, state
 ):
     """Records of `sections` with start <= offset < end_offset into columns; their headers are passed over."""
@@ -210,7 +210,7 @@ def decode_records(  # type: ignore[no-untyped-def]  # noqa: C901 - one loop ove
     ),
     cache=True, nogil=True,
 )  # fmt: skip
-def decode_headers(  # type: ignore[no-untyped-def]
+def decode_headers(
     data, sections, start, end_offset, list_ends, list_valid, key_ends, keys, value_ends, values, value_valid, state
 ):
     """The headers of the same records, as the buffers of a list of (key, value). Runs after `decode_records` found no error."""

@@ -14,8 +14,8 @@ Rules
   2. Whatever is not exactly as before, and every error, goes the general way: `take` then says False and has changed nothing.
   3. The batches of a run are appended all or none, in order; the request that ends it goes the way it would go alone.
   4. A connection remembers a bounded number of requests (`limits`), then it learns no more.
-
-  5. When the rights of anybody change, all connections forget what they learnt: the general way asks again.
+  5. When the rights of anybody change, all connections forget what they learnt: the general way asks again. The audit log is told of what
+     it samples (`_Known.noted`).
 
 Whoever adds a check to `handle_produce` that may change its mind later must see to it here, as is done for partitions that are closed and
 for rights. What is known of a producer with a quota has its budget, and is forgotten when quotas change (`quotas/client_quotas.py`).
@@ -24,7 +24,7 @@ for rights. What is known of a producer with a quota has its budget, and is forg
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 from struct import error as StructError  # the module's own name says nothing here
 from typing import TYPE_CHECKING
@@ -41,6 +41,7 @@ from barnabas.protocol.produce import (
 )
 from barnabas.protocol.records.header import HEADER_SIZE, MAGIC, MAGIC_POSITION, NO_TIMESTAMP, TRANSACTIONAL_BIT
 from barnabas.protocol.records.scan import Run, compiled
+from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.apis.delayed_produce import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
 from barnabas.server.quotas.paying import pay_produced
 
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 _START = Struct(">Ii")  # api key and version as one number, correlation id
 _I32 = Struct(">i")
 _HEAD_BYTES = 8
+PRODUCE = 0
 _ATTRIBUTES = 22  # of a batch: the lower byte of its attributes
 _EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
 _OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
@@ -70,6 +72,7 @@ class _Known:
         "key",
         "layout",
         "middle",
+        "noted",
         "partition",
         "patience",
         "size",
@@ -83,6 +86,7 @@ class _Known:
         self, partition: Partition, head: ProduceHead, api: int, version: int, start: bytes, budget: Budget | None
     ) -> None:
         self.budget = budget  # that such requests are paid from
+        self.noted: Callable[[int], None] | None = None  # hears how many of them were appended, where the audit log samples
         self.start = start  # of such a request, up to the length of the records
         self.patience = PATIENCE if compiled is not None else 0
         self.partition = partition
@@ -231,6 +235,8 @@ def _append_run(
     if first_offset is None:
         return 0, position
     broker.metrics.bytes_in += run.size
+    if known.noted is not None:
+        known.noted(len(run.batches))
     answers: bytes | bytearray = known.answers(run, first_offset, partition.log.log_start_offset)
     if known.budget is not None:
         answers = known.paid(broker, connection, known.budget, run.behind - position, answers)
@@ -273,6 +279,8 @@ def _append(broker: Broker, connection: Connection, frame: memoryview, end: int,
     except (KafkaError, StorageError):
         return False  # an append that fails has changed nothing; the general way finds the same and words it
     broker.metrics.bytes_in += len(records)
+    if known.noted is not None:
+        known.noted(1)
     answer: bytes | bytearray = known.answer(
         correlation_id, result.first_offset, result.log_append_time_ms, result.log_start_offset
     )
@@ -349,4 +357,8 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
         start, budget = bytes(frame[:end]), connection.budget
         if budget is not None and budget.is_free_to_produce:
             budget = None
-        connection.repeated.learn(frame, end, _Known(partition, head, _START.unpack_from(frame)[0], version, start, budget))
+        known = _Known(partition, head, _START.unpack_from(frame)[0], version, start, budget)
+        if broker.authorizer is not None:
+            access = broker.authorizer.of_hot_request(connection, PRODUCE)
+            known.noted = access.sampled(Operation.WRITE, ResourceType.TOPIC, partition.topic)
+        connection.repeated.learn(frame, end, known)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.coordination.outcome import Producer
-from barnabas.coordination.shards import EndMarker
+from barnabas.coordination.seams import EndMarker
 from barnabas.coordination.transactions.terms import InitRequest
 from barnabas.coordination.transactions.transaction import NOBODY, Owner, TopicPartition
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError

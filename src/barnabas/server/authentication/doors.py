@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from barnabas import limits
 from barnabas.cluster.declared import Kind
 from barnabas.config.kerberos import kerberos_of
 from barnabas.config.oauth import oauth_of
@@ -104,7 +105,8 @@ class Doors:
         self._loop = broker.loop
         self.counts = Counts()
         self.providers = Providers(broker.loop, broker.io_threads, broker.clock.now_ms)
-        self._penalties = Penalties(broker.config.connection_failed_authentication_delay_ms)
+        delay_ms = broker.config.connection_failed_authentication_delay_ms
+        self._penalties = Penalties(delay_ms, max_hosts=limits.MAX_PENALIZED_HOSTS)
         self._by_listener: dict[str, Door] = {}
         self.update_config(broker.config)
 

@@ -5,9 +5,12 @@ Owns what waits to be written, and the sampling of what happens all the time.
 Rules
   1. No request waits for the audit log. What comes faster than it can be written is dropped, counted, and the count is written.
   2. What is refused, and what changes something, is always taken. Of reads, writes and look-ups that are allowed a share is
-     (`audit.log.data.sample.rate`), spread evenly; produce requests that a connection repeats, and so are not decided about again, are not.
+     (`audit.log.data.sample.rate`), spread evenly, also of the produce requests that a connection repeats and nobody decides about again.
   3. Where much is dropped, the room that is left over belongs to what was allowed and changes something.
   4. Texts that peers choose are cut; no secret is among them, for only names are written.
+  5. What brokers do to keep the audit log, writing and copying it, is not in it: each entry would make another one.
+  6. In a cluster a broker writes to a partition that it leads, or has the leader of one write; what fails it tries again for some seconds,
+     while entries wait.
 """
 
 from __future__ import annotations
@@ -16,19 +19,20 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas import limits
-from barnabas.errors import BarnabasError
+from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
-from barnabas.security.acls import Operation, ResourceType
+from barnabas.security.acls import AUDIT_TOPIC, Operation, ResourceType
 from barnabas.server.authorization.control import Access, AccessControl
-from barnabas.server.peers import Peers, peers_of
+from barnabas.server.peers import ClientError, Peers, peers_of
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -36,8 +40,9 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
 
 log = logging.getLogger(__name__)
-TOPIC = "__audit_log"
 FLUSH_S = 0.2  # so long entries are gathered, so that a batch is worth its append
+PAUSES_S = (0.1, 0.3, 1.0, 2.0)  # between attempts to write to the topic: a leader is elected, or a broker is gone
+LONGEST_LAST_PAUSE_S = 0.5  # when the broker stops: it hands its partitions over, or the whole cluster ends
 SAMPLED = frozenset(
     {
         Operation.READ,
@@ -79,6 +84,7 @@ class AuditLog:
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
         self._peers: Peers | None = None
+        self._is_closing = False
 
     def note(
         self, session: Session, asked: tuple[int, str | None], what: tuple[Operation, ResourceType, str], allowed: bool
@@ -88,23 +94,48 @@ class AuditLog:
         Args:
             asked: the API and the client id of the request.
         """
-        operation, kind, name = what
-        is_sampled = operation in SAMPLED
-        if allowed and is_sampled:
-            self._credit += self._rate
-            if self._credit < 1:
-                return
-            self._credit -= 1
-        room = limits.MAX_AUDIT_ENTRIES if allowed and not is_sampled else limits.MAX_AUDIT_ENTRIES // 2
+        is_sampled = what[0] in SAMPLED
+        if not (allowed and is_sampled) or self._due(1):
+            self._take(session, asked, what, allowed=allowed, is_change=allowed and not is_sampled)
+
+    @property
+    def samples(self) -> bool:
+        return self._rate > 0
+
+    def note_more(
+        self, session: Session, asked: tuple[int, str | None], what: tuple[Operation, ResourceType, str], count: int
+    ) -> None:
+        """As `note`, for so many requests like one that was allowed."""
+        for _ in range(self._due(count)):
+            self._take(session, asked, what, allowed=True, is_change=False)
+
+    def _due(self, count: int) -> int:
+        """How many of so many are to be taken."""
+        self._credit += self._rate * count
+        due = int(self._credit)
+        self._credit -= due
+        return due
+
+    def _take(
+        self,
+        session: Session,
+        asked: tuple[int, str | None],
+        what: tuple[Operation, ResourceType, str],
+        *,
+        allowed: bool,
+        is_change: bool,
+    ) -> None:
+        room = limits.MAX_AUDIT_ENTRIES if is_change else limits.MAX_AUDIT_ENTRIES // 2
         if len(self._waiting) >= room:
             self._dropped += 1
             return
-        self._waiting.append(Entry(self._broker.clock.now_ms(), session, *asked, operation, kind, name, allowed))
+        self._waiting.append(Entry(self._broker.clock.now_ms(), session, asked[0], asked[1], *what, allowed))
         if self._timer is None and self._writing is None:
             self._timer = self._broker.loop.call_later(FLUSH_S, self._begin)
 
     async def close(self) -> None:
         """Write what waits."""
+        self._is_closing = True
         if self._timer is not None:
             self._timer.cancel()
         if self._writing is not None:
@@ -143,31 +174,46 @@ class AuditLog:
             try:
                 await self._to_topic(lines)
             except BarnabasError as error:
-                log.error("event=audit-not-written entries=%d topic=%s error=%r", len(lines), TOPIC, str(error))
+                log.error("event=audit-not-written entries=%d topic=%s error=%r", len(lines), AUDIT_TOPIC, str(error))
 
     async def _to_topic(self, lines: Sequence[bytes]) -> None:
+        """Raises BarnabasError where it cannot be done, for as long as it was tried."""
+        batch = bytes(build_batch([(None, line) for line in lines], timestamp_ms=self._broker.clock.now_ms()))
+        for pause_s in PAUSES_S:
+            try:
+                await self._append_to_topic(batch)
+                return
+            except (KafkaError, ClientError) as error:
+                if self._is_closing and pause_s > LONGEST_LAST_PAUSE_S:
+                    raise
+                log.info("event=audit-waits topic=%s error=%r", AUDIT_TOPIC, str(error))
+            await asyncio.sleep(pause_s)
+        await self._append_to_topic(batch)
+
+    async def _append_to_topic(self, batch: bytes) -> None:
         broker = self._broker
-        if broker.metadata.topic(TOPIC) is None:
-            error = (await broker.controller.auto_create([TOPIC]))[TOPIC]
+        if broker.metadata.topic(AUDIT_TOPIC) is None:
+            error = (await broker.controller.auto_create([AUDIT_TOPIC]))[AUDIT_TOPIC]
             if error is not None:
                 raise error
-        now_ms = broker.clock.now_ms()
-        batch = build_batch([(None, line) for line in lines], timestamp_ms=now_ms)
         mine = self._led_here()
         if mine is not None:
-            mine.append_as_leader(memoryview(bytearray(batch)), now_ms, acks_all=False)
+            mine.append_as_leader(memoryview(bytearray(batch)), broker.clock.now_ms(), acks_all=False)
             return
-        state = broker.metadata.partition(TOPIC, 0)
+        state = broker.metadata.partition(AUDIT_TOPIC, 0)
         if self._peers is None:
             self._peers = peers_of(lambda: broker.metadata, broker, "audit")
-        data = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)])
+        data = TopicProduceData(name=AUDIT_TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)])
         request = ProduceRequest(acks=1, timeout_ms=broker.config.request_timeout_ms, topic_data=[data])
-        await self._peers.send(-1 if state is None else state.leader, request, at_most=LAST_VERSION_BY_NAME)
+        answer = await self._peers.send(-1 if state is None else state.leader, request, at_most=LAST_VERSION_BY_NAME)
+        (answered,) = answer.responses[0].partition_responses
+        if answered.error_code:
+            raise KafkaError(ErrorCode(answered.error_code), answered.error_message)
 
     def _led_here(self) -> Partition | None:
-        topic = self._broker.metadata.topic(TOPIC)
+        topic = self._broker.metadata.topic(AUDIT_TOPIC)
         for index in range(0 if topic is None else len(topic.partitions)):
-            found = self._broker.partitions.get(TOPIC, index)
+            found = self._broker.partitions.get(AUDIT_TOPIC, index)
             if found is not None and found.is_leader and not found.is_offline:
                 return found
         return None
@@ -230,8 +276,14 @@ class AuditedAccess(Access):
 
     def allows(self, operation: Operation, kind: ResourceType, name: str) -> bool:
         allowed = self._inner.allows(operation, kind, name)
-        self._audit.note(self.session, self._asked, (operation, kind, name), allowed)
+        if not (allowed and operation is Operation.WRITE and (kind, name) == (ResourceType.TOPIC, AUDIT_TOPIC)):
+            self._audit.note(self.session, self._asked, (operation, kind, name), allowed)
         return allowed
+
+    def sampled(self, operation: Operation, kind: ResourceType, name: str) -> Callable[[int], None] | None:
+        if not self._audit.samples or name == AUDIT_TOPIC:
+            return None
+        return partial(self._audit.note_more, self.session, self._asked, (operation, kind, name))
 
     def note(self, operation: Operation, kind: ResourceType, name: str) -> None:
         self._audit.note(self.session, self._asked, (operation, kind, name), True)

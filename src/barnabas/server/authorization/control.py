@@ -60,6 +60,10 @@ class Access:
     def note(self, operation: Operation, kind: ResourceType, name: str) -> None:
         """Something is done by a right on something else: for the audit log."""
 
+    def sampled(self, operation: Operation, kind: ResourceType, name: str) -> Callable[[int], None] | None:
+        """What is to hear how often something is done again that was allowed; None where nothing wants to."""
+        return None
+
     def allows_topic(self, operation: Operation, name: str) -> bool:
         return self.allows(operation, ResourceType.TOPIC, name)
 

@@ -99,17 +99,22 @@ def guard_describe_topic_partitions(asked: Asked, request: DescribeTopicPartitio
     def may_describe(name: str) -> bool:
         return access.allows_topic(Operation.DESCRIBE, name)
 
+    cursor, asks_for_all = request.cursor, not request.topics
     denied: list[Any] = []
     if request.topics:
         request.topics, denied = split(request.topics, may_describe)
     else:
-        cursor = request.cursor
         names = [n for n in sorted(asked.broker.metadata.topics) if access.silent.allows_topic(Operation.DESCRIBE, n)]
-        if cursor is not None and cursor.topic_name not in names:
-            names = [name for name in names if name > cursor.topic_name]
-            request.cursor = None
         request.topics = [TopicRequest(name=name) for name in names]
-    refusals = [DescribeTopicPartitionsResponseTopic(error_code=REFUSED, name=name) for name in sorted({t.name for t in denied})]
+    refused = {topic.name for topic in denied}
+    if cursor is not None and (asks_for_all or cursor.topic_name in refused):
+        is_there = any(topic.name == cursor.topic_name for topic in request.topics)
+        request.topics = [topic for topic in request.topics if topic.name >= cursor.topic_name]
+        request.cursor = cursor if is_there else None  # the handler refuses one that is not among its topics
+    beginning = "" if cursor is None else cursor.topic_name
+    refusals = [
+        DescribeTopicPartitionsResponseTopic(error_code=REFUSED, name=name) for name in sorted(refused) if name >= beginning
+    ]
 
     def finish(response: DescribeTopicPartitionsResponse) -> None:
         for topic in response.topics:

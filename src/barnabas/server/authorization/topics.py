@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+from barnabas.cluster.deletion import UNKNOWN_NAME
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import ZERO_UUID, Message
 from barnabas.protocol.messages.create_partitions import CreatePartitionsTopicResult
@@ -20,7 +21,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderTopicResult,
 )
-from barnabas.security.acls import Operation, ResourceType
+from barnabas.security.acls import AUDIT_TOPIC, Operation, ResourceType
 from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, split, then
 
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -121,9 +122,10 @@ def _uncreated(topic: Any) -> CreatableTopicResult:
 
 def guard_delete_topics(asked: Asked, request: DeleteTopicsRequest, go_on: GoOn) -> Answer:
     """DeleteTopics (api 20): the name of a topic that one may not describe is not given away to who has its id."""
-    if asked.access.silent.allows_cluster(Operation.DELETE):
-        told = [topic.name or asked.broker.metadata.topic_name(topic.topic_id) or "" for topic in request.topics]
-        for name in (*request.topic_names, *told):
+    told = [topic.name or asked.broker.metadata.topic_name(topic.topic_id) or "" for topic in request.topics]
+    wanted = [*request.topic_names, *told]
+    if asked.access.silent.allows_cluster(Operation.DELETE) and AUDIT_TOPIC not in wanted:
+        for name in wanted:
             asked.access.note(Operation.DELETE, ResourceType.TOPIC, name)
         return go_on(request)
     denied: list[DeletableTopicResult] = []
@@ -148,18 +150,28 @@ def guard_delete_topics(asked: Asked, request: DeleteTopicsRequest, go_on: GoOn)
 
 
 def _why_not_delete(asked: Asked, given: str | None, topic_id: UUID) -> DeletableTopicResult | None:
-    """The refusal; None where it may be deleted, or is not there and may be known not to be."""
+    """The refusal; None where it may be deleted."""
     metadata, by_id = asked.broker.metadata, topic_id != ZERO_UUID
     if by_id and given is not None:
         return None  # both are given: the handler refuses it
     name = metadata.topic_name(topic_id) if by_id else given
-    if name is None or asked.access.allows_topic(Operation.DELETE, name):
+    if name is None or _may_delete(asked, name):
         return None
     may_describe = asked.access.silent.allows_topic(Operation.DESCRIBE, name)
     if not by_id and may_describe and metadata.topic(name) is None:
-        return None
+        # Said here and not by the handler: somebody may have made the topic by the time that it looks
+        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_NAME
+        return DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
     told = name if may_describe or not by_id else None
     return DeletableTopicResult(name=told, topic_id=topic_id, error_code=REFUSED, error_message=TOPIC_MESSAGE)
+
+
+def _may_delete(asked: Asked, name: str) -> bool:
+    """By a right on the topic, or on the cluster, but for the audit log."""
+    if name == AUDIT_TOPIC or not asked.access.silent.allows_cluster(Operation.DELETE):
+        return asked.access.allows_topic(Operation.DELETE, name)
+    asked.access.note(Operation.DELETE, ResourceType.TOPIC, name)
+    return True
 
 
 GUARDS: dict[int, Guard] = {

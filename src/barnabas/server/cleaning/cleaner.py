@@ -8,6 +8,8 @@ Rules
   3. How far a log is clean is written down once its segments are in place, so a crash in between only cleans twice.
   4. A log that is deleted, truncated or put into another log directory meanwhile ends its cleaning; nothing of it stays but `.cleaned`
      files, which are removed.
+  5. A tombstone or marker whose time is over goes only while all replicas are in sync. One that comes back later would keep what
+     the tombstone deleted, or wait for the end of the transaction for ever. (In Kafka it does.)
 
 What is dirty is brought to the disk before it is cleaned (see `compaction.choose`).
 """
@@ -314,6 +316,7 @@ class LogCleaner:
             first_dirty_offset=found.first_dirty_offset,
             producers=partition.log.last_writes(),
             now_ms=self._broker.clock.now_ms(),
+            keeps_expired=not self._is_everywhere(partition),
             delete_retention_ms=topic_config.delete_retention_ms,
             segment_bytes=topic_config.segment_bytes,
             segment_index_bytes=topic_config.segment_index_bytes,
@@ -322,6 +325,12 @@ class LogCleaner:
             load_factor=min(max(config.log_cleaner_io_buffer_load_factor, LEAST_LOAD_FACTOR), MOST_LOAD_FACTOR),
             buffer_bytes=config.log_cleaner_io_buffer_size // threads // 2,
         )
+
+    def _is_everywhere(self, partition: Partition) -> bool:
+        """Whether every replica has what is committed: one that is behind has not seen the tombstones and markers it will come to."""
+        state = self._broker.metadata.partition(partition.topic, partition.index)
+        member = self._broker.member
+        return state is not None and set(state.isr) == set(state.replicas) and (member is None or not member.is_down)
 
     def _check_same(self, partition: Partition, task: CleaningTask) -> None:
         """Raise SegmentsGone where the segments of a cleaning are not the log's any more, though there may be some of their names."""

@@ -1,6 +1,8 @@
 """What a fetch found on the disk alone, or what came from there unseen: a thread brings it to memory and verifies it.
 
 The answer waits for it, and the loop runs meanwhile: so regions are held, and what was found out of a log that was cut in between is void.
+So is what was found for a follower that has named the partition again in between: it drops it, and were it noted as told, the follower
+would not be told it by the next answer either.
 """
 
 from __future__ import annotations
@@ -56,12 +58,22 @@ class Loading(Looking):
         pairs = [(regions[slot], cast(HeldRegion, found[slot][1].records)) for slot in doubtful]
         future = self._broker.loop.run_in_executor(self._broker.reading_threads, page_cache.load, files, pairs)
         asked = [(slot, region, region.trust.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]
-        future.add_done_callback(lambda done: self._after_load(found, asked, done))
+        named = [wanted.named for wanted, _ in found]
+        future.add_done_callback(lambda done: self._after_load(found, asked, named, done))
 
     def _after_load(
-        self, found: list[Found], asked: list[tuple[int, FileRegion, int]], done: asyncio.Future[list[Verified | OSError]]
+        self,
+        found: list[Found],
+        asked: list[tuple[int, FileRegion, int]],
+        named: list[int],
+        done: asyncio.Future[list[Verified | OSError]],
     ) -> None:
-        """Args: asked: slots in `found`, their regions, and how often their segments had been cut."""
+        """Take in what a thread has seen.
+
+        Args:
+            asked: slots in `found`, their regions, and how often their segments had been cut.
+            named: how often each of `found` had been named.
+        """
         if done.cancelled() or done.exception() is not None:
             log.error("reading cold data failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
             self._connection.close()
@@ -71,6 +83,8 @@ class Loading(Looking):
                 found[slot] = self._verified(found[slot], region, verified)
             else:  # the log was truncated while a thread looked at it
                 found[slot] = self._again(found[slot], region)
+        if self._replica_id >= 0:
+            found = [each for each, count in zip(found, named, strict=True) if each[0].named == count]
         if not self._connection.closed:
             self._load(found)
 

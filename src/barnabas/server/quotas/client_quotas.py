@@ -50,6 +50,7 @@ class ClientQuotas:
         self.meters = Meters(
             Span(config.quota_window_num, config.quota_window_size_seconds),
             Span(config.controller_quota_window_num, config.controller_quota_window_size_seconds),
+            limits.MAX_QUOTA_METERS,
         )
 
     def start(self) -> None:

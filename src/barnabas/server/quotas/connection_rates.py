@@ -31,7 +31,7 @@ class ConnectionRates:
         config = broker.config
         self._broker = broker
         self._span = Span(config.quota_window_num, config.quota_window_size_seconds)
-        self._addresses = AddressRates(self._span)
+        self._addresses = AddressRates(self._span, limits.MAX_RATED_ADDRESSES)
         self._of_broker: ConnectionRate | None = None
         self._of_listeners: dict[str, ConnectionRate] = {}
         self._protected = ""  # the listener that does not wait for the whole broker's rate

@@ -52,7 +52,8 @@ class Stopwatch:
             try:
                 wanted = step(given)
             except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
+                result: R = end.value
+                return result
             finally:
                 self.spent_ns += time.perf_counter_ns() - began_ns
             try:

@@ -8,6 +8,9 @@ What the controller's refusals mean (KIP-497):
     FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, NEW_LEADER_ELECTED, unknown topics or partitions, INVALID_REQUEST
                                                    the metadata on its way here says how it is; until then the change stays under way
     all else, and no answer                        sent again: nobody knows whether it was done, and a second time does no harm
+
+That the in-sync set is smaller is taken from the metadata, not from the answer, and the old set binds until then. For the answer may be
+here before a larger min.insync.replicas is, by which the controller counts those that have left among the eligible (KIP-966).
 """
 
 from __future__ import annotations
@@ -87,9 +90,11 @@ class IsrChanges:
         """A broker asked for records."""
         self._heard[broker_id] = self.now_ms()
 
-    def may_join(self, replica_id: int, broker_epoch: int) -> bool:
+    def may_join(self, replica_id: int, broker_epoch: int, topic_id: UUID, partition: int) -> bool:
         registered = self._broker.metadata.brokers.get(replica_id)
-        return registered is not None and registered.is_active and broker_epoch in (registered.epoch, UNKNOWN_BROKER_EPOCH)
+        if registered is None or not registered.is_active or broker_epoch not in (registered.epoch, UNKNOWN_BROKER_EPOCH):
+            return False
+        return not registered.offline or partition not in registered.offline.get(topic_id, ())
 
     def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
         self.shrinks += not before <= after
@@ -175,7 +180,8 @@ class IsrChanges:
         """Take one answer; whether that was the last word on the change."""
         code = ErrorCode(data.error_code)
         if code is ErrorCode.NONE:
-            partition.settle_isr(data.isr, leader_epoch=data.leader_epoch, partition_epoch=data.partition_epoch)
+            if partition.is_within_isr(data.isr):
+                partition.settle_isr(data.isr, leader_epoch=data.leader_epoch, partition_epoch=data.partition_epoch)
             log.info(
                 "in-sync replicas changed topic=%s partition=%d isr=%s leader_epoch=%d partition_epoch=%d",
                 partition.topic, partition.index, sorted(data.isr), data.leader_epoch, data.partition_epoch,

@@ -8,7 +8,7 @@ Rules
   1. A handshake ends within `limits.TLS_HANDSHAKE_TIMEOUT_S` and `limits.MAX_TLS_HANDSHAKE_BYTES`, or its connection does.
   2. When the connection or another one gets a turn, both BIOs are as they should be: the outgoing one empty (what it had is in the outbox),
      the incoming one untouched by anybody else until this turn is over.
-  3. While the connection is paused nothing is decrypted; what was received stays as it came, one buffer at most.
+  3. While the connection is paused nothing is decrypted; what was received stays as it came, one buffer of `TlsBuffers` at most.
 
 A handshake that failed is answered with an alert, and then the connection is kept until the other side has hung up, for `LINGER_S` at
 most: a socket that is closed with unread bytes in it takes the alert back.
@@ -62,6 +62,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         self._tls = terms.context.wrap_bio(buffers.incoming, buffers.outgoing, server_side=True)
         self._transport: asyncio.Transport | None = None
         self._descriptor = -1
+        self._target = buffers.received  # of the read that is under way
         self._outbox: TlsOutbox | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._state = State.HANDSHAKE
@@ -86,11 +87,12 @@ class TlsProtocol(asyncio.BufferedProtocol):
         return False
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._buffers.received
+        self._target = self._buffers.large if self._connection.has_large_frames else self._buffers.received
+        return self._target
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._state in RECEIVING:
-            self._take(self._buffers.received[:nbytes])
+            self._take(self._target[:nbytes])
 
     # --- the connection's side
 

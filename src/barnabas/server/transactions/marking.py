@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.coordination.outcome import Producer
-from barnabas.coordination.shards import EndMarker
+from barnabas.coordination.seams import EndMarker
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarker,

@@ -81,7 +81,7 @@ class _Cleaning:
         keys = self._map_dirty()
         end_offset = self._latest_offset + 1
         segments = tuple(segment for segment in task.segments if segment.base_offset < end_offset)
-        judge = Judge(self._aborted, task.producers, task.now_ms)
+        judge = Judge(self._aborted, task.producers, task.expired_ms)
         while segments:
             cleaned, count = self._clean_group(segments, keys, judge)
             segments = segments[count:]
@@ -186,7 +186,7 @@ class _Cleaning:
             verdicts[row] = judge.verdict(header, marker, is_last=row == last)
         if last >= 0 and verdicts[last] == Verdict.FILTER:
             verdicts[last] = Verdict.FILTER_KEEP_HEADER
-        judged = self._engine.judge(batches, verdicts, keys, self._latest_offset, self._task.now_ms)
+        judged = self._engine.judge(batches, verdicts, keys, self._latest_offset, self._task.expired_ms)
         self._records_read += sum(judged.counts)
         self._records_kept += sum(judged.kept)
         placed = _Rewriter(batches, verdicts, judged, self._task.now_ms + self._task.delete_retention_ms).run()

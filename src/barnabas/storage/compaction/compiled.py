@@ -240,7 +240,7 @@ class CompiledEngine:
         return CompiledKeys(memory_bytes, load_factor, self._seed)
 
     def judge(
-        self, batches: CompiledBatches, verdicts: bytearray, keys: CompiledKeys, latest_offset: int, now_ms: int
+        self, batches: CompiledBatches, verdicts: bytearray, keys: CompiledKeys, latest_offset: int, expired_ms: int
     ) -> CompiledJudged:
         table = batches.table
         verdict = np.frombuffer(verdicts, np.uint8)
@@ -250,7 +250,7 @@ class CompiledEngine:
         rows, unpacked = batches.rows((is_filtered & (told < 0)) | keep_all)
         rows[keep_all & (rows[:, k.WHERE] == k.IN_CHUNK), k.WHERE] = k.KEEP_ALL
         without_horizon = table[:, scanning.ATTRIBUTES] & DELETE_HORIZON_BIT == 0
-        rows[:, k.KEEPS_TOMBSTONES] = without_horizon | (now_ms < table[:, scanning.BASE_TIME])
+        rows[:, k.KEEPS_TOMBSTONES] = without_horizon | (expired_ms < table[:, scanning.BASE_TIME])
         keep = np.zeros(int(rows[rows[:, k.WHERE] != k.NOT_THERE, k.COUNT].sum()), np.uint8)
         answers = np.zeros((len(rows), k.ANSWER_COLUMNS), np.int64)
         state = np.zeros(k.STATE_SIZE, np.int64)

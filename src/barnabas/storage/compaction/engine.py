@@ -121,7 +121,7 @@ class EngineOf(Protocol[B, K]):
         """An empty map."""
         ...
 
-    def judge(self, batches: B, verdicts: bytearray, keys: K, latest_offset: int, now_ms: int) -> Judged:
+    def judge(self, batches: B, verdicts: bytearray, keys: K, latest_offset: int, expired_ms: int) -> Judged:
         """Judge the records of the rows whose verdict is FILTER, FILTER_KEEP_HEADER or KEEP_WITH_HORIZON (which keeps all).
 
         A record stays if it lies past `latest_offset`, up to which `keys` knows the log, or if it is the last one of its key

@@ -42,7 +42,7 @@ _record = types.UniTuple(types.int64, 7)  # type: ignore[no-untyped-call]
 
 
 @njit(_record(BYTES_IN, types.int64, types.int64), cache=True)
-def _read_record(data, start, limit):  # type: ignore[no-untyped-def]
+def _read_record(data, start, limit):
     """End (-1: none), time delta, offset delta, where that stands, key's place and size, value's size."""
     bad = np.int64(-1)
     nothing = np.int64(0)
@@ -66,7 +66,7 @@ def _read_record(data, start, limit):  # type: ignore[no-untyped-def]
 
 
 @njit(types.uint64(BYTES_IN, types.uint64, types.uint64), cache=True)
-def _word(data, position, size):  # type: ignore[no-untyped-def]
+def _word(data, position, size):
     """The number that `size` bytes are, at most eight."""
     word = np.uint64(0)
     for i in range(size):
@@ -75,7 +75,7 @@ def _word(data, position, size):  # type: ignore[no-untyped-def]
 
 
 @njit(types.uint64(BYTES_IN, types.uint64, types.uint64, types.uint64), cache=True)
-def _hash(data, position, size, seed):  # type: ignore[no-untyped-def]
+def _hash(data, position, size, seed):
     value = seed ^ (size * np.uint64(0x9E3779B97F4A7C15))
     end = position + size
     while end - position >= EIGHT:
@@ -89,17 +89,17 @@ def _hash(data, position, size, seed):  # type: ignore[no-untyped-def]
 
 
 @njit(types.int64(LONGS, types.uint64), cache=True)
-def _first_slot(slots, hashed):  # type: ignore[no-untyped-def]
+def _first_slot(slots, hashed):
     return np.int64(((hashed >> np.uint64(32)) * np.uint64(slots.shape[0])) >> np.uint64(32))
 
 
 @njit(types.int64(types.uint64), cache=True)
-def _tag(hashed):  # type: ignore[no-untyped-def]
+def _tag(hashed):
     return np.int64(hashed & np.uint64(0x7FFFFF)) << TAG_SHIFT
 
 
 @njit(types.int64(BYTES_IN, types.uint64, types.uint64, LONGS, BYTES, types.uint64), cache=True)
-def _find(data, position, size, slots, arena, hashed):  # type: ignore[no-untyped-def]
+def _find(data, position, size, slots, arena, hashed):
     """The slot that has the key, or the empty one where it belongs."""
     slot, tag = _first_slot(slots, hashed), _tag(hashed)
     while slots[slot] != 0:
@@ -120,7 +120,7 @@ def _find(data, position, size, slots, arena, hashed):  # type: ignore[no-untype
 
 
 @njit(types.int64(LONGS, BYTES, types.int64), cache=True)
-def _last_offset(slots, arena, slot):  # type: ignore[no-untyped-def]
+def _last_offset(slots, arena, slot):
     """That of the key in `slot`, -1 for none."""
     if slots[slot] == 0:
         return np.int64(-1)
@@ -128,13 +128,13 @@ def _last_offset(slots, arena, slot):  # type: ignore[no-untyped-def]
 
 
 @njit(types.void(BYTES, types.uint64, types.uint64, types.uint64), cache=True)
-def _put(arena, position, value, size):  # type: ignore[no-untyped-def]
+def _put(arena, position, value, size):
     for i in range(size):
         arena[position + i] = np.uint8((value >> (EIGHT * i)) & np.uint64(0xFF))
 
 
 @njit(types.int64(BYTES_IN, BYTES_IN, TABLE, types.int64, types.int64, LONGS, BYTES, LONGS, types.uint64), cache=True, nogil=True)
-def add_keys(chunk, unpacked, rows, first_row, from_offset, slots, arena, state, seed):  # type: ignore[no-untyped-def]
+def add_keys(chunk, unpacked, rows, first_row, from_offset, slots, arena, state, seed):
     """Note the last offset of each key; up to which row all were noted before the table or the arena was full."""
     for row in range(first_row, rows.shape[0]):
         where = rows[row, WHERE]
@@ -173,7 +173,7 @@ def add_keys(chunk, unpacked, rows, first_row, from_offset, slots, arena, state,
 
 
 @njit(types.void(LONGS, BYTES, types.int64, types.uint64), cache=True, nogil=True)
-def fill_slots(slots, arena, arena_used, seed):  # type: ignore[no-untyped-def]
+def fill_slots(slots, arena, arena_used, seed):
     """Enter the keys of the arena into a table that is empty."""
     at = np.uint64(0)
     while at < np.uint64(arena_used):
@@ -189,7 +189,7 @@ def fill_slots(slots, arena, arena_used, seed):  # type: ignore[no-untyped-def]
 
 
 @njit(types.void(BYTES, LONGS), cache=True, nogil=True)
-def collect_offsets(arena, out):  # type: ignore[no-untyped-def]
+def collect_offsets(arena, out):
     """The last offset of each key, in the order in which the keys came."""
     at = np.uint64(0)
     for index in range(out.shape[0]):
@@ -201,9 +201,7 @@ def collect_offsets(arena, out):  # type: ignore[no-untyped-def]
     types.void(BYTES_IN, BYTES_IN, TABLE, types.int64, LONGS, BYTES, types.uint64, BYTES, TABLE, LONGS),
     cache=True, nogil=True,
 )  # fmt: skip
-def judge(  # type: ignore[no-untyped-def]
-    chunk, unpacked, rows, latest_offset, slots, arena, seed, keep, answers, state
-):
+def judge(chunk, unpacked, rows, latest_offset, slots, arena, seed, keep, answers, state):
     """For each record of the rows, in order, whether it stays (`keep`, uint8); for each row the columns of `answers`."""
     at = np.int64(0)
     for row in range(rows.shape[0]):
@@ -240,7 +238,7 @@ def judge(  # type: ignore[no-untyped-def]
 
 
 @njit(types.int64(BYTES, types.int64, types.int64), cache=True)
-def _write_varint(out, position, value):  # type: ignore[no-untyped-def]
+def _write_varint(out, position, value):
     raw = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> 63)
     while raw >= np.uint64(0x80):
         out[position] = np.uint8(raw & np.uint64(0x7F)) | np.uint8(0x80)
@@ -251,7 +249,7 @@ def _write_varint(out, position, value):  # type: ignore[no-untyped-def]
 
 
 @njit(types.int64(types.int64), cache=True)
-def _varint_size(value):  # type: ignore[no-untyped-def]
+def _varint_size(value):
     raw = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> 63)
     size = 1
     while raw >= np.uint64(0x80):
@@ -261,7 +259,7 @@ def _varint_size(value):  # type: ignore[no-untyped-def]
 
 
 @njit(types.int64(BYTES_IN, types.int64, types.int64, BYTES_IN, types.int64, BYTES), cache=True, nogil=True)
-def copy_kept(data, begin, end_of_row, keep, shift, out):  # type: ignore[no-untyped-def]
+def copy_kept(data, begin, end_of_row, keep, shift, out):
     """Copy the records whose `keep` is set to `out`, `shift` added to their time deltas; how many bytes they take there."""
     position, at = begin, np.int64(0)
     for index in range(keep.shape[0]):

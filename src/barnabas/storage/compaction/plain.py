@@ -184,7 +184,9 @@ class PlainEngine:
     def new_map(self, memory_bytes: int, load_factor: float) -> PlainKeys:
         return PlainKeys(memory_bytes)
 
-    def judge(self, batches: PlainBatches, verdicts: bytearray, keys: PlainKeys, latest_offset: int, now_ms: int) -> PlainJudged:
+    def judge(
+        self, batches: PlainBatches, verdicts: bytearray, keys: PlainKeys, latest_offset: int, expired_ms: int
+    ) -> PlainJudged:
         judged = PlainJudged(len(batches))
         last_of = keys.offsets.get
         for row, header in enumerate(batches.headers):
@@ -201,7 +203,7 @@ class PlainEngine:
                 judged.set(row, header, records, list(range(len(records.ends))))
                 continue
             horizon = header.delete_horizon_ms
-            keeps_tombstones = horizon is None or now_ms < horizon
+            keeps_tombstones = horizon is None or expired_ms < horizon
             at = [header.base_offset + delta for delta in records.offset_deltas]
             stays = [
                 index

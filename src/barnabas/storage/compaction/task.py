@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from barnabas.storage.producer_state import LastWrite
 
+NEVER_MS = -1  # before every delete horizon
+
 
 class SegmentRef(NamedTuple):
     """A sealed segment: offsets [base_offset, next_offset), and the bytes of its log."""
@@ -35,6 +37,7 @@ class CleaningTask:
         dedupe_bytes: memory for the keys; where they need more, a part is cleaned and the rest is for another time.
         load_factor: how full the table of keys may be.
         buffer_bytes: read at once.
+        keeps_expired: tombstones and markers stay although their delete horizon has passed, for a replica that has not seen them.
     """
 
     directory: Path
@@ -50,6 +53,12 @@ class CleaningTask:
     dedupe_bytes: int
     load_factor: float
     buffer_bytes: int
+    keeps_expired: bool = False
+
+    @property
+    def expired_ms(self) -> int:
+        """Delete horizons up to this time have passed."""
+        return NEVER_MS if self.keeps_expired else self.now_ms
 
     @property
     def end_offset(self) -> int:

@@ -96,13 +96,13 @@ class Judge:
 
     Args:
         producers: those that the broker knows.
-        now_ms: what delete horizons are held against.
+        expired_ms: delete horizons up to it have passed.
     """
 
-    def __init__(self, aborted: Iterable[CompletedTransaction], producers: Mapping[int, LastWrite], now_ms: int) -> None:
+    def __init__(self, aborted: Iterable[CompletedTransaction], producers: Mapping[int, LastWrite], expired_ms: int) -> None:
         self.transactions = TransactionFilter(aborted)
         self._producers = producers
-        self._now_ms = now_ms
+        self._expired_ms = expired_ms
 
     def verdict(self, header: BatchHeader, marker: Record | None, *, is_last: bool) -> Verdict:
         """What becomes of the batch.
@@ -124,7 +124,7 @@ class Judge:
         horizon = header.delete_horizon_ms
         if horizon is None:
             return Verdict.KEEP_WITH_HORIZON
-        if horizon > self._now_ms:
+        if horizon > self._expired_ms:
             return Verdict.KEEP
         return Verdict.HEADER_ONLY if keep_header else Verdict.DROP
 

@@ -15,7 +15,7 @@ from barnabas.errors import (
 from barnabas.storage import checkpoints
 from barnabas.storage.epoch_file import EpochFile
 from barnabas.storage.faults import storage_error
-from barnabas.storage.files import Files
+from barnabas.storage.files import Files, sync_file
 from barnabas.storage.flushing import Flusher, FlushPlan
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.loader import LoadedLog, load_log
@@ -106,12 +106,18 @@ class Log(ShrinkingLog):
             segment.synced = clean_shutdown  # what a killed process made may not have a durable name yet
 
     def sync_name(self) -> None:
-        """Make the names in the folder durable; blocks. Of many logs made one after the other, the first such call does most for all.
+        """Make the names in the folder durable, and whose log it is; blocks. Of many logs made one after the other, the first such call
+        does most for all.
+
+        A log that a loss of power took the id from could be of any topic that ever had the name. So none takes a record before its id
+        is on the disk (nor does Kafka's).
 
         Raises:
             LogDirFailed: the disk does not work.
         """
         try:
+            if self.topic_id is not None:
+                sync_file(self._files, self.directory / checkpoints.PARTITION_METADATA)
             self._files.sync_directory(self.directory)
         except OSError as error:
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
@@ -229,7 +235,7 @@ class Log(ShrinkingLog):
         except CorruptLog as error:
             if clean_shutdown:
                 raise
-            # Written without waiting for the disk when the partition was made: after a loss of power it may be there and empty.
+            # The power was lost while the partition was made: it is there and empty, and the log took no record.
             log.warning("topic id lost, it is taken from the metadata file=%s reason=%r", error.path, error.reason)
             known = None
             self._files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that
@@ -250,3 +256,4 @@ class Log(ShrinkingLog):
         except OSError as error:
             raise storage_error(self.directory.parent, error) from error
         self.topic_id = topic_id
+        self.sync_name()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ from barnabas.testing.simulation.clients import NOT_KNOWN_EVERYWHERE, Producer, 
 from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from barnabas.client.asynchronous import AsyncClient
     from barnabas.testing.simulation.loop import World
 
@@ -147,19 +150,32 @@ async def churn(
     """Make a topic, write to it, delete it, and again by the same name: nothing of the one may be found in the next."""
     generation = 0
     key = topic, 0
+    ids: set[UUID] = set()
     while not admin.is_over():
         generation += 1
         await until_done(
             lambda: admin.client.create_topics([NewTopic(topic, 1, replicas, configs)]), ErrorCode.TOPIC_ALREADY_EXISTS
         )
         history = admin.histories[key] = make(f"{topic}.{generation}")
-        producer = Producer(admin.world, admin.client, f"c{generation}", topic, 0, history, how)
+        topic_id = await _id_of_next(admin.client, topic, ids)
+        ids.add(topic_id)
+        producer = Producer(admin.world, admin.client, f"c{generation}", topic, 0, history, how, topic_id=topic_id)
         await producer.run()
         await admin.pause()
         if admin.random.random() < 0.2:
             return
         del admin.histories[key]
         await until_done(lambda: admin.client.delete_topics([topic]), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+async def _id_of_next(client: AsyncClient, topic: str, known: set[UUID]) -> UUID:
+    """The id of the topic that has the name now; a broker may still tell that of one before, which is `known`."""
+    while True:
+        with suppress(BarnabasError):
+            found = (await client.topics_by_name([topic])).get(topic)
+            if found is not None and found.topic_id not in known:
+                return found.topic_id
+        await asyncio.sleep(0.1)
 
 
 async def until_done(ask: Callable[[], Any], done_before: ErrorCode) -> None:

@@ -22,6 +22,8 @@ from barnabas.protocol.records.header import CRC_START
 from barnabas.testing.simulation.history import MOST_RECORDS_OF_A_BATCH, Found, PartitionHistory, Register, Sent, Violation
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from barnabas.client.results import Fetched
     from barnabas.testing.simulation.loop import World
 
@@ -87,10 +89,24 @@ class Producing:
 
 
 class Producer:
-    """Sends batches to one partition, one after the other, and repeats each until it knows what became of it."""
+    """Sends batches to one partition, one after the other, and repeats each until it knows what became of it.
+
+    Args:
+        topic_id: of the topic that `history` is about, where others have the name before or after it. A broker that has not heard of a
+            topic's end takes records for it for a while, and they end with it.
+    """
 
     def __init__(
-        self, world: World, client: AsyncClient, name: str, topic: str, partition: int, history: PartitionHistory, how: Producing
+        self,
+        world: World,
+        client: AsyncClient,
+        name: str,
+        topic: str,
+        partition: int,
+        history: PartitionHistory,
+        how: Producing,
+        *,
+        topic_id: UUID | None = None,
     ) -> None:
         self._world = world
         self._client = client
@@ -99,6 +115,7 @@ class Producer:
         self._topic, self._partition = topic, partition
         self._history = history
         self._how = how
+        self._topic_id = topic_id
         self._life = 0  # of the producer id; numbers start anew with it, as sequences do
         self._number = 0
 
@@ -121,6 +138,9 @@ class Producer:
                 if how.idempotent:
                     producer_id, epoch = await self._new_producer_id()
             else:
+                if self._topic_id not in (None, self._client.cluster.topics[self._topic].topic_id):
+                    producer_id, epoch = (await self._new_producer_id()) if how.idempotent else (-1, -1)
+                    continue
                 # Answers of before a power cut say nothing of what is left, nor do those of a leader that did not wait for others.
                 if cuts == self._history.power_cuts and (how.acks == ACKS_ALL or not self._history.replicated):
                     self._history.acknowledged(produced.base_offset, identities)

@@ -167,7 +167,7 @@ class ClusterSimulation(Crowd):
             case "tune":
                 await admins.tune(admin, self.settings, TUNED)
             case "tune-brokers":
-                await cluster_admins.tune_brokers(admin, brokers, BROKER_SETTINGS)
+                await cluster_admins.tune_brokers(admin, brokers, BROKER_SETTINGS, self.settings)
             case "enlarge":
                 topic = self.scenario.topics[0]
                 await cluster_admins.enlarge(admin, topic.name, topic.partitions, lambda index: self._use(topic, index))

@@ -25,6 +25,7 @@ from barnabas.testing.simulation.history import Register, TopicPartition, Violat
 
 BROKER_RESOURCE = 4
 ALL_BROKERS = ""
+MIN_IN_SYNC = "min.insync.replicas"
 UNKNOWN = "where it was made"
 PREFERRED = 0
 CANCELLED_OFTEN = 0.25  # of the requests to move
@@ -75,13 +76,23 @@ async def elect(admin: Admin) -> None:
                 raise Violation(f"the election of {topic}-{index} was refused with {code.name}")
 
 
-async def tune_brokers(admin: Admin, brokers: Sequence[int], choices: Mapping[str, tuple[str, ...]]) -> None:
-    """Change the settings of all brokers, or of one."""
+async def tune_brokers(
+    admin: Admin,
+    brokers: Sequence[int],
+    choices: Mapping[str, tuple[str, ...]],
+    settings: Mapping[tuple[str, str], Register],
+) -> None:
+    """Change the settings of all brokers, or of one; those of topics may be told as these from then on."""
     while not admin.is_over():
         await admin.pause()
         name = admin.random.choice(sorted(choices))
         value = admin.random.choice(choices[name])
         where = admin.random.choice((ALL_BROKERS, str(admin.random.choice(brokers))))
+        if name == MIN_IN_SYNC:
+            where = ALL_BROKERS  # one has none of its own
+            for (_, setting), register in settings.items():
+                if setting == name:
+                    register.asking(value)
         item = AlterableConfig(name=name, value=value)
         resource = AlterConfigsResource(resource_type=BROKER_RESOURCE, resource_name=where, configs=[item])
         answer = await _answer(admin, IncrementalAlterConfigsRequest(resources=[resource]))

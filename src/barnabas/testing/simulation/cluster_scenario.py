@@ -41,6 +41,7 @@ BROKER_SETTINGS = {
     "num.replica.fetchers": ("1", "2"),
     "message.max.bytes": ("1048588", "2097152"),
     "background.threads": ("5", "10"),
+    "min.insync.replicas": ("2", "3"),  # of all brokers
 }
 ADMINS = ("reassign", "elect", "delete-records", "tune", "tune-brokers", "enlarge")
 
@@ -121,6 +122,7 @@ def draw_cluster(random: Random, kind: str | None = None, blows: Sequence[str] =
 def _properties(random: Random, timeout_s: float) -> dict[str, str]:
     return {
         "zookeeper.session.timeout.ms": str(int(timeout_s * 1000)),
+        "broker.heartbeat.interval.ms": "6000",  # signs of life are asked for less often: they are half of all events else
         "offsets.topic.num.partitions": "1",
         "offsets.topic.replication.factor": str(REPLICAS),
         "default.replication.factor": str(REPLICAS),

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from barnabas.testing.simulation.complaints import Complaints
 from barnabas.testing.simulation.history import Violation
-from barnabas.testing.simulation.loop import Stuck, VirtualLoop, World
+from barnabas.testing.simulation.loop import Stuck, VirtualLoop, World, new_loop
 from barnabas.testing.simulation.trace import Trace
 
 R = TypeVar("R")
@@ -139,7 +139,7 @@ class Course(ABC):
         return task.result()
 
     def _loop(self, name: str, host: str = "") -> VirtualLoop:
-        return VirtualLoop(self.world, name, host or name, self._report)  # type: ignore[abstract]
+        return new_loop(self.world, name, host or name, self._report)
 
     def _report(self, problem: str) -> None:
         self._problems.append(problem)

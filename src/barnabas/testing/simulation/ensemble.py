@@ -19,7 +19,7 @@ from random import Random
 
 from barnabas.cluster.memory_store import MemoryStore, MemoryTree
 from barnabas.cluster.store import Operation, SessionEvent, SessionState, StoreUnavailable
-from barnabas.testing.simulation.loop import VirtualLoop, World
+from barnabas.testing.simulation.loop import VirtualLoop, World, new_loop
 
 HOST = "zookeeper"
 
@@ -82,7 +82,7 @@ class Ensemble:
         self._world = world
         self._random = Random(world.random.getrandbits(64))
         self._stores: dict[str, VirtualStore] = {}  # by the machine
-        self._loop = VirtualLoop(world, HOST, HOST, world.note)  # type: ignore[abstract]
+        self._loop = new_loop(world, HOST, HOST, world.note)
         self._cut_off: dict[str, int] = {}  # machines, and a number that each new cut changes
         self._cuts = 0
 

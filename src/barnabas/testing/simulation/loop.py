@@ -281,3 +281,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             coroutine = task.get_coro()
             with suppress(RuntimeError, ProcessKilled):  # it may await something on its way out, which it never will get
                 coroutine.close()
+
+
+def new_loop(world: World, name: str, host: str, on_error: Callable[[str], None]) -> VirtualLoop:
+    """A loop; what asyncio's has and no process of the simulation calls is not there."""
+    return VirtualLoop(world, name, host, on_error)  # type: ignore[abstract]

@@ -22,7 +22,7 @@ from barnabas.testing.simulation.disk import Disk
 from barnabas.testing.simulation.ensemble import HOST, Ensemble
 from barnabas.testing.simulation.faults import Faults
 from barnabas.testing.simulation.files import FaultyFiles
-from barnabas.testing.simulation.loop import VirtualExecutor, VirtualLoop, World
+from barnabas.testing.simulation.loop import VirtualExecutor, VirtualLoop, World, new_loop
 
 PORT = 9092
 UUID_BITS = 128
@@ -94,7 +94,7 @@ class Node:
         self.starts += 1
         self.world.epoch += 1
         world = self.world
-        loop = VirtualLoop(world, f"broker-{self.number}#{self.starts}", self.host, self._report)  # type: ignore[abstract]
+        loop = new_loop(world, f"broker-{self.number}#{self.starts}", self.host, self._report)
         files = self._open_files("disk")
         cleaner = SimulatedCleaner(
             loop, lambda: self._wrap_cleaner_files(self._open_files("cleaner")), Random(world.random.getrandbits(64))
@@ -111,6 +111,7 @@ class Node:
             new_session_id=lambda: world.random.randint(1, 2**31 - 1),
             boot_id=lambda: f"boot-{self._boots}",
             make_cleaner=lambda *_: cleaner,
+            make_pulse=lambda _: None,
         )
         world.note(f"start {loop.name}")
         self.process = Process(loop, files, store, Broker(self.config, loop, surroundings), cleaner)

@@ -10,7 +10,7 @@ from random import Random
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
 from barnabas.testing.simulation.clients import client_config
-from barnabas.testing.simulation.loop import VirtualLoop, World
+from barnabas.testing.simulation.loop import VirtualLoop, World, new_loop
 from barnabas.testing.simulation.transactions.echoes import Echoes
 from barnabas.testing.simulation.transactions.ledger import Ledger
 from barnabas.testing.simulation.transactions.producer import OLDER, SECOND, TransactionalProducer
@@ -133,4 +133,4 @@ class Crew:
                 loop.frozen_until_s = self._world.now_s + harm.while_s
 
     def _loop(self, name: str) -> VirtualLoop:
-        return VirtualLoop(self._world, name, name, self._report)  # type: ignore[abstract]
+        return new_loop(self._world, name, name, self._report)

@@ -16,7 +16,7 @@ from barnabas.client.plans import Plan, call
 from barnabas.errors import BarnabasError
 from barnabas.protocol.message import Message
 from barnabas.testing.simulation.clients import client_config
-from barnabas.testing.simulation.loop import VirtualLoop, World
+from barnabas.testing.simulation.loop import World, new_loop
 
 LATENESS_S = (0.005, 0.1, 1.0, 6.0)  # about; the last is longer than the shortest transaction.timeout.ms
 PATIENCE_MS = 2_000
@@ -42,7 +42,7 @@ class Echoes:
         self._world = world
         self._random = Random(world.random.getrandbits(64))
         self._share = share
-        self._loop = VirtualLoop(world, "echoes", "echoes", report)  # type: ignore[abstract]
+        self._loop = new_loop(world, "echoes", "echoes", report)
         self.under_way = 0
         self.delivered = 0
 

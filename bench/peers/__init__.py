@@ -1,0 +1,22 @@
+"""The systems that barnabas is measured beside: each started on loopback, loaded, watched and stopped in one way (`peer.Peer`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.peers.activemq import ActiveMq
+from bench.peers.kafka_protocol import ApacheKafka, Barnabas
+from bench.peers.nats import Nats
+from bench.peers.peer import Peer
+from bench.peers.rabbitmq import RabbitMq
+from bench.peers.redis import Redis
+
+OURS = "barnabas"
+PEERS: dict[str, Callable[[], Peer]] = {
+    OURS: Barnabas,
+    "kafka": ApacheKafka,
+    "rabbitmq": RabbitMq,
+    "activemq": ActiveMq,
+    "nats": Nats,
+    "redis": Redis,
+}

@@ -1,0 +1,201 @@
+"""ActiveMQ Classic with KahaDB: one queue a partition, and a JMS client in Java beside it (`java/Client.java`), its fastest.
+
+Its jars come from Maven Central once, into `.cache/` of the checkout, where the two small classes are compiled as well. Single messages are
+confirmed one by one, many in flight; a batch is a transaction. What is read from a queue is gone.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from array import array
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Self
+
+from tools.kafka import free_ports
+
+from bench.load import Load
+from bench.peers.peer import Amount, Delays, Message, PeerUnavailable, Setting
+from bench.peers.process import Process, program
+from bench.peers.streams import connect, streams_of
+from bench.wire import BadAnswer
+
+VERSION = "6.1.7"
+SOURCES = Path(__file__).resolve().parent / "java"
+HOME = Path(__file__).resolve().parents[2] / ".cache" / f"activemq-{VERSION}"
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>barnabas</groupId><artifactId>activemq</artifactId><version>1</version>
+  <dependencies>
+    <dependency><groupId>org.apache.activemq</groupId><artifactId>activemq-broker</artifactId><version>{VERSION}</version></dependency>
+    <dependency>
+      <groupId>org.apache.activemq</groupId><artifactId>activemq-kahadb-store</artifactId><version>{VERSION}</version>
+    </dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-nop</artifactId><version>2.0.16</version></dependency>
+  </dependencies>
+</project>
+"""
+HEAP = "1g"
+GREETING = b"ActiveMQ"  # in what a broker says first
+
+
+def classpath() -> str:
+    """The jars and our classes, fetched and compiled where they are not there yet.
+
+    Raises:
+        PeerUnavailable: a tool is missing, or could not do it.
+    """
+    jars, classes = HOME / "jars", HOME / "classes"
+    if not jars.is_dir():
+        HOME.mkdir(parents=True, exist_ok=True)
+        (HOME / "pom.xml").write_text(POM)
+        maven = [program("mvn", "maven"), "-q", "-B", "-f", str(HOME / "pom.xml"), "dependency:copy-dependencies"]
+        part = HOME / "part"
+        _run([*maven, f"-DoutputDirectory={part}", "-DincludeScope=runtime"])
+        part.rename(jars)
+    sources = sorted(SOURCES.glob("*.java"))
+    newest = max(source.stat().st_mtime for source in sources)
+    if not classes.is_dir() or classes.stat().st_mtime < newest:
+        shutil.rmtree(classes, ignore_errors=True)
+        compiler = program("javac", "openjdk-17-jdk-headless")
+        _run([compiler, "-cp", f"{jars}/*", "-d", str(classes), *map(str, sources)])
+    return f"{classes}:{jars}/*"
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise PeerUnavailable(
+            f"ActiveMQ {VERSION}: {Path(command[0]).name} failed: {' '.join((done.stdout + done.stderr).split())[-300:]}"
+        )
+
+
+class ActiveMq:
+    """One broker, and the client that loads it."""
+
+    name = "ActiveMQ Classic"
+    nudge = b""
+    version = VERSION
+    settings = (
+        Setting(
+            "journalDiskSyncStrategy",
+            "periodic",
+            "activemq.apache.org, KahaDB: syncs every second, as the others; the default is each message",
+        ),
+        Setting(
+            "producerFlowControl",
+            "false",
+            "activemq.apache.org, Producer flow control: producers are not held up by the memory of a queue",
+        ),
+        Setting("-Xms, -Xmx", HEAP, "as much as Apache Kafka has"),
+        Setting(
+            "useAsyncSend, optimizeAcknowledge, copyMessageOnSend=false",
+            "",
+            "activemq.apache.org, How can I make my client faster",
+        ),
+    )
+
+    def __init__(self) -> None:
+        self.address = ("127.0.0.1", 0)
+        self.ready_after_s = 0.0
+        self._running: Process | None = None
+        self._clients: dict[str, subprocess.Popen[str]] = {}
+        self._classpath = ""
+
+    @property
+    def process(self) -> Process:
+        assert self._running is not None, "it runs"
+        return self._running
+
+    @property
+    def pids(self) -> Sequence[int]:
+        return self.process.pids
+
+    @property
+    def data_dir(self) -> Path:
+        return self.process.folder / "data"
+
+    def __enter__(self) -> Self:
+        java = program("java", "openjdk-17-jdk-headless")
+        self._classpath = classpath()
+        self._running = Process("activemq")
+        self.address = ("127.0.0.1", free_ports(1)[0])
+        start = [java, f"-Xms{HEAP}", f"-Xmx{HEAP}", "-cp", self._classpath, "Broker", str(self.address[1]), str(self.data_dir)]
+        self.ready_after_s = self._running.start(start, self._is_ready)
+        return self
+
+    def _is_ready(self) -> bool:
+        with self.greet() as line:
+            return GREETING in line.recv(4096)
+
+    def __exit__(self, *_: object) -> None:
+        while self._clients:
+            client = self._clients.popitem()[1]
+            client.terminate()
+            client.communicate()
+        if self._running is not None:
+            self._running.stop()
+            self._running = None
+
+    def _ask(self, command: str, client: str = "asks") -> str:
+        """What a client answers to a command; each producer and the consumer have one of their own, since they may work at once."""
+        if client not in self._clients:
+            start = [
+                program("java", "openjdk-17-jdk-headless"),
+                "-Xmx512m",
+                "-cp",
+                self._classpath,
+                "Client",
+                str(self.address[1]),
+            ]
+            self._clients[client] = subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process = self._clients[client]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(command + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline().strip()
+        if not answer or answer.startswith("error"):
+            raise BadAnswer(f"{command}: {answer or 'the client ended'}")
+        return answer
+
+    def create(self, topic: str, partitions: int) -> None:
+        """A queue is there with its first message."""
+
+    def delete(self, topic: str) -> None:
+        self._ask(f"delete {topic}-0")
+
+    def stored(self, topic: str, partitions: int) -> int:
+        return sum(int(self._ask(f"stored {queue}")) for queue in streams_of(topic, partitions))
+
+    def greet(self) -> socket.socket:
+        return connect(self.address)
+
+    def produce(self, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Load:
+        queues = streams_of(topic, partitions)
+        each = int(min(amount.messages, 1e9)) // producers
+
+        def load(number: int) -> tuple[float, ...]:
+            words = queues[number % partitions], message.value_bytes, message.batch, message.acks, each, amount.seconds
+            return tuple(map(float, self._ask("produce " + " ".join(map(str, words)), f"produces {number}").split()))
+
+        for number in range(producers):
+            self._ask(f"stored {queues[0]}", f"produces {number}")  # it runs before the clock does
+        began = time.perf_counter()
+        with ThreadPoolExecutor(producers) as threads:
+            found = list(threads.map(load, range(producers)))
+        seconds = found[0][2] if producers == 1 else time.perf_counter() - began
+        return Load(int(sum(one[0] for one in found)), int(sum(one[1] for one in found)), seconds)
+
+    def consume(self, topic: str, message: Message, messages: int, *, partitions: int = 1, pull_bytes: int) -> Load:
+        pull = max(pull_bytes // message.value_bytes, 1)
+        requests, records, seconds = map(float, self._ask(f"consume {topic}-0 {messages} {pull}", "consumes").split())
+        return Load(int(requests), int(records), seconds)
+
+    def end_to_end(self, topic: str, message: Message, rate: int, seconds: float, *, partitions: int = 1) -> Delays:
+        late, *delays = map(float, self._ask(f"delays {topic} {message.value_bytes} {rate} {seconds} {partitions}").split())
+        return Delays(array("d", delays), late)

@@ -1,0 +1,235 @@
+import jakarta.jms.BytesMessage;
+import jakarta.jms.Connection;
+import jakarta.jms.DeliveryMode;
+import jakarta.jms.JMSException;
+import jakarta.jms.MapMessage;
+import jakarta.jms.Message;
+import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageProducer;
+import jakarta.jms.Queue;
+import jakarta.jms.Session;
+
+import org.apache.activemq.ActiveMQConnection;
+import org.apache.activemq.ActiveMQConnectionFactory;
+import org.apache.activemq.ActiveMQMessageProducer;
+import org.apache.activemq.AsyncCallback;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.Arrays;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicReference;
+
+/** Does what its standard input says, a command a line, and answers a line to each: Client PORT. */
+public class Client {
+    private static final int WINDOW = 256;
+    private static final int LATEST_MS = 30_000;
+    private final String address;
+
+    private Client(String address) {
+        this.address = address;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Client client = new Client("tcp://127.0.0.1:" + arguments[0] + "?tcpNoDelay=true");
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = commands.readLine(); line != null; line = commands.readLine()) {
+            String answer;
+            try {
+                answer = client.perform(line.trim().split(" "));
+            } catch (JMSException | RuntimeException error) {
+                answer = "error " + error;
+            }
+            System.out.println(answer);
+        }
+    }
+
+    private String perform(String[] words) throws Exception {
+        switch (words[0]) {
+            case "produce":
+                return produce(words[1], number(words[2]), number(words[3]), words[4].equals("0"), Long.parseLong(words[5]),
+                        Double.parseDouble(words[6]));
+            case "consume":
+                return consume(words[1], Long.parseLong(words[2]), number(words[3]));
+            case "stored":
+                return Long.toString(stored(words[1]));
+            case "delays":
+                return delays(words[1], number(words[2]), number(words[3]), Double.parseDouble(words[4]), number(words[5]));
+            case "delete":
+                return delete(words[1]);
+            default:
+                return "error unknown command";
+        }
+    }
+
+    private static int number(String word) {
+        return Integer.parseInt(word);
+    }
+
+    private ActiveMQConnection connect(boolean isAsync, int prefetch) throws JMSException {
+        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory(address);
+        factory.setUseAsyncSend(isAsync);
+        factory.setCopyMessageOnSend(false);
+        factory.setOptimizeAcknowledge(true);
+        factory.getPrefetchPolicy().setQueuePrefetch(prefetch);
+        ActiveMQConnection connection = (ActiveMQConnection) factory.createConnection();
+        connection.start();
+        return connection;
+    }
+
+    private static BytesMessage message(Session session, int bytes) throws JMSException {
+        BytesMessage message = session.createBytesMessage();
+        byte[] value = new byte[bytes];
+        Arrays.fill(value, (byte) 'v');
+        message.writeBytes(value);
+        return message;
+    }
+
+    /** A batch is a transaction; single messages are confirmed one by one, WINDOW of them in flight. */
+    private String produce(String queue, int bytes, int batch, boolean isAsync, long messages, double seconds) throws Exception {
+        try (Connection connection = connect(isAsync || batch == 1, 1000)) {
+            Session session = connection.createSession(batch > 1, batch > 1 ? Session.SESSION_TRANSACTED : Session.AUTO_ACKNOWLEDGE);
+            ActiveMQMessageProducer producer = (ActiveMQMessageProducer) session.createProducer(session.createQueue(queue));
+            producer.setDeliveryMode(DeliveryMode.PERSISTENT);
+            long before = isAsync ? stored(queue) : 0;
+            Semaphore window = new Semaphore(WINDOW);
+            AtomicReference<JMSException> failed = new AtomicReference<>();
+            AsyncCallback confirmed = new AsyncCallback() {
+                @Override
+                public void onSuccess() {
+                    window.release();
+                }
+
+                @Override
+                public void onException(JMSException error) {
+                    failed.set(error);
+                    window.release();
+                }
+            };
+            long began = System.nanoTime();
+            long deadline = began + (long) (seconds * 1e9);
+            long sent = 0;
+            while (sent < messages && System.nanoTime() < deadline && failed.get() == null) {
+                for (int i = 0; i < batch; i++) {
+                    Message message = message(session, bytes);
+                    if (batch > 1 || isAsync) {
+                        producer.send(message);
+                    } else {
+                        window.acquire();
+                        producer.send(message, confirmed);
+                    }
+                }
+                sent += batch;
+                if (batch > 1) {
+                    session.commit();
+                }
+            }
+            window.acquire(WINDOW);
+            if (failed.get() != null) {
+                throw failed.get();
+            }
+            while (isAsync && stored(queue) < before + sent) {
+                Thread.sleep(1);
+            }
+            return sent / batch + " " + sent + " " + (System.nanoTime() - began) / 1e9;
+        }
+    }
+
+    private String consume(String queue, long messages, int pull) throws Exception {
+        try (Connection connection = connect(false, pull)) {
+            Session session = connection.createSession(false, Session.DUPS_OK_ACKNOWLEDGE);
+            MessageConsumer consumer = session.createConsumer(session.createQueue(queue));
+            long began = System.nanoTime();
+            for (long came = 0; came < messages; came++) {
+                if (consumer.receive(LATEST_MS) == null) {
+                    return "error " + came + " of " + messages + " messages came";
+                }
+            }
+            return messages + " " + messages + " " + (System.nanoTime() - began) / 1e9;
+        }
+    }
+
+    private long stored(String queue) throws JMSException {
+        try (Connection connection = connect(false, 1)) {
+            Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+            Queue answers = session.createTemporaryQueue();
+            MessageConsumer consumer = session.createConsumer(answers);
+            MessageProducer producer = session.createProducer(session.createQueue("ActiveMQ.Statistics.Destination." + queue));
+            Message request = session.createMessage();
+            request.setJMSReplyTo(answers);
+            producer.send(request);
+            MapMessage answer = (MapMessage) consumer.receive(1_000);
+            return answer == null ? 0 : answer.getLong("size");
+        }
+    }
+
+    private String delete(String queue) throws JMSException {
+        try (ActiveMQConnection connection = connect(false, 1)) {
+            connection.destroyDestination(new org.apache.activemq.command.ActiveMQQueue(queue));
+        }
+        return "done";
+    }
+
+    /** Milliseconds of each message from when it was meant to leave, and how late the generator was at its p99. */
+    private String delays(String topic, int bytes, int rate, double seconds, int queues) throws Exception {
+        int total = (int) (rate * seconds);
+        double[] delays = new double[total];
+        double[] late = new double[total];
+        long began = System.nanoTime() + 300_000_000L;
+        Thread[] consumers = new Thread[queues];
+        AtomicReference<Exception> failed = new AtomicReference<>();
+        for (int queue = 0; queue < queues; queue++) {
+            int own = queue;
+            consumers[queue] = new Thread(() -> {
+                try {
+                    take(topic + "-" + own, own, queues, total, began, rate, delays);
+                } catch (JMSException | RuntimeException error) {
+                    failed.set(error);
+                }
+            });
+            consumers[queue].start();
+        }
+        try (Connection connection = connect(true, 1)) {
+            Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+            MessageProducer[] producers = new MessageProducer[queues];
+            for (int queue = 0; queue < queues; queue++) {
+                producers[queue] = session.createProducer(session.createQueue(topic + "-" + queue));
+                producers[queue].setDeliveryMode(DeliveryMode.PERSISTENT);
+            }
+            for (int sent = 0; sent < total; sent++) {
+                long meant = began + sent * 1_000_000_000L / rate;
+                for (long left = meant - System.nanoTime(); left > 0; left = meant - System.nanoTime()) {
+                    Thread.sleep(left / 1_000_000L, (int) (left % 1_000_000L));
+                }
+                late[sent] = (System.nanoTime() - meant) / 1e6;
+                producers[sent % queues].send(message(session, bytes));
+            }
+            for (Thread consumer : consumers) {
+                consumer.join();
+            }
+        }
+        if (failed.get() != null) {
+            throw failed.get();
+        }
+        Arrays.sort(delays);
+        Arrays.sort(late);
+        StringBuilder answer = new StringBuilder(String.format("%.4f", late[(int) (total * 0.99)]));
+        for (double delay : delays) {
+            answer.append(String.format(" %.4f", delay));
+        }
+        return answer.toString();
+    }
+
+    private void take(String queue, int first, int step, int total, long began, int rate, double[] delays) throws JMSException {
+        try (Connection connection = connect(false, 1000)) {
+            Session session = connection.createSession(false, Session.DUPS_OK_ACKNOWLEDGE);
+            MessageConsumer consumer = session.createConsumer(session.createQueue(queue));
+            for (int number = first; number < total; number += step) {
+                if (consumer.receive(LATEST_MS) == null) {
+                    throw new JMSException("messages are missing");
+                }
+                delays[number] = (System.nanoTime() - (began + number * 1_000_000_000L / rate)) / 1e6;
+            }
+        }
+    }
+}

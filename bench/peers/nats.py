@@ -1,0 +1,183 @@
+"""NATS JetStream: one file-backed stream a partition, published to with acknowledgements (or without), read by pull consumers.
+
+JetStream has no batch of messages: each is published and acknowledged by itself, pipelined as `nats bench --js --pubbatch` does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any, Self
+
+from tools.kafka import free_ports
+
+from bench.peers.peer import CannotDo, Message, Setting
+from bench.peers.process import Process, program
+from bench.peers.redis import value
+from bench.peers.streams import StreamPeer, connect, streams_of
+from bench.wire import BadAnswer
+
+EXPIRES_NS = 60_000_000_000
+PULLS = 2  # requests that wait, so that the next is there when one is served
+_inboxes = itertools.count()
+_REPLY = b"$JS.ACK."  # in the header line of each message of a consumer
+
+
+class Nats(StreamPeer):
+    """One `nats-server` with JetStream."""
+
+    name = "NATS JetStream"
+    nudge = b"PING\r\n"
+    settings = (
+        Setting("jetstream.store_dir", "a folder", "docs.nats.io, JetStream: what turns it on"),
+        Setting("stream storage", "file", "docs.nats.io, Streams: the default, kept on disk"),
+        Setting(
+            "stream duplicate_window", "100 ms", "docs.nats.io, Streams: nothing is sent twice here; the least that is allowed"
+        ),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.address = ("127.0.0.1", 0)
+
+    @property
+    def version(self) -> str:
+        text = subprocess.run([program("nats-server", "nats-server"), "--version"], capture_output=True, text=True, check=True)
+        return (text.stdout or text.stderr).split("v")[-1].strip()
+
+    @property
+    def data_dir(self) -> Path:
+        return self.process.folder / "data"
+
+    def __enter__(self) -> Self:
+        server = program("nats-server", "nats-server")
+        self._running = Process("nats")
+        self.address = ("127.0.0.1", free_ports(1)[0])
+        (self._running.folder / "conf").write_text(
+            f'listen: "127.0.0.1:{self.address[1]}"\njetstream {{ store_dir: "{self.data_dir}" }}\n'
+        )
+        start = [server, "-c", str(self._running.folder / "conf")]
+        self.ready_after_s = self._running.start(start, lambda: "error" not in self._ask("INFO"))
+        return self
+
+    def _ask(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """A request to JetStream's own subjects."""
+        inbox = _new_inbox()
+        request = _publication(f"$JS.API.{subject}".encode(), inbox, json.dumps(body).encode() if body else b"")
+        with self.greet() as line:
+            line.sendall(_subscription(inbox) + request)
+            data = b""
+            while not (data.count(b"\r\n") >= 2 and data.endswith(b"\r\n")):
+                piece = line.recv(65_536)
+                if not piece:
+                    raise BadAnswer("the server closed the connection")
+                data += piece
+        return dict(json.loads(data.split(b"\r\n")[1]))
+
+    def _do(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        answer = self._ask(subject, body)
+        if "error" in answer:
+            raise BadAnswer(f"{subject}: {answer['error']}")
+        return answer
+
+    def create(self, topic: str, partitions: int) -> None:
+        for stream in streams_of(topic, partitions):
+            self._do(
+                f"STREAM.CREATE.{stream}",
+                {"name": stream, "subjects": [stream], "storage": "file", "duplicate_window": 100_000_000},
+            )
+
+    def delete(self, topic: str) -> None:
+        for stream in self._do("STREAM.NAMES")["streams"] or []:
+            if stream.rpartition("-")[0] == topic:
+                self._do(f"STREAM.DELETE.{stream}")
+
+    def stored(self, topic: str, partitions: int) -> int:
+        return sum(int(self._do(f"STREAM.INFO.{stream}")["state"]["messages"]) for stream in streams_of(topic, partitions))
+
+    def greet(self) -> socket.socket:
+        """A connection whose greeting is over."""
+        line = connect(self.address)
+        greeting = b""
+        while not greeting.endswith(b"\r\n"):
+            greeting += line.recv(4096)
+        line.sendall(b'CONNECT {"verbose":false,"pedantic":false}\r\nPING\r\n')
+        pong = b""
+        while not pong.endswith(b"PONG\r\n"):
+            pong += line.recv(4096)
+        return line
+
+    def line(self, stream: str, message: Message, requests: int, window: int) -> _Publisher:
+        if message.batch > 1:
+            raise CannotDo("a publication is one message")
+        return _Publisher(self.greet(), stream, message, requests, window)
+
+    def receiver(self, stream: str, message: Message, pull: int) -> _Puller:
+        config = {"deliver_policy": "all", "ack_policy": "none"}
+        made = self._do(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
+        return _Puller(self.greet(), f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{made['name']}", pull)
+
+
+def _new_inbox() -> bytes:
+    """A subject of one connection alone."""
+    return b"_INBOX.bench.%d" % next(_inboxes)
+
+
+def _subscription(subject: bytes) -> bytes:
+    return b"SUB %b 1\r\n" % subject
+
+
+def _publication(subject: bytes, reply: bytes, body: bytes) -> bytes:
+    return b"PUB %b %b %d\r\n%b\r\n" % (subject, reply, len(body), body)
+
+
+class _Publisher:
+    """One connection that publishes to a stream."""
+
+    def __init__(self, line: socket.socket, stream: str, message: Message, requests: int, window: int) -> None:
+        self.is_answered = message.acks != 0
+        inbox = _new_inbox()
+        subject, reply = stream.encode(), inbox if self.is_answered else b""
+        self.chunk = b"".join(_publication(subject, reply, value(message.value_bytes, number)) for number in range(requests))
+        self.requests, self.window = requests, window
+        self.socket = line
+        line.sendall(_subscription(inbox))
+
+    def take(self, received: memoryview) -> tuple[int, int]:
+        data = bytes(received)
+        answers, used = data.count(b'"seq":'), data.rfind(b"}\r\n") + 3
+        if b'"error"' in data or b"-ERR" in data:
+            raise BadAnswer(data[:200].decode(errors="replace"))
+        answers -= data.count(b'"seq":', used)
+        return answers, used if answers else 0
+
+
+class _Puller:
+    """One connection of a consumer, with `PULLS` requests waiting."""
+
+    def __init__(self, line: socket.socket, subject: str, pull: int) -> None:
+        self.socket = line
+        self._pull, self._left = pull, pull
+        inbox = _new_inbox()
+        self._subscription = _subscription(inbox)
+        self._request = _publication(subject.encode(), inbox, json.dumps({"batch": pull, "expires": EXPIRES_NS}).encode())
+
+    def begin(self) -> None:
+        self.socket.sendall(self._subscription + self._request * PULLS)
+
+    def take(self, received: memoryview) -> tuple[int, int]:
+        data = bytes(received)
+        used = data.rfind(b"MSG ")  # what comes after may not be whole
+        if data.endswith(b"\r\n") and data.count(b"\r\n", used) == 2:
+            used = len(data)
+        if used <= 0:
+            return 0, 0
+        came = data.count(_REPLY, 0, used)
+        self._left -= came
+        while self._left <= 0:
+            self._left += self._pull
+            self.socket.sendall(self._request)
+        return came, used

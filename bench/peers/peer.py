@@ -1,0 +1,129 @@
+"""What the suite needs of a system: a process of its own with fresh data, messages in and out, and what the kernel knows of it.
+
+Rules
+  1. A peer runs on loopback with its data in a temporary folder, and leaves nothing behind.
+  2. Its settings are those that its documentation recommends for many messages; where they differ from its defaults, a `Setting` says
+     why and where that is written. No peer syncs to disk for each message.
+  3. What a system cannot do is a `CannotDo`, a dash in the tables; one that is not installed is a `PeerUnavailable`, one line of text.
+  4. Messages are counted by the system itself after a load: what was sent and is not there is a `BadAnswer`.
+"""
+
+from __future__ import annotations
+
+import socket
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from bench.load import Load
+
+
+class CannotDo(Exception):
+    """The system has no such thing."""
+
+
+class PeerUnavailable(RuntimeError):
+    """It is not installed or does not start; the text is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is not as the system comes, and the source of the advice."""
+
+    name: str
+    value: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent: `batch` messages of `value_bytes` in a request; with `acks` 0 no answer is waited for, else the server's.
+
+    `codec` names how a batch is compressed, which only Kafka's protocol tells a server.
+    """
+
+    value_bytes: int = 100
+    batch: int = 1
+    acks: int = 1
+    codec: str = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """When a load ends: after so many messages or so many seconds, whichever comes first."""
+
+    messages: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """Milliseconds from when each message was meant to leave until a consumer had it, in order of size."""
+
+    consumed: array[float]
+    generator_late_p99_ms: float = 0.0
+
+
+class Peer(Protocol):
+    """A system that runs between `__enter__` and `__exit__`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def settings(self) -> Sequence[Setting]: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """Its processes now."""
+        ...
+
+    @property
+    def address(self) -> tuple[str, int]: ...
+
+    @property
+    def data_dir(self) -> Path: ...
+
+    @property
+    def ready_after_s(self) -> float:
+        """From the start of the process until it serves."""
+        ...
+
+    def create(self, topic: str, partitions: int) -> None: ...
+
+    def delete(self, topic: str) -> None: ...
+
+    def produce(self, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Load:
+        """Raises CannotDo for a message that the system cannot take."""
+        ...
+
+    def consume(self, topic: str, message: Message, messages: int, *, partitions: int = 1, pull_bytes: int) -> Load:
+        """Read so many from the beginning, about `pull_bytes` at a time."""
+        ...
+
+    def end_to_end(self, topic: str, message: Message, rate: int, seconds: float, *, partitions: int = 1) -> Delays:
+        """Messages on a schedule made beforehand, to an empty topic."""
+        ...
+
+    def stored(self, topic: str, partitions: int) -> int:
+        """The messages that the system says it has."""
+        ...
+
+    @property
+    def nudge(self) -> bytes:
+        """A small request with an answer, for a client that has greeted; empty where the protocol has none."""
+        ...
+
+    def greet(self) -> socket.socket:
+        """A client that has done what clients do first, and sends nothing more."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...

@@ -1,0 +1,138 @@
+"""A server in a process of its own: started with a fresh folder, waited for, measured with its children, ended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from bench.peers.peer import PeerUnavailable
+from bench.servers import cpu_seconds
+
+READY_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 60.0
+POLL_S = 0.005
+_PEAK = "5"  # what resets the high-water mark of a process's memory, written to clear_refs: proc(5)
+
+
+def program(name: str, package: str) -> str:
+    """The path of a program; raises PeerUnavailable with the Debian package that brings it."""
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
+    if found is None:
+        raise PeerUnavailable(f"{name} is not installed (Debian package: {package})")
+    return found
+
+
+class Process:
+    """What runs `command` in a temporary folder, with the folder's path known before."""
+
+    def __init__(self, name: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"bench-{name}-"))
+        self._name = name
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(
+        self, command: Sequence[str], is_ready: Callable[[], bool] | None = None, environment: Mapping[str, str] | None = None
+    ) -> float:
+        """Seconds until `is_ready`, an OSError counting as no.
+
+        Raises:
+            PeerUnavailable: it ended or did not become ready. Everything is stopped then, and after any other error.
+        """
+        log_path = self.folder / "output"
+        began = time.perf_counter()
+        with log_path.open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **(environment or {})},
+                cwd=self.folder,
+            )
+        self._processes.append(process)
+        try:
+            while is_ready is not None and not _says_yes(is_ready):
+                if process.poll() is not None or time.perf_counter() - began > READY_TIMEOUT_S:
+                    words = " ".join(log_path.read_text(errors="replace").split())[-300:]
+                    raise PeerUnavailable(f"{self._name} did not start: {words}")
+                time.sleep(POLL_S)
+        except BaseException:  # an interruption as well: nobody else would stop it
+            self.stop()
+            raise
+        return time.perf_counter() - began
+
+    @property
+    def pids(self) -> list[int]:
+        return [pid for process in self._processes for pid in family(process.pid)]
+
+    def stop(self) -> None:
+        """End what was started, last first, and remove the folder; may be called again."""
+        while self._processes:
+            process = self._processes.pop()
+            process.terminate()
+            try:
+                process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _says_yes(is_ready: Callable[[], bool]) -> bool:
+    try:
+        return is_ready()
+    except OSError:
+        return False
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it."""
+    try:
+        children = [
+            int(child)
+            for task in os.listdir(f"/proc/{pid}/task")
+            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split()
+        ]
+    except (FileNotFoundError, ProcessLookupError):
+        return [pid]  # it ends
+    return [pid, *(each for child in children for each in family(child))]
+
+
+def cpu_of(pids: Sequence[int]) -> float:
+    return sum(cpu_seconds(pid) for pid in pids)
+
+
+def forget_peak(pids: Sequence[int]) -> None:
+    """Begin to look for the most memory anew, where the system lets us."""
+    for pid in pids:
+        try:
+            Path(f"/proc/{pid}/clear_refs").write_text(_PEAK)
+        except PermissionError:
+            return
+
+
+def peak_mb(pids: Sequence[int]) -> float:
+    """The most memory that was in RAM since `forget_peak`, in units of 1,000,000 bytes; pages of files that are mapped count."""
+    return sum(_status_kib(pid, "VmHWM:") for pid in pids) * 1024 / 1e6
+
+
+def resident_mb(pids: Sequence[int]) -> float:
+    return sum(_status_kib(pid, "VmRSS:") for pid in pids) * 1024 / 1e6
+
+
+def _status_kib(pid: int, field: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1])
+    return 0
+
+
+def disk_bytes(folder: Path) -> int:
+    """What is in its files: neither holes nor what the file system keeps ready behind their ends counts."""
+    found = [path.stat() for path in folder.rglob("*") if path.is_file()]
+    return sum(min(each.st_size, each.st_blocks * 512) for each in found)

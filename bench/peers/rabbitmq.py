@@ -1,0 +1,254 @@
+"""RabbitMQ's streams: one stream a partition, over its stream protocol, which its documentation calls the fastest way in and out.
+
+A Publish frame carries any number of messages, each with an id that is confirmed. Chunks of a stream come as they are on disk, one for each
+credit. Confirmations cannot be left out.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from pathlib import Path
+from struct import Struct
+from typing import Self
+
+from tools.kafka import free_ports
+
+from bench.peers.peer import CannotDo, Message, PeerUnavailable, Setting
+from bench.peers.process import Process, program
+from bench.peers.redis import value
+from bench.peers.streams import StreamPeer, connect, streams_of
+from bench.wire import BadAnswer
+
+DECLARE_PUBLISHER, PUBLISH, CONFIRM, SUBSCRIBE, DELIVER, CREDIT = 1, 2, 3, 7, 8, 9
+CREATE, DELETE, PEER_PROPERTIES, SASL_HANDSHAKE, SASL_AUTHENTICATE, TUNE, OPEN = 13, 14, 17, 18, 19, 20, 21
+FIRST, LAST = 1, 2  # where a subscription begins
+OK = 1
+CREDITS = 10  # chunks that are on their way or worked on; what its Java client begins with
+EMPTY_AFTER_S = 0.3  # a stream without a last chunk
+LIB = Path("/usr/lib/rabbitmq/bin")
+NO_PASSWORD = b"\0guest\0guest"
+_HEAD = Struct(">IHH")  # size, key, version
+_CHUNK = Struct(">BBBHIqQQ")  # subscription; magic, type, entries, records, timestamp, epoch, first offset
+_CONFIRM = Struct(">BI")
+
+
+def _is_open(port: int) -> bool:
+    connect(("127.0.0.1", port)).close()
+    return True
+
+
+def text(words: str) -> bytes:
+    return len(words).to_bytes(2, "big") + words.encode()
+
+
+def frame(key: int, body: bytes) -> bytes:
+    return _HEAD.pack(4 + len(body), key, 1) + body
+
+
+class Talk:
+    """A connection that has logged in."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.socket = connect(address)
+        self._ask(PEER_PROPERTIES, bytes(4))
+        self._ask(SASL_HANDSHAKE)
+        self._ask(SASL_AUTHENTICATE, text("PLAIN") + len(NO_PASSWORD).to_bytes(4, "big") + NO_PASSWORD)
+        key, body = self._receive()
+        if key != TUNE:
+            raise BadAnswer(f"frame {key} where the limits were expected")
+        self.socket.sendall(frame(TUNE, body[:4] + bytes(4)))  # no heartbeats
+        self._ask(OPEN, text("/"))
+
+    def _receive(self) -> tuple[int, bytes]:
+        size, key, _ = _HEAD.unpack(self._exactly(_HEAD.size))
+        return key, self._exactly(size - 4)
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = self.socket.recv(size - len(data))
+            if not piece:
+                raise BadAnswer("the server closed the connection")
+            data += piece
+        return data
+
+    def ask(self, key: int, body: bytes = b"") -> None:
+        """Send a request and see its answer be good."""
+        self._ask(key, body)
+
+    def _ask(self, key: int, body: bytes = b"") -> None:
+        self.socket.sendall(frame(key, bytes(4) + body))
+        answered, answer = self._receive()
+        code = int.from_bytes(answer[4:6], "big")
+        if answered != key | 0x8000 or code != OK:
+            raise BadAnswer(f"request {key} was answered with frame {answered:#x} and code {code}")
+
+    def subscribe(self, stream: str, where: int, credits_: int) -> None:
+        body = b"\0" + text(stream) + where.to_bytes(2, "big") + credits_.to_bytes(2, "big") + bytes(4)
+        self.ask(SUBSCRIBE, body)
+
+    def last_offset(self) -> int:
+        """The end of the chunk that a subscription to the last one brings, 0 if none comes."""
+        if not select.select([self.socket], (), (), EMPTY_AFTER_S)[0]:
+            return 0
+        _, body = self._receive()
+        _, _, _, _, records, _, _, first = _CHUNK.unpack_from(body)
+        return int(first + records)
+
+
+class RabbitMq(StreamPeer):
+    """One node with the stream plugin."""
+
+    name = "RabbitMQ streams"
+    settings = (
+        Setting("enabled_plugins", "rabbitmq_stream", "rabbitmq.com, Stream plugin: the protocol for the highest throughput"),
+        Setting("queue type", "stream", "rabbitmq.com, Streams: for large logs, many consumers and throughput"),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.address = ("127.0.0.1", 0)
+
+    @property
+    def version(self) -> str:
+        found = sorted(LIB.parent.glob("lib/rabbitmq_server-*"))
+        return found[-1].name.rpartition("-")[2] if found else "unknown"
+
+    @property
+    def data_dir(self) -> Path:
+        return self.process.folder / "data"
+
+    def __enter__(self) -> Self:
+        program("rabbitmq-server", "rabbitmq-server")
+        if not (LIB / "rabbitmq-server").exists():
+            raise PeerUnavailable(f"{LIB} is not there (Debian package: rabbitmq-server)")
+        amqp, streams, distribution, names = free_ports(4)
+        self.address = ("127.0.0.1", streams)
+        self._running = Process("rabbitmq")
+        folder = self._running.folder
+        (folder / "rabbitmq.conf").write_text(
+            f"listeners.tcp.1 = 127.0.0.1:{amqp}\nstream.listeners.tcp.1 = 127.0.0.1:{streams}\nlog.console.level = error\n"
+        )
+        (folder / "enabled_plugins").write_text("[rabbitmq_stream].")
+        environment = {
+            "HOME": str(folder),
+            "ERL_EPMD_PORT": str(names),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODENAME": f"bench-{os.getpid()}@localhost",
+            "RABBITMQ_DIST_PORT": str(distribution),
+            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
+            "RABBITMQ_MNESIA_BASE": str(self.data_dir),
+            "RABBITMQ_LOG_BASE": str(folder / "log"),
+        }
+        epmd = program("epmd", "erlang-base")  # the node would leave one of its own behind
+        self._running.start([epmd], lambda: _is_open(names), environment)
+        self.ready_after_s = self._running.start([str(LIB / "rabbitmq-server")], self._is_ready, environment)
+        return self
+
+    def _is_ready(self) -> bool:
+        try:
+            self.greet().close()
+        except BadAnswer:
+            return False
+        return True
+
+    def greet(self) -> socket.socket:
+        return Talk(self.address).socket
+
+    def create(self, topic: str, partitions: int) -> None:
+        talk = Talk(self.address)
+        with talk.socket:
+            for stream in streams_of(topic, partitions):
+                talk.ask(CREATE, text(stream) + bytes(4))
+
+    def delete(self, topic: str) -> None:
+        talk = Talk(self.address)
+        with talk.socket:
+            number = 0
+            while True:
+                try:
+                    talk.ask(DELETE, text(f"{topic}-{number}"))
+                except BadAnswer:  # there is none with this number
+                    return
+                number += 1
+
+    def stored(self, topic: str, partitions: int) -> int:
+        talks = [(stream, Talk(self.address)) for stream in streams_of(topic, partitions)]
+        try:
+            for stream, talk in talks:
+                talk.subscribe(stream, LAST, 1)
+            return sum(talk.last_offset() for _, talk in talks)
+        finally:
+            for _, talk in talks:
+                talk.socket.close()
+
+    def line(self, stream: str, message: Message, requests: int, window: int) -> _Publisher:
+        if not message.acks:
+            raise CannotDo("a stream confirms whatever is published")
+        talk = Talk(self.address)
+        talk.ask(DECLARE_PUBLISHER, b"\0" + text("") + text(stream))
+        return _Publisher(talk.socket, message, requests, window)
+
+    def receiver(self, stream: str, message: Message, pull: int) -> _Subscriber:
+        return _Subscriber(Talk(self.address), stream)
+
+
+class _Publisher:
+    """One connection that publishes to a stream."""
+
+    is_answered = True
+
+    def __init__(self, line: socket.socket, message: Message, requests: int, window: int) -> None:
+        size = message.value_bytes.to_bytes(4, "big")
+        messages = b"".join(
+            number.to_bytes(8, "big") + size + value(message.value_bytes, number) for number in range(message.batch)
+        )
+        self.chunk = frame(PUBLISH, b"\0" + message.batch.to_bytes(4, "big") + messages) * requests
+        self.requests, self.window = requests, window
+        self.socket = line
+        self._batch, self._confirmed = message.batch, 0
+
+    def take(self, received: memoryview) -> tuple[int, int]:
+        position = 0
+        while position + _HEAD.size + _CONFIRM.size <= len(received):
+            size, key, _ = _HEAD.unpack_from(received, position)
+            if position + 4 + size > len(received):
+                break
+            if key != CONFIRM:
+                raise BadAnswer(f"frame {key:#x} where confirmations were expected")
+            self._confirmed += _CONFIRM.unpack_from(received, position + _HEAD.size)[1]
+            position += 4 + size
+        answers, self._confirmed = divmod(self._confirmed, self._batch)
+        return answers, position
+
+
+class _Subscriber:
+    """One connection that is sent a stream from its beginning."""
+
+    def __init__(self, talk: Talk, stream: str) -> None:
+        self.socket = talk.socket
+        self._talk, self._stream = talk, stream
+        self._next = 0
+
+    def begin(self) -> None:
+        self._talk.subscribe(self._stream, FIRST, CREDITS)
+
+    def take(self, received: memoryview) -> tuple[int, int]:
+        position = came = 0
+        while position + _HEAD.size + _CHUNK.size <= len(received):
+            size, key, _ = _HEAD.unpack_from(received, position)
+            if position + 4 + size > len(received):
+                break
+            if key != DELIVER:
+                raise BadAnswer(f"frame {key:#x} where a chunk was expected")
+            _, _, _, _, records, _, _, first = _CHUNK.unpack_from(received, position + _HEAD.size)
+            if first != self._next:
+                raise BadAnswer(f"a chunk at {first}, expected one at {self._next}")
+            self._next += records
+            came += records
+            position += 4 + size
+            self.socket.sendall(frame(CREDIT, b"\0\0\1"))
+        return came, position

@@ -1,0 +1,73 @@
+"""A case of the suite: measures of running systems, or what it does with makers of systems of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from bench.peers.peer import Peer, PeerUnavailable
+from bench.suite.figures import spread, values
+from bench.suite.measure import Measure, Measured, Options, take_turns
+from bench.suite.results import describe_peer
+
+Makers = Mapping[str, Callable[[], Peer]]
+Say = Callable[[str], None]
+_numbers = itertools.count()
+
+
+def fresh_name(what: str) -> str:
+    """A topic that no earlier measurement used: a deleted one lingers."""
+    return f"bench-{what}-x{next(_numbers)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a case measured, and whom."""
+
+    peers: dict[str, dict[str, Any]]
+    measured: list[Measured]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`measures` are taken of all systems while they run side by side; `only` names those that speak what is asked."""
+
+    name: str
+    title: str
+    text: str
+    measures: Callable[[Options], Sequence[Measure]]
+    only: tuple[str, ...] | None = None
+    charts: tuple[str, ...] = ()  # names of measures that are drawn side by side
+
+    def run(self, makers: Makers, options: Options, say: Say) -> Outcome:
+        peers: dict[str, Peer] = {}
+        described: dict[str, dict[str, Any]] = {}
+        with ExitStack() as running:
+            for key, make in makers.items():
+                if self.only is not None and key not in self.only:
+                    continue
+                try:
+                    peers[key] = running.enter_context(make())
+                except PeerUnavailable as error:
+                    described[key] = {"name": getattr(make, "name", key), "unavailable": str(error)}
+                    say(f"{key}: not measured: {error}")
+                else:
+                    described[key] = describe_peer(peers[key])
+            measured = []
+            for measure in self.measures(options):
+                measured.append(take_turns(measure, peers, makers, options.rounds))
+                say(line_of(measured[-1]))
+        return Outcome(described, measured)
+
+
+def line_of(measured: Measured) -> str:
+    """A measure as lines of a terminal."""
+    lines = []
+    for found in measured.as_json():
+        lines.append(f"{found['title']} ({found['unit']})")
+        lines += [f"    {key:<10} {spread(values(found, key))}" for key in found["runs"]]
+    lines += [f"    {key:<10} - {reason}" for key, reason in measured.dashes.items()]
+    return "\n".join(lines)

@@ -1,0 +1,35 @@
+"""`compression`: batches of compressed text, which a server unpacks to check their records and stores as they came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.peers.kafka_protocol import CODECS, batch_of
+from bench.peers.peer import Message
+from bench.suite.case import Case
+from bench.suite.linkedin import producing
+from bench.suite.measure import Measure, Options
+
+VALUE_BYTES, BATCH = 200, 500
+
+
+def _measures(options: Options) -> Sequence[Measure]:
+    plain = len(batch_of(BATCH, VALUE_BYTES))
+    return [
+        Measure(
+            codec,
+            f"{BATCH} messages of {VALUE_BYTES} B a batch, {codec}, to {len(batch_of(BATCH, VALUE_BYTES, codec)) / plain:.0%}",
+            "messages/s",
+            producing(Message(VALUE_BYTES, BATCH, 1, codec), options),
+        )
+        for codec in CODECS
+    ]
+
+
+COMPRESSION = Case(
+    "compression",
+    "Compressed batches",
+    "The same words in batches of each codec; the percentage is what is left of their size.",
+    _measures,
+    only=("barnabas", "kafka"),
+)

@@ -1,0 +1,190 @@
+"""`python -m bench run|render|guard|list`: the one front of everything that is measured here.
+
+Cases of the suite run here; the others are benches of their own with their own results, and are started with the same word.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from bench import pair
+from bench.peers import OURS, PEERS
+from bench.report import PAGE
+from bench.suite import guard, page, results
+from bench.suite.case import Case
+from bench.suite.compression import COMPRESSION
+from bench.suite.connections import CONNECTIONS
+from bench.suite.groups import GROUPS
+from bench.suite.growth import GROWTH
+from bench.suite.kreps import KREPS
+from bench.suite.linkedin import LINKEDIN
+from bench.suite.measure import FAILED, Options
+from bench.suite.openmessaging import OPENMESSAGING
+from bench.suite.start import START
+
+CASES: Mapping[str, Case] = {
+    case.name: case for case in (LINKEDIN, START, KREPS, OPENMESSAGING, CONNECTIONS, GROUPS, COMPRESSION, GROWTH)
+}
+FULL = Options()
+QUICK = Options(rounds=2, messages=200_000, seconds=0.5, stored_mb=200, connections=(1_000,))
+GUARDED = ("linkedin-2011",)
+GUARD = Options(rounds=3, messages=500_000, seconds=1.0)
+PAIR_RESULTS = results.FOLDER / "bench.json"
+
+
+def _pair(rounds: int) -> int:
+    return pair.main(["--repeat", str(rounds), "--json", str(PAIR_RESULTS)])
+
+
+def _of_module(name: str, *given: str, rounds: str = "--repeat") -> Callable[[int], int]:
+    def run(count: int) -> int:
+        code = importlib.import_module(name).main([*given, rounds, str(count)])
+        return int(code or 0)
+
+    return run
+
+
+def _spark(rounds: int) -> int:
+    scripts = [Path(__file__).resolve().parents[1] / "spark" / name for name in ("compare.py", "sink.py")]
+    return max(
+        subprocess.run([sys.executable, str(script), "--rounds", str(rounds)], check=False).returncode for script in scripts
+    )
+
+
+OTHERS: Mapping[str, tuple[str, Callable[[int], int]]] = {
+    "kafka": ("barnabas and Apache Kafka alone, case by case", _pair),
+    "transactions": ("transactions of 1, 10 and 1,000 records", _of_module("bench.transactions")),
+    "tls": ("producing and consuming over TLS", _of_module("bench.tls")),
+    "cluster": (
+        "three brokers beside three of Kafka, three replicas",
+        _of_module("bench.cluster.__main__", "--json", str(results.FOLDER / "cluster.json")),
+    ),
+    "storage": (
+        "compaction, cold reads, syncing",
+        _of_module("bench.storage.__main__", "--json", str(results.FOLDER / "storage.json")),
+    ),
+    "quota": ("quotas", _of_module("bench.quota")),
+    "spark": ("rows into and out of Spark", _spark),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit code 2 for words that mean nothing here, 1 where a case could not be measured."""
+    options = _parse(arguments)
+    if options.verb == "list":
+        for case in CASES.values():
+            print(f"{case.name:<16} {case.title}")
+        for name, (text, _) in OTHERS.items():
+            print(f"{name:<16} {text}")
+        return 0
+    if options.verb == "render":
+        write_page()
+        return 0
+    if options.verb == "guard":
+        _guard()
+        return 0
+    return _run(options)
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("list", help="the cases")
+    verbs.add_parser("render", help="measure nothing: write docs/performance.md and its charts from bench/results")
+    verbs.add_parser("guard", help="name what became slower than the recorded results say")
+    run = verbs.add_parser("run", help="measure")
+    run.add_argument("cases", nargs="*", metavar="CASE", help=f"only these; without, {', '.join(CASES)}")
+    run.add_argument("--peers", nargs="+", metavar="PEER", default=list(PEERS), help=f"of {', '.join(PEERS)} (default: all)")
+    run.add_argument("--rounds", type=_positive, default=FULL.rounds, help="repetitions (default %(default)s)")
+    run.add_argument(
+        "--messages", type=_positive, default=FULL.messages, help="that end a load (default %(default)s; LinkedIn: 10000000)"
+    )
+    run.add_argument("--seconds", type=float, default=FULL.seconds, help="that end a load (default %(default)s)")
+    run.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
+    run.add_argument(
+        "--json", metavar="FOLDER", type=Path, help="write <case>.json there (default: bench/results, unless --quick)"
+    )
+    run.add_argument("--page", action="store_true", help="write docs/performance.md as well")
+    options = parser.parse_args(arguments)
+    if options.verb == "run":
+        for word, known in ((options.cases, [*CASES, *OTHERS]), (options.peers, PEERS)):
+            unknown = [each for each in word if each not in known]
+            if unknown:
+                parser.error(f"there is no {unknown[0]}; there are {', '.join(known)}")
+    return options
+
+
+def _positive(word: str) -> int:
+    value = int(word)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{word} is not a positive number")
+    return value
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    _allow_many_files()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # what was started is stopped on the way
+    options = QUICK if chosen.quick else Options(chosen.rounds, chosen.messages, chosen.seconds)
+    folder = chosen.json or (None if chosen.quick else results.FOLDER)
+    makers = {key: make for key, make in PEERS.items() if key in chosen.peers or key == OURS}
+    began, code = time.monotonic(), 0
+    for name in chosen.cases or CASES:
+        if name in OTHERS:
+            code = max(code, OTHERS[name][1](options.rounds))
+            continue
+        _say(f"\n== {name}")
+        command = (
+            f"python -m bench run {name} --rounds {options.rounds} --messages {options.messages} --seconds {options.seconds:g}"
+        )
+        outcome = CASES[name].run(makers, options, _say)
+        result = results.describe(name, command=command, options=options, peers=outcome.peers, measured=outcome.measured)
+        if any(reason.startswith(FAILED) for measured in outcome.measured for reason in measured.dashes.values()):
+            code = 1
+        if folder is not None:
+            _say(f"-> {results.write(result, folder).name}")
+    _say(f"\n{time.monotonic() - began:.0f} s")
+    if chosen.page:
+        write_page()
+    return code
+
+
+def _guard() -> None:
+    """A report whatever it finds."""
+    makers = {OURS: PEERS[OURS]}
+    changes = []
+    for name in GUARDED:
+
+        def measure(name: str = name) -> results.Result:
+            outcome = CASES[name].run(makers, GUARD, lambda line: None)
+            return results.describe(
+                name, command="python -m bench guard", options=GUARD, peers=outcome.peers, measured=outcome.measured
+            )
+
+        changes += guard.guard(name, results.read(name), measure, _say)
+    guard.report(changes, _say)
+
+
+def write_page() -> None:
+    """docs/performance.md: what was measured beside Apache Kafka alone, then the suite."""
+    text = pair.render_page(json.loads(PAIR_RESULTS.read_text()))
+    found = [(case, result) for case in CASES.values() if (result := results.read(case.name)) is not None]
+    PAGE.write_text(text + page.render(found))
+
+
+def _allow_many_files() -> None:
+    """As many descriptors as the system allows, for systems that are started as well."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

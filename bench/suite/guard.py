@@ -1,0 +1,62 @@
+"""`python -m bench guard`: a quick look whether a case became slower than the last recorded results say. A report, not a gate.
+
+Rates differ with the machine and with what else it does, so what is compared is the ratio to the bare loop of system calls in the same
+minute, recorded by the run that made the results and measured anew; where a measure has none, the ratio to Apache Kafka would need Kafka,
+and CPU seconds for a million messages are taken instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.suite.case import Say
+from bench.suite.figures import median, ratio, values
+from bench.suite.measure import BARE
+
+SLOWER_BY = 0.10
+OURS = "barnabas"
+Measure = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How many times as fast a measure is now as it was recorded: below 1 is slower."""
+
+    name: str
+    by: str
+    factor: float
+
+    @property
+    def is_slower(self) -> bool:
+        return self.factor < 1.0 - SLOWER_BY
+
+
+def compare(name: str, before: Measure, now: Measure) -> Change | None:
+    """None where nothing of it can be compared."""
+    if values(before, BARE) and values(now, BARE):
+        was, has = ratio(before, OURS, BARE), ratio(now, OURS, BARE)
+        if was and has:
+            return Change(name, "share of the bare loop", has / was)
+    was, has = (median(values(each, OURS, "cpu_s_per_million")) for each in (before, now))
+    return Change(name, "CPU for a message", was / has) if was and has else None
+
+
+def report(changes: Sequence[Change], say: Say) -> None:
+    for change in changes:
+        mark = "SLOWER" if change.is_slower else "ok"
+        say(f"{mark:<7} {change.name:<34} {change.factor:5.2f}x of what was recorded ({change.by})")
+    slower = [change.name for change in changes if change.is_slower]
+    say(f"{len(slower)} of {len(changes)} became {SLOWER_BY:.0%} slower{': ' + ', '.join(slower) if slower else ''}")
+
+
+def guard(case: str, recorded: dict[str, Any] | None, measure: Callable[[], dict[str, Any]], say: Say) -> list[Change]:
+    """Measure a case anew and compare it with what is recorded of it."""
+    if recorded is None:
+        say(f"{case}: nothing is recorded; `python -m bench run {case}` does it")
+        return []
+    before = {each["name"]: each for each in recorded["measures"]}
+    now = {each["name"]: each for each in measure()["measures"]}
+    found = [compare(f"{case}/{name}", before[name], now[name]) for name in now if name in before]
+    return [change for change in found if change is not None]

@@ -1,0 +1,179 @@
+"""`kreps-2014`: "Benchmarking Apache Kafka: 2 million writes per second (on three cheap machines)", on one machine and one broker.
+
+Records of 100 bytes in batches of about 8 kB. The replicated parts of it are `python -m bench.cluster`.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
+
+from bench.latency import percentile
+from bench.load import Load
+from bench.peers.peer import Amount, CannotDo, Delays, Message, Peer
+from bench.suite.case import Case, fresh_name
+from bench.suite.linkedin import bare_producing, consuming, fill, produced, producing
+from bench.suite.measure import Figures, Measure, Meter, Options
+
+VALUE_BYTES, BATCH = 100, 64  # his batch.size is 8,196 bytes
+PULL_BYTES = 1_000_000
+RATE, RATE_S = 5_000, 3.0
+CONSUMERS = 3
+STEPS = 10  # of what is stored
+
+
+def batches_of(peer_takes: Callable[[Message], Figures]) -> Figures:
+    """With batches where there are such, else with single messages."""
+    try:
+        return peer_takes(Message(VALUE_BYTES, BATCH, 1))
+    except CannotDo:
+        return peer_takes(Message(VALUE_BYTES, 1, 1))
+
+
+def _producers(options: Options, producers: int) -> Callable[[Peer, Meter], Figures]:
+    def run(peer: Peer, meter: Meter) -> Figures:
+        return batches_of(lambda message: producing(message, options, producers=producers, partitions=producers)(peer, meter))
+
+    return run
+
+
+def _consumers(options: Options) -> Measure:
+    """Each reads all of the topic, at the same time."""
+    filled: dict[str, tuple[str, Message, int]] = {}
+
+    def warm_up(peer: Peer) -> None:
+        topic = fresh_name("consumers")
+        peer.create(topic, 1)
+        filled[peer.name] = topic, *fill(peer, topic, options, VALUE_BYTES)
+        topic, message, messages = filled[peer.name]
+        peer.consume(topic, message, messages, pull_bytes=PULL_BYTES)
+        if peer.stored(topic, 1) < messages:
+            raise CannotDo("what one consumer reads is not there for another")
+
+    def run(peer: Peer, meter: Meter) -> Figures:
+        topic, message, messages = filled[peer.name]
+        with meter, ThreadPoolExecutor(CONSUMERS) as threads:
+            began = time.perf_counter()
+            loads = list(threads.map(lambda _: peer.consume(topic, message, messages, pull_bytes=PULL_BYTES), range(CONSUMERS)))
+            seconds = time.perf_counter() - began
+        return produced(Load(len(loads), sum(load.records for load in loads), seconds))
+
+    return Measure(
+        "consume-3",
+        f"{CONSUMERS} consumers at once, each of all of it",
+        "messages/s",
+        run,
+        warm_up=warm_up,
+        clean_up=lambda peer: peer.delete(filled[peer.name][0]),
+    )
+
+
+def _both(options: Options) -> Callable[[Peer, Meter], Figures]:
+    """One writes as one reads what was there before; the rate is that of the two together."""
+
+    def run(peer: Peer, meter: Meter) -> Figures:
+        topic = fresh_name("both")
+        peer.create(topic, 1)
+        message, messages = fill(peer, topic, options, VALUE_BYTES)
+        with meter, ThreadPoolExecutor(1) as threads:
+            began = time.perf_counter()
+            amount = Amount(options.messages, options.seconds)
+            writing = threads.submit(peer.produce, topic, message, amount)
+            read = peer.consume(topic, message, messages, pull_bytes=PULL_BYTES)
+            written = writing.result()
+            seconds = time.perf_counter() - began
+        peer.delete(topic)
+        rates = {"read_per_s": read.records_per_s, "written_per_s": written.records_per_s}
+        return {**produced(Load(1, read.records + written.records, seconds)), **rates}
+
+    return run
+
+
+def delays(message: Message, rate: int, seconds: float, partitions: int = 1) -> Callable[[Peer, Meter], Figures]:
+    """Percentiles of the time from when a message was meant to leave until it was consumed; p99 is the one that is compared."""
+
+    def run(peer: Peer, meter: Meter) -> Figures:
+        topic = fresh_name("delays")
+        peer.create(topic, partitions)
+        with meter:
+            found = peer.end_to_end(topic, message, rate, seconds, partitions=partitions)
+        peer.delete(topic)
+        return percentiles(found)
+
+    return run
+
+
+def percentiles(found: Delays) -> Figures:
+    ordered: array[float] = found.consumed
+    return {
+        "value": percentile(ordered, 99.0),
+        "p50": percentile(ordered, 50.0),
+        "p99": percentile(ordered, 99.0),
+        "p99.9": percentile(ordered, 99.9),
+        "max": ordered[-1],
+        "messages": float(len(ordered)),
+    }
+
+
+def _stored(options: Options) -> Callable[[Peer, Meter], Figures]:
+    """The rate of each tenth while one topic grows; the value is that of the last tenth as a share of the best of the others."""
+
+    def run(peer: Peer, meter: Meter) -> Figures:
+        topic = fresh_name("stored")
+        peer.create(topic, 1)
+        each = options.stored_mb * 1_000_000 / STEPS / VALUE_BYTES
+
+        def write(message: Message) -> Figures:
+            loads = [peer.produce(topic, message, Amount(each, options.seconds)) for _ in range(STEPS)]
+            stored = accumulate(load.records * VALUE_BYTES / 1e6 for load in loads)
+            figures = {f"at_{place:.0f}": load.records_per_s for place, load in zip(stored, loads, strict=True)}
+            return {**figures, "value": loads[-1].records_per_s / max(load.records_per_s for load in loads[:-1])}
+
+        with meter:
+            figures = batches_of(write)
+        peer.delete(topic)
+        return figures
+
+    return run
+
+
+def _measures(options: Options) -> Sequence[Measure]:
+    message = Message(VALUE_BYTES, BATCH, 1)
+    rate = "messages/s"
+    return [
+        Measure("produce-1", "one producer", rate, _producers(options, 1), bare=bare_producing(message, options), target=1.5),
+        Measure("produce-3", "three producers, three partitions", rate, _producers(options, 3), target=1.5),
+        consuming("consume-1", options, VALUE_BYTES, PULL_BYTES),
+        _consumers(options),
+        Measure("both", "one producer and one consumer at once, together", rate, _both(options)),
+        Measure(
+            "delays",
+            f"end to end at {RATE:,} messages/s, p99",
+            "ms",
+            delays(Message(VALUE_BYTES, 1, 1), RATE, RATE_S),
+            higher_is_better=False,
+            target=2.0,
+        ),
+        Measure(
+            "stored",
+            "rate of the last tenth of what is stored, as a share of the best before",
+            "share",
+            _stored(options),
+            rounds=1,
+            is_fresh=True,
+            across="MB stored",
+        ),
+    ]
+
+
+KREPS = Case(
+    "kreps-2014",
+    "Two million writes a second, 2014",
+    "Records of 100 bytes in batches of 64 (single ones where a system has no batches), on one broker. What replication costs is measured "
+    "with three brokers, below.",
+    _measures,
+    charts=("produce-1", "produce-3", "consume-1", "delays"),
+)

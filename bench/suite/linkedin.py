@@ -1,0 +1,178 @@
+"""`linkedin-2011`: the experiments of "Kafka: a Distributed Messaging System for Log Processing" (Kreps, Narkhede, Rao; NetDB 2011).
+
+There: one producer that sends 10 million messages of 200 bytes, in batches of 1 and of 50, without waiting for acknowledgements; one
+consumer that reads 10 million, about 200 kB (1,000 messages) a pull; the overhead of a message on disk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from bench.bare import RECEIVE, SEND, TOPIC, Bare, drain
+from bench.load import Load, Pattern, produce
+from bench.peers.kafka_protocol import BATCH_WINDOW, batch_of
+from bench.peers.peer import Amount, CannotDo, Message, Peer
+from bench.peers.process import cpu_of, disk_bytes
+from bench.servers import DELETED_AFTER_S
+from bench.suite.case import Case, fresh_name
+from bench.suite.measure import Figures, Measure, Meter, Options
+
+VALUE_BYTES, PULL_BYTES = 200, 200_000
+LEAST_READ_S = 0.5  # shorter ones are repeated
+MUCH_BYTES = 100_000_000  # from here on removing the files would disturb what follows
+WRITTEN_AFTER_S = 2.0  # what systems keep back before they write it to their files
+FILL_SECONDS = 4.0
+
+
+def produced(load: Load) -> Figures:
+    return {"value": load.records_per_s, "messages": float(load.records), "seconds": load.seconds}
+
+
+def producing(message: Message, options: Options, *, producers: int = 1, partitions: int = 1) -> Callable[[Peer, Meter], Figures]:
+    """A repetition: a fresh topic is written to and removed."""
+
+    def run(peer: Peer, meter: Meter) -> Figures:
+        topic = fresh_name("produce")
+        peer.create(topic, partitions)
+        amount = Amount(options.messages, options.seconds)
+        try:
+            with meter:
+                load = peer.produce(topic, message, amount, producers=producers, partitions=partitions)
+        finally:
+            peer.delete(topic)
+        if load.records * message.value_bytes > MUCH_BYTES:
+            time.sleep(DELETED_AFTER_S)
+        return produced(load)
+
+    return run
+
+
+def fill(peer: Peer, topic: str, options: Options, value_bytes: int) -> tuple[Message, int]:
+    """Write messages in the largest batches that the system takes, up to 50; how they are, and how many."""
+    amount = Amount(options.messages, max(options.seconds, FILL_SECONDS))
+    for batch in (50, 1):
+        message = Message(value_bytes, batch, 1)
+        try:
+            return message, peer.produce(topic, message, amount).records
+        except CannotDo:
+            continue
+    raise CannotDo("it takes no messages")
+
+
+def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) -> Measure:
+    """A topic is filled before the first repetition, or before each where what was read is gone."""
+    filled: dict[str, tuple[str, Message, int]] = {}
+
+    def warm_up(peer: Peer) -> None:
+        topic = fresh_name("consume")
+        peer.create(topic, 1)
+        filled[peer.name] = topic, *fill(peer, topic, options, value_bytes)
+        read(peer, None)
+
+    def read(peer: Peer, meter: Meter | None) -> Figures:
+        topic, message, messages = filled[peer.name]
+        if meter is None:
+            return produced(peer.consume(topic, message, messages, pull_bytes=pull_bytes))
+        if peer.stored(topic, 1) < messages:
+            filled[peer.name] = topic, *fill(peer, topic, options, value_bytes)
+            topic, message, messages = filled[peer.name]
+        loads: list[Load] = []
+        with meter:
+            while sum(load.seconds for load in loads) < LEAST_READ_S:
+                loads.append(peer.consume(topic, message, messages, pull_bytes=pull_bytes))
+                if peer.stored(topic, 1) < messages:
+                    break
+        return produced(Load(len(loads), sum(load.records for load in loads), sum(load.seconds for load in loads)))
+
+    def bare() -> Figures:
+        batch = batch_of(50, value_bytes)
+        size = len(batch) * (options.messages // 50)
+        with Bare(SEND, size) as loop:
+            before = cpu_of([loop.pid])
+            load = drain(loop.address, options.messages, size)
+            spent = cpu_of([loop.pid]) - before
+        return {**produced(load), "cpu_s": spent, "cpu_s_per_million": spent / load.records * 1e6}
+
+    return Measure(
+        name,
+        f"one consumer, {value_bytes} B, {pull_bytes // 1000} kB a pull",
+        "messages/s",
+        read,
+        warm_up=warm_up,
+        clean_up=lambda peer: peer.delete(filled[peer.name][0]),
+        bare=bare,
+        target=1.5,
+    )
+
+
+def bare_producing(message: Message, options: Options) -> Callable[[], Figures]:
+    """The loop that receives and writes, under the same load."""
+
+    def run() -> Figures:
+        batch = batch_of(message.batch, message.value_bytes)
+        pattern = Pattern(1, batch, message.batch, 1, BATCH_WINDOW, BATCH_WINDOW // 4)
+        with Bare(RECEIVE) as loop:
+            before = cpu_of([loop.pid])
+            load = produce(loop.address, TOPIC, 1, pattern, options.seconds, options.messages / message.batch * len(batch))
+            spent = cpu_of([loop.pid]) - before
+        return {**produced(load), "cpu_s": spent, "cpu_s_per_million": spent / load.records * 1e6}
+
+    return run
+
+
+def _overhead(options: Options) -> Callable[[Peer, Meter], Figures]:
+    def run(peer: Peer, meter: Meter) -> Figures:
+        topic = fresh_name("disk")
+        peer.create(topic, 1)
+        before = disk_bytes(peer.data_dir)
+        with meter:
+            _, messages = fill(peer, topic, options, VALUE_BYTES)
+        time.sleep(WRITTEN_AFTER_S)
+        taken = disk_bytes(peer.data_dir) - before
+        peer.delete(topic)
+        return {"value": taken / messages - VALUE_BYTES, "bytes_per_message": taken / messages}
+
+    return run
+
+
+def _measures(options: Options) -> Sequence[Measure]:
+    found = []
+    for batch, target in ((1, 12.0), (50, 6.0)):
+        for acks in (0, 1):
+            message = Message(VALUE_BYTES, batch, acks)
+            many = "one message a request" if batch == 1 else f"{batch} messages a request"
+            found.append(
+                Measure(
+                    f"produce-{batch}-acks{acks}",
+                    f"one producer, {VALUE_BYTES} B, {many}, acks={acks}",
+                    "messages/s",
+                    producing(message, options),
+                    bare=bare_producing(message, options) if batch > 1 and acks else None,
+                    target=target,
+                )
+            )
+    found.append(consuming("consume", options, VALUE_BYTES, PULL_BYTES))
+    found.append(
+        Measure(
+            "overhead",
+            f"bytes on disk beyond the {VALUE_BYTES} of a message",
+            "bytes a message",
+            _overhead(options),
+            higher_is_better=False,
+            rounds=1,
+            is_fresh=True,
+        )
+    )
+    return found
+
+
+LINKEDIN = Case(
+    "linkedin-2011",
+    "LinkedIn's study of 2011",
+    "One producer and one consumer with messages of 200 bytes, as in the paper that introduced Kafka (there with 10 million messages). "
+    "A batch is a batch of records, a Publish frame, or a JMS transaction; a system without batches has a dash there, and sends its single "
+    "messages pipelined. Without acknowledgements the clock runs until the system has all messages.",
+    _measures,
+    charts=("produce-1-acks1", "produce-50-acks1", "consume"),
+)

@@ -1,0 +1,198 @@
+"""One figure of several systems: every repetition measures each of them once, and the one that began last time comes last.
+
+Rules
+  1. A repetition is warmed up by one that does not count.
+  2. CPU and memory are of the part that `Meter` encloses; the share of the machine that went to neither system nor client is kept beside.
+  3. A `fresh` measure starts a system for each repetition, beside those that run.
+  4. What a system cannot do becomes its dash, with the reason. So does a `BadAnswer` or a lost connection: a figure of a system that errs
+     is none, but those of the others are.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from bench.peers.peer import CannotDo, Peer, PeerUnavailable
+from bench.peers.process import cpu_of, family, forget_peak, peak_mb
+from bench.servers import busy_seconds
+from bench.wire import BadAnswer
+
+BARE, FAILED = "bare", "failed"
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How much is measured; the page says what it was."""
+
+    rounds: int = 5
+    messages: int = 1_000_000
+    seconds: float = 1.5
+    stored_mb: int = 2_000
+    connections: tuple[int, ...] = (1_000, 10_000)
+
+
+class Meter:
+    """What a system spends between `__enter__` and `__exit__`."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._pids = pids
+        self._began = self._busy = self._own = self._theirs = 0.0
+        self.figures: Figures = {}
+
+    def __enter__(self) -> Self:
+        forget_peak(self._pids)
+        self._began, self._busy = time.monotonic(), busy_seconds()
+        self._own, self._theirs = cpu_of(family(os.getpid())), cpu_of(self._pids)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            return
+        spent, whole = cpu_of(self._pids) - self._theirs, cpu_of(family(os.getpid())) - self._own
+        seconds = time.monotonic() - self._began
+        others = busy_seconds() - self._busy - whole  # systems are children of this process
+        cores = os.cpu_count() or 1
+        self.figures = {"cpu_s": spent, "peak_mb": peak_mb(self._pids), "others_cpu": max(others, 0.0) / seconds / cores}
+
+
+Run = Callable[[Peer, Meter], Figures]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Another figure of the same repetitions, shown as a measure of its own."""
+
+    name: str
+    title: str
+    unit: str
+    figure: str
+    higher_is_better: bool = False
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """`run` gives the figures of a repetition, the main one as "value", and "messages" where CPU is to be told for a million of them.
+
+    `warm_up` gives way to a first `run` that does not count where there is none. `bare` measures the loop of system calls beside.
+    """
+
+    name: str
+    title: str
+    unit: str
+    run: Run
+    higher_is_better: bool = True
+    warm_up: Callable[[Peer], None] | None = None
+    clean_up: Callable[[Peer], None] | None = None
+    bare: Callable[[], Figures] | None = None
+    rounds: int | None = None  # where more would say nothing
+    is_fresh: bool = False
+    target: float | None = None  # of the ratio to Apache Kafka
+    limit: float | None = None  # of our own figure
+    views: tuple[View, ...] = ()
+    across: str | None = None  # what grows, where the figures "at_<number>" are points of a line
+
+
+@dataclass(slots=True)
+class Measured:
+    """The repetitions of each system, and the reasons of those that have none."""
+
+    measure: Measure
+    runs: dict[str, list[Figures]] = field(default_factory=dict)
+    dashes: dict[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """The measure, and its views after it."""
+        what = self.measure
+        whole = {
+            "name": what.name,
+            "title": what.title,
+            "unit": what.unit,
+            "higher_is_better": what.higher_is_better,
+            "target": what.target,
+            "limit": what.limit,
+            "across": what.across,
+            "runs": self.runs,
+            "dashes": self.dashes,
+        }
+        return [whole, *(self._seen(view) for view in what.views)]
+
+    def _seen(self, view: View) -> dict[str, Any]:
+        return {
+            "name": view.name,
+            "title": view.title,
+            "unit": view.unit,
+            "higher_is_better": view.higher_is_better,
+            "target": None,
+            "limit": view.limit,
+            "across": None,
+            "runs": {key: [{"value": run[view.figure]} for run in runs] for key, runs in self.runs.items()},
+            "dashes": self.dashes,
+        }
+
+
+def take_turns(measure: Measure, peers: Mapping[str, Peer], makers: Mapping[str, Callable[[], Peer]], rounds: int) -> Measured:
+    """All repetitions of one measure; `makers` has a maker for each of the peers that run."""
+    measured = Measured(measure)
+    able = [key for key in peers if _warm_up(measure, key, peers[key], measured)]
+    for number in range(measure.rounds or rounds):
+        for key in able if number % 2 == 0 else reversed(able):
+            if key not in measured.dashes:
+                _repeat(measure, key, peers, makers, measured)
+        if measure.bare is not None:
+            measured.runs.setdefault(BARE, []).append(measure.bare())
+    if measure.clean_up is not None:
+        for key in able:
+            _try(partial(measure.clean_up, peers[key]), key, measured)
+    return measured
+
+
+def _warm_up(measure: Measure, key: str, peer: Peer, measured: Measured) -> bool:
+    """Whether it can do it."""
+    if measure.is_fresh:
+        return True
+    warm_up = measure.warm_up
+    return _try((lambda: _once(measure, peer)) if warm_up is None else (lambda: warm_up(peer)), key, measured)
+
+
+def _repeat(
+    measure: Measure, key: str, peers: Mapping[str, Peer], makers: Mapping[str, Callable[[], Peer]], measured: Measured
+) -> None:
+    def once() -> None:
+        if measure.is_fresh:
+            with makers[key]() as peer:
+                figures = _once(measure, peer)
+        else:
+            figures = _once(measure, peers[key])
+        measured.runs.setdefault(key, []).append(figures)
+
+    _try(once, key, measured)
+
+
+def _try(what: Callable[[], object], key: str, measured: Measured) -> bool:
+    """Whether it went well; what a system cannot do, or fails at, is its dash, and its figures so far go."""
+    try:
+        what()
+    except CannotDo as error:
+        measured.dashes[key] = str(error)
+    except (BadAnswer, PeerUnavailable, OSError) as error:
+        measured.dashes[key] = f"{FAILED}: {' '.join(str(error).split())}"
+    else:
+        return True
+    measured.runs.pop(key, None)
+    return False
+
+
+def _once(measure: Measure, peer: Peer) -> Figures:
+    meter = Meter(peer.pids)
+    figures = {**measure.run(peer, meter), **meter.figures}
+    if figures.get("messages") and "cpu_s" in figures:
+        figures["cpu_s_per_million"] = figures["cpu_s"] / figures["messages"] * 1e6
+    return figures

@@ -1,0 +1,160 @@
+"""The part of `docs/performance.md` that is made of the suite's results, and the charts beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+from bench.report import PAGE, table
+from bench.suite import charts
+from bench.suite.case import Case
+from bench.suite.figures import median, number, ratio, spread, values
+from bench.suite.measure import BARE
+
+CHARTS = PAGE.with_suffix("")  # the folder docs/performance/
+LINE = 140
+OURS, KAFKA = "barnabas", "kafka"
+Result = dict[str, Any]
+_POINT = re.compile(r"at_(\d+)")
+HEAD = """
+# Beside the field
+
+Measured by `python -m bench run`, which starts every system on loopback with fresh data, lets them stand side by side, and loads one at a
+time, all of them in each repetition and in turning order. Clients and systems share the cores, so the CPU that a system took for a million
+messages, and the most memory that it had, stand beside its rate. Figures are medians with the smallest and the largest; *times* says how
+many times better barnabas is, the median of the ratios of the pairs. A dash is what a system cannot do. No system syncs its files for each
+message.
+"""
+
+
+def render(results: Sequence[tuple[Case, Result]], folder: Path = CHARTS) -> str:
+    """The text; charts go into `folder`."""
+    if not results:
+        return ""
+    text = HEAD + _systems(results)
+    for case, result in results:
+        text += f"\n## {case.title}\n\n{fill(case.text, LINE)}\n\n{fill(_conditions(result), LINE, break_on_hyphens=False)}\n"
+        text += "".join(_measure(each, result["peers"]) for each in result["measures"])
+        text += _draw(case, result, folder)
+    return text
+
+
+def _systems(results: Sequence[tuple[Case, Result]]) -> str:
+    known: dict[str, dict[str, Any]] = {}
+    for _, result in results:
+        known |= {key: peer for key, peer in result["peers"].items() if "unavailable" not in peer}
+    rows = []
+    for peer in known.values():
+        first = [peer["name"], peer["version"]]
+        for setting in peer["settings"]:
+            told = f"`{setting['name']}`" + (f" = `{setting['value']}`" if setting["value"] else "")
+            rows.append([*first, told, setting["why"]])
+            first = ["", ""]
+    return "\nSettings that are not the defaults:\n\n" + table(["", "version", "setting", "why, and who says so"], rows)
+
+
+def _conditions(result: Result) -> str:
+    machine, options = result["machine"], result["options"]
+    shares = [
+        run["others_cpu"] for each in result["measures"] for runs in each["runs"].values() for run in runs if "others_cpu" in run
+    ]
+    busy = f" Other work took {median(shares):.0%} of the machine's CPU meanwhile (median)." if shares else ""
+    absent = [f"{peer['name']}: {peer['unavailable']}" for peer in result["peers"].values() if "unavailable" in peer]
+    return (
+        f"`{result['command']}` on {result['date']}: {machine['processor']}, {machine['cores']} cores, {machine['memory']}, "
+        f"{machine['kernel']}, Python {machine['python']}, Java {machine['java']}; {options['rounds']} repetitions; a load ends after "
+        f"{options['messages']:,} messages or {options['seconds']:g} s.{busy}"
+        + "".join(f" Not measured: {each}." for each in absent)
+    )
+
+
+def _measure(measure: Result, peers: Mapping[str, Any]) -> str:
+    rows = []
+    bare = median(values(measure, BARE))
+    extra = [name for name in ("p50", "p99.9", "max") if any(values(measure, key, name) for key in measure["runs"])]
+    for key in [*measure["runs"], *measure["dashes"]]:
+        if key == BARE:
+            continue
+        name = peers[key]["name"]
+        if key in measure["dashes"]:
+            rows.append([name, "-", *("" for _ in extra), "", "", "", measure["dashes"][key]])
+            continue
+        times = ratio(measure, OURS, key) if key != OURS else None
+        rows.append(
+            [
+                name,
+                spread(values(measure, key)),
+                *(spread(values(measure, key, figure)) for figure in extra),
+                _or_blank(median(values(measure, key, "cpu_s_per_million"))),
+                _or_blank(median(values(measure, key, "peak_mb"))),
+                "" if times is None else f"{times:.2f}x",
+                " ".join(filter(None, (_share(median(values(measure, key)), bare), _verdict(measure, key)))),
+            ]
+        )
+    if bare is not None:
+        spent = _or_blank(median(values(measure, BARE, "cpu_s_per_million")))
+        rows.append(["bare system calls", spread(values(measure, BARE)), *("" for _ in extra), spent, "", "", ""])
+    head = ["", measure["unit"], *extra, "CPU s per million", "peak MB", "times", ""]
+    return f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n\n" + table(head, rows) + _target(measure, peers)
+
+
+def _or_blank(value: float | None) -> str:
+    return "" if value is None else number(value)
+
+
+def _share(value: float | None, bare: float | None) -> str:
+    return f"{value / bare:.0%} of bare" if value is not None and bare else ""
+
+
+def _verdict(measure: Result, key: str) -> str:
+    if key in (OURS, BARE):
+        return ""
+    times = ratio(measure, OURS, key)
+    return "**we lose**" if times is not None and times < 1 else ""
+
+
+def _target(measure: Result, peers: Mapping[str, Any]) -> str:
+    """Whether what is to be reached is reached, as a sentence."""
+    said: list[str] = []
+    times, ours = ratio(measure, OURS, KAFKA), median(values(measure, OURS))
+    if measure["target"] is not None and times is not None:
+        said.append(f"To reach: {measure['target']:g} times Apache Kafka: {'yes' if times >= measure['target'] else '**no**'}.")
+    if measure["limit"] is not None and ours is not None:
+        said.append(f"To reach: under {measure['limit']:g} {measure['unit']}: {'yes' if ours < measure['limit'] else '**no**'}.")
+    lost = [peers[key]["name"] for key in measure["runs"] if _verdict(measure, key)]
+    if lost:
+        said.append(f"We lose to {', '.join(lost)} here.")
+    return f"\n{' '.join(said)}\n" if said else ""
+
+
+def _draw(case: Case, result: Result, folder: Path) -> str:
+    """The charts of a case, as files and as the lines that show them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for measure in result["measures"]:
+        if measure["name"] in case.charts:
+            found = {peer["name"]: median(values(measure, key)) for key, peer in result["peers"].items()}
+            rows = {name: value for name, value in found.items() if value is not None and value > 0}
+            if rows:
+                made.append((measure, charts.bars(measure["title"], measure["unit"], rows, result["peers"][OURS]["name"])))
+        elif measure["across"]:
+            series = _points(measure, result["peers"])
+            made.append((measure, charts.lines(measure["title"], measure["across"], series, result["peers"][OURS]["name"])))
+    text = ""
+    for measure, chart in made:
+        path = folder / f"{case.name}-{measure['name']}.svg"
+        path.write_text(chart)
+        text += f"\n![{measure['title']}]({folder.name}/{path.name})\n"
+    return text
+
+
+def _points(measure: Result, peers: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
+    """The lines of a measure of what grows, by the names of the systems."""
+    series = {}
+    for key, runs in measure["runs"].items():
+        places = sorted(float(found[1]) for name in runs[0] if (found := _POINT.fullmatch(name)))
+        series[peers[key]["name"]] = [(place, median(values(measure, key, f"at_{place:.0f}")) or 0.0) for place in places]
+    return series

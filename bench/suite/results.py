@@ -1,0 +1,48 @@
+"""Results as JSON, `bench/results/<case>.json` for each case: the machine, versions, settings, the command, and every repetition."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench.peers.peer import Peer
+from bench.report import describe_machine
+from bench.suite.measure import Measured, Options
+
+FOLDER = Path(__file__).resolve().parents[1] / "results"
+Result = dict[str, Any]
+
+
+def describe_peer(peer: Peer) -> dict[str, Any]:
+    return {"name": peer.name, "version": peer.version, "settings": [asdict(setting) for setting in peer.settings]}
+
+
+def describe(
+    case: str, *, command: str, options: Options, peers: Mapping[str, dict[str, Any]], measured: Sequence[Measured]
+) -> Result:
+    """All of a case's results; `peers` are described by `describe_peer`, or by the reason why one is not there ("unavailable")."""
+    return {
+        "case": case,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": command,
+        "machine": describe_machine(),
+        "options": {key: list(each) if isinstance(each, tuple) else each for key, each in asdict(options).items()},
+        "peers": dict(peers),
+        "measures": [shown for each in measured for shown in each.as_json()],
+    }
+
+
+def write(result: Result, folder: Path = FOLDER) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{result['case']}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    return path
+
+
+def read(case: str, folder: Path = FOLDER) -> Result | None:
+    path = folder / f"{case}.json"
+    return dict(json.loads(path.read_text())) if path.exists() else None

@@ -1,0 +1,49 @@
+"""`start`: from the start of the process to its first answers, to the first message through, and the memory of doing nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from bench.peers.peer import Amount, Message, Peer
+from bench.peers.process import cpu_of, resident_mb
+from bench.suite.case import Case, fresh_name
+from bench.suite.measure import Figures, Measure, Meter, Options, View
+
+FIRST = Message(100, 1, 1)
+SETTLE_S, IDLE_S = 1.0, 3.0
+PULL_BYTES = 10_000
+
+
+def _start(peer: Peer, meter: Meter) -> Figures:
+    topic = fresh_name("first")
+    began = time.perf_counter()
+    peer.create(topic, 1)
+    peer.produce(topic, FIRST, Amount(1, 10.0))
+    peer.consume(topic, FIRST, 1, pull_bytes=PULL_BYTES)
+    first = time.perf_counter() - began
+    time.sleep(SETTLE_S)
+    spent = cpu_of(peer.pids)
+    time.sleep(IDLE_S)
+    share = (cpu_of(peer.pids) - spent) / IDLE_S * 100
+    ready = peer.ready_after_s
+    return {"value": ready, "first": ready + first, "idle_mb": resident_mb(peer.pids), "idle_cpu": share}
+
+
+def _measures(options: Options) -> Sequence[Measure]:
+    views = (
+        View("first", "time until the first message is through", "s", "first"),
+        View("idle", "memory while idle after that", "MB", "idle_mb", limit=60.0),
+        View("idle-cpu", "CPU while idle after that", "% of a core", "idle_cpu", limit=1.0),
+    )
+    return [Measure("ready", "time to ready", "s", _start, higher_is_better=False, is_fresh=True, limit=0.3, views=views)]
+
+
+START = Case(
+    "start",
+    "Start",
+    "From the start of the process with an empty folder: until it answers, until a topic was made and a message was written and read, and "
+    "the memory in RAM four seconds later.",
+    _measures,
+    charts=("ready", "idle"),
+)

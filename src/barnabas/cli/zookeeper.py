@@ -1,0 +1,55 @@
+"""How commands get to a cluster's metadata themselves: the address from `--metadata`, who they are from the environment.
+
+What is in the process list and in a shell's history is no place for a secret, so there are no options for it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from barnabas.cli.errors import BadInput
+from barnabas.cli.properties import read_properties_file
+
+if TYPE_CHECKING:
+    from barnabas.cluster.zookeeper_address import ZooKeeperAddress
+    from barnabas.cluster.zookeeper_store import ZooKeeperStore
+
+DIGEST_VARIABLE = "BARNABAS_ZOOKEEPER_DIGEST"  # `zookeeper.digest`
+CONFIG_VARIABLE = "BARNABAS_ZOOKEEPER_CONFIG"  # a file with `zookeeper.*` settings; a broker's whole file does
+PREFIX, CONNECT = "zookeeper.", "zookeeper.connect"
+
+
+def environment_settings() -> dict[str, str]:
+    """The `zookeeper.*` settings that the environment names, without the address; raises BadInput."""
+    found: dict[str, str] = {}
+    if CONFIG_VARIABLE in os.environ:
+        named = read_properties_file(os.environ[CONFIG_VARIABLE])
+        found = {key: value for key, value in named.items() if key.startswith(PREFIX) and key != CONNECT}
+    if DIGEST_VARIABLE in os.environ:
+        found["zookeeper.digest"] = os.environ[DIGEST_VARIABLE]
+    return found
+
+
+def address_of(metadata: str) -> ZooKeeperAddress:
+    """Raises BadInput."""
+    from barnabas.cluster.zookeeper_address import parse_address
+
+    try:
+        return parse_address(metadata)
+    except ValueError as error:
+        raise BadInput(f"--metadata: {error}") from error
+
+
+def open_store(address: ZooKeeperAddress) -> ZooKeeperStore:
+    """A session; raises BadInput where settings of the environment do not hold, StoreUnavailable."""
+    from barnabas.cluster.zookeeper_access import access_of
+    from barnabas.cluster.zookeeper_store import ZooKeeperStore
+    from barnabas.config.broker import BrokerConfig
+    from barnabas.errors import ConfigError
+
+    try:
+        config, _ = BrokerConfig.from_properties(environment_settings())
+        return ZooKeeperStore(address, access=access_of(config))
+    except ConfigError as error:
+        raise BadInput(str(error)) from error

@@ -1,0 +1,81 @@
+"""How a broker gets to ZooKeeper, and who it is there: from `zookeeper.*` settings to what the connection needs.
+
+Rules
+  1. Secrets are in no text of it.
+  2. Entries are for the brokers alone where they log in with a name that all of them share. A certificate is mostly each broker's own, so
+     it closes entries only where `zookeeper.set.acl` says so: brokers of different names would lock each other out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from barnabas.config import jaas
+from barnabas.config.broker import BrokerConfig
+from barnabas.errors import ConfigError
+from barnabas.security.digest_md5 import Login
+from barnabas.tls.settings import HIDDEN, PROTOCOLS, TlsSettings
+
+URI = "zookeeper/zk-sasl-md5"  # the service and the host that every server of ZooKeeper's answers to
+LOGIN_MODULE = "DigestLoginModule"
+JAAS_KEY, ACL_KEY = "zookeeper.sasl.jaas.config", "zookeeper.set.acl"
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperAccess:
+    """Nothing of it: an open connection by nobody.
+
+    Args:
+        digest: `user:password` of ZooKeeper's own scheme.
+        login: by SASL.
+        is_private: whether entries are for whom made them alone.
+    """
+
+    digest: str | None = field(default=None, repr=False)
+    login: Login | None = None
+    tls: TlsSettings | None = None
+    is_private: bool = False
+
+
+ANYBODY = ZooKeeperAccess()
+
+
+def access_of(config: BrokerConfig) -> ZooKeeperAccess:
+    """Raises ConfigError where settings do not go together; files are looked at when a connection is made."""
+    login = _login(config.zookeeper_sasl_jaas_config)
+    tls = _tls(config) if config.zookeeper_ssl_client_enable else None
+    is_named = config.zookeeper_digest is not None or login is not None
+    is_private = is_named if config.zookeeper_set_acl is None else config.zookeeper_set_acl
+    if is_private and not is_named and (tls is None or tls.keystore_location is None):
+        raise ConfigError(ACL_KEY, "true", f"true only with zookeeper.digest, {JAAS_KEY} or a certificate of the broker's own")
+    return ZooKeeperAccess(config.zookeeper_digest, login, tls, is_private)
+
+
+def _login(text: str | None) -> Login | None:
+    if text is None:
+        return None
+    contexts = jaas.parse(text)
+    if len(contexts) != 1 or contexts[0].name != LOGIN_MODULE:
+        raise ConfigError(JAAS_KEY, HIDDEN, f"one login context, of {LOGIN_MODULE}")
+    user, password = (contexts[0].options.get(name) for name in ("username", "password"))
+    if not user or not password:
+        raise ConfigError(JAAS_KEY, HIDDEN, f"{LOGIN_MODULE} with a username and a password")
+    return Login(user, password, URI)
+
+
+def _tls(config: BrokerConfig) -> TlsSettings:
+    named = (config.zookeeper_ssl_protocol,) if config.zookeeper_ssl_protocol else PROTOCOLS
+    kind = config.zookeeper_ssl_keystore_type
+    return TlsSettings(
+        prefix="zookeeper.",
+        # A password of PEM is the key's, for which there is no other name here; a listener would refuse it
+        keystore_type=None if kind is not None and kind.upper() == "PEM" else kind,
+        keystore_location=config.zookeeper_ssl_keystore_location,
+        keystore_password=config.zookeeper_ssl_keystore_password,
+        truststore_type=config.zookeeper_ssl_truststore_type,
+        truststore_location=config.zookeeper_ssl_truststore_location,
+        truststore_password=config.zookeeper_ssl_truststore_password,
+        enabled_protocols=config.zookeeper_ssl_enabled_protocols or named,
+        cipher_suites=config.zookeeper_ssl_cipher_suites,
+        check_host_name=bool(config.zookeeper_ssl_endpoint_identification_algorithm),
+    )

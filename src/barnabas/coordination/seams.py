@@ -1,0 +1,101 @@
+"""What stands on both sides of the shell of coordinators: the log that they write to, and the core of one partition.
+
+`shards.py` drives any `Shard` over any `CoordinatorLog`: groups and transactions are two kinds of the one, a broker's partitions and a
+list in the tests two of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import NamedTuple, Protocol
+
+from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Producer, Written
+from barnabas.coordination.records import Record
+from barnabas.errors import ErrorCode
+
+
+class EndMarker(NamedTuple):
+    """The end of a producer's transaction, as its coordinator decided it in `coordinator_epoch`.
+
+    `transaction_version` is that of the client: from 2 on the epoch is past that of the transaction (KIP-1228).
+    """
+
+    producer: Producer
+    commit: bool
+    coordinator_epoch: int
+    transaction_version: int = 0
+
+
+class LogEntry(NamedTuple):
+    """A record, or (without one) the end of a transaction."""
+
+    record: Record | None
+    producer_id: int = NO_PRODUCER  # of the transaction that the record belongs to, or that ends
+    commit: bool = False
+
+
+class CoordinatorLog(Protocol):
+    """An internal topic as its coordinators see it; the server makes it of partitions."""
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions the topic has, or will have once it is made."""
+        ...
+
+    def append(self, partition: int, records: list[Record], now_ms: int, producer: Producer | None = None) -> Awaitable[None]:
+        """Append `records` as one batch, of the transaction of `producer` if there is one. What comes back is done when they are
+        committed.
+
+        A refusal, after which nothing was written, is a KafkaError raised at once or a future that holds it when it is returned.
+        A KafkaError that comes later means that what was written may be lost.
+        """
+        ...
+
+    def append_marker(self, partition: int, marker: EndMarker, now_ms: int) -> Awaitable[None]:
+        """Append the end of a transaction; as `append`."""
+        ...
+
+    def read_all(self, partition: int) -> Iterable[LogEntry]:
+        """All that is in `partition`, oldest first."""
+        ...
+
+
+class Shard(Protocol):
+    """The core of one partition."""
+
+    @property
+    def story(self) -> tuple[str, ...]:
+        """What happened last, for when an invariant breaks."""
+        ...
+
+    def __len__(self) -> int:
+        """How many groups, or transactional ids, there are."""
+        ...
+
+    def replay(self, record: Record, producer_id: int = NO_PRODUCER) -> None:
+        """Take one record of the log, of a producer's transaction if it has one; raises MalformedMessage if it cannot be read."""
+        ...
+
+    def replay_end(self, producer_id: int, *, commit: bool) -> None:
+        """The transaction of a producer ended."""
+        ...
+
+    def receive_loaded(self, now: Now) -> Iterable[Outcome]:
+        """Everything in the log has been replayed."""
+        ...
+
+    def receive_written(self, event: Written, error: ErrorCode | None, now: Now) -> Outcome:
+        """The records of the outcome that named `event` are committed, or were refused."""
+        ...
+
+    def unload(self, now: Now) -> Outcome:
+        """The shard is no longer here: whoever waits is sent away."""
+        ...
+
+    def next_deadline_ms(self) -> int:
+        """On the steady clock, no later than when `expire` has something to do."""
+        ...
+
+    def expire(self, now: Now) -> Iterable[Outcome]:
+        """What follows from the time that has passed; each outcome is carried out before the next is asked for."""
+        ...

@@ -1,0 +1,247 @@
+"""The page for Prometheus: names, types and help texts, put to what the broker counts when somebody asks.
+
+The Prometheus library is imported with the first scrape, since a broker without an endpoint should not pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from barnabas.protocol.messages import APIS
+from barnabas.server.cleaning import measures as cleaning
+from barnabas.server.quotas import measures as quotas
+from barnabas.server.replication import measures as replication
+from barnabas.server.transactions import measures as transactions
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from barnabas.server.broker import Broker
+
+# By name: what it means, and where a broker has it. `Any`, since the broker imports this module before its own types are known.
+Measures = Mapping[str, tuple[str, Callable[[Any], float]]]
+
+COUNTERS: Measures = {
+    "barnabas_bytes_in_total": (
+        "Bytes of record batches taken from producers.",
+        lambda broker: broker.metrics.bytes_in,
+    ),
+    "barnabas_bytes_out_total": (
+        "Bytes of record batches given to fetchers.",
+        lambda broker: broker.metrics.bytes_out,
+    ),
+    "barnabas_connections_opened_total": (
+        "Connections accepted since the start.",
+        lambda broker: broker.metrics.connections_opened,
+    ),
+    "barnabas_connections_refused_total": (
+        "Connections refused for a limit.",
+        lambda broker: broker.metrics.connections_refused,
+    ),
+    "barnabas_logins_total": (
+        "Connections that logged in by SASL.",
+        lambda broker: broker.doors.counts.successes,
+    ),
+    "barnabas_failed_logins_total": (
+        "Log-ins by SASL that failed.",
+        lambda broker: broker.doors.counts.failures,
+    ),
+    "barnabas_renewed_logins_total": (
+        "Log-ins by SASL of connections that were logged in.",
+        lambda broker: broker.doors.counts.renewals,
+    ),
+    "barnabas_expired_sessions_closed_total": (
+        "Connections closed because they went on after the end of their SASL session.",
+        lambda broker: broker.doors.counts.expired_closed,
+    ),
+    "barnabas_tls_handshakes_total": (
+        "TLS handshakes that came about.",
+        lambda broker: broker.metrics.tls_handshakes,
+    ),
+    "barnabas_tls_handshakes_failed_total": (
+        "TLS handshakes that did not: refused, broken off, or not made in time.",
+        lambda broker: broker.metrics.tls_handshakes_failed,
+    ),
+    "barnabas_log_dir_moves_finished_total": (
+        "Partitions that were moved to another log directory.",
+        lambda broker: broker.moves.finished,
+    ),
+    "barnabas_log_dir_moves_failed_total": (
+        "Moves to another log directory that a disk ended.",
+        lambda broker: broker.moves.failed,
+    ),
+    "barnabas_log_dir_moved_bytes_total": (
+        "Bytes copied from one log directory to another.",
+        lambda broker: broker.moves.bytes_copied,
+    ),
+    "barnabas_corrupt_stretches_total": (
+        "Stretches of log files that were found damaged when they were read.",
+        lambda broker: broker.metrics.corrupt_stretches,
+    ),
+    "barnabas_flushed_partitions_total": (
+        "Partitions flushed in rounds of group commit.",
+        lambda broker: broker.metrics.flushed_partitions,
+    ),
+    "barnabas_storage_refusals_total": (
+        "Writes refused because space, descriptors or memory had run out.",
+        lambda broker: broker.metrics.storage_refusals,
+    ),
+    "barnabas_read_errors_total": (
+        "Reads of logs that the disk refused.",
+        lambda broker: broker.metrics.read_errors,
+    ),
+    "barnabas_replicated_bytes_in_total": (
+        "Bytes of record batches taken from leaders.",
+        lambda broker: broker.metrics.replicated_bytes_in,
+    ),
+    "barnabas_throttled_bytes_in_total": (
+        "Bytes of record batches taken from leaders for replicas that are throttled.",
+        lambda broker: broker.throttles.fetching.passed,
+    ),
+    "barnabas_throttled_bytes_out_total": (
+        "Bytes of record batches sent to followers for replicas that are throttled.",
+        lambda broker: broker.throttles.sending.passed,
+    ),
+    "barnabas_isr_shrinks_total": (
+        "Changes by which replicas left the in-sync set of a partition led here.",
+        lambda broker: broker.isr.shrinks,
+    ),
+    "barnabas_isr_expands_total": (
+        "Changes by which replicas joined the in-sync set of a partition led here.",
+        lambda broker: broker.isr.expands,
+    ),
+    "barnabas_isr_failed_updates_total": (
+        "Changes of in-sync sets that the controller refused.",
+        lambda broker: broker.isr.failed_updates,
+    ),
+}
+
+GAUGES: Measures = {
+    "barnabas_connections": (
+        "Connections open now.",
+        lambda broker: len(broker.connections),
+    ),
+    "barnabas_loop_lag_seconds": (
+        "How late the event loop ran its last timer.",
+        lambda broker: broker.metrics.loop_lag_ms / 1000,
+    ),
+    "barnabas_loop_lag_max_seconds": (
+        "How late the event loop ran a timer at worst.",
+        lambda broker: broker.metrics.loop_lag_max_ms / 1000,
+    ),
+    "barnabas_partitions": (
+        "Partitions that this broker has a replica of.",
+        lambda broker: len(broker.partitions),
+    ),
+    "barnabas_fetch_sessions": (
+        "Incremental fetch sessions.",
+        lambda broker: len(broker.fetch_sessions),
+    ),
+    "barnabas_queued_request_bytes": (
+        "Memory of request frames that are not complete.",
+        lambda broker: broker.receiver.queued_bytes,
+    ),
+    "barnabas_log_dir_moves": (
+        "Partitions on their way to another log directory.",
+        lambda broker: len(broker.moves),
+    ),
+    "barnabas_open_segments": (
+        "Segments with an open file.",
+        lambda broker: len(broker.logs.open_files or ()),
+    ),
+    "barnabas_groups": (
+        "Consumer groups.",
+        lambda broker: broker.groups.group_count,
+    ),
+    "barnabas_log_directories_offline": (
+        "Log directories that failed and are out of use until the next start.",
+        lambda broker: len(broker.logs.failed_directories),
+    ),
+    "barnabas_partitions_offline": (
+        "Partitions that are refused because their log directory failed.",
+        lambda broker: broker.partitions.offline_count,
+    ),
+}
+
+WITH_LABELS = {
+    "barnabas_log_size_bytes": "Bytes of a partition's log.",
+    "barnabas_log_start_offset": "First offset of a partition.",
+    "barnabas_log_end_offset": "Offset after the last record of a partition.",
+    "barnabas_group_lag": "Records between a group's committed offset and the high watermark.",
+    "barnabas_request_seconds": "Time from a request's frame to its answer, by API; waiting of long polls is not counted.",
+    "barnabas_flush_round_seconds": "Time of a round of group commit, in which all partitions that wait for the disk are flushed.",
+}
+
+NAMES = {
+    **{name: text for name, (text, _) in {**COUNTERS, **GAUGES}.items()},
+    **WITH_LABELS,
+    **replication.NAMES,
+    **cleaning.NAMES,
+    **transactions.NAMES,
+    **quotas.NAMES,
+}
+
+
+class BrokerCollector:
+    """Turns a broker's counters into Prometheus metrics when scraped."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+        broker = self._broker
+        for measures, family in ((COUNTERS, CounterMetricFamily), (GAUGES, GaugeMetricFamily)):
+            for name, (text, read) in measures.items():
+                yield family(name, text, value=read(broker))
+        yield from replication.measures(broker, GaugeMetricFamily)
+        yield from cleaning.measures(broker, CounterMetricFamily, GaugeMetricFamily)
+        yield from transactions.measures(broker, CounterMetricFamily, GaugeMetricFamily)
+        yield from quotas.measures(broker, CounterMetricFamily, GaugeMetricFamily)
+        yield from _times(broker, HistogramMetricFamily)
+        yield from _partitions(broker, GaugeMetricFamily)
+        yield from _group_lag(broker, GaugeMetricFamily)
+
+
+def _times(broker: Broker, family: Any) -> Iterator[Metric]:
+    metrics = broker.metrics
+    latency: Any = family("barnabas_request_seconds", WITH_LABELS["barnabas_request_seconds"], labels=["api"])
+    for api_key, histogram in sorted(metrics.requests.items()):
+        latency.add_metric([APIS[api_key][1]], histogram.cumulative(), histogram.sum_ns / 1e9)
+    rounds: Any = family("barnabas_flush_round_seconds", WITH_LABELS["barnabas_flush_round_seconds"])
+    rounds.add_metric([], metrics.flush_rounds.cumulative(), metrics.flush_rounds.sum_ns / 1e9)
+    yield from (latency, rounds)
+
+
+def _partitions(broker: Broker, family: Any) -> Iterator[Metric]:
+    labels = ["topic", "partition"]
+    size, start, end = (
+        family(name, WITH_LABELS[name], labels=labels)
+        for name in ("barnabas_log_size_bytes", "barnabas_log_start_offset", "barnabas_log_end_offset")
+    )
+    for partition in broker.partitions:
+        key = [partition.topic, str(partition.index)]
+        size.add_metric(key, partition.log.size_bytes)
+        start.add_metric(key, partition.log.log_start_offset)
+        end.add_metric(key, partition.log.log_end_offset)
+    yield from (size, start, end)
+
+
+def _group_lag(broker: Broker, family: Any) -> Iterator[Metric]:
+    lag: Any = family("barnabas_group_lag", WITH_LABELS["barnabas_group_lag"], labels=["group", "topic", "partition"])
+    for group, topic, index, offset in broker.groups.committed_offsets():
+        partition = broker.partitions.get(topic, index)
+        if partition is not None:
+            lag.add_metric([group, topic, str(index)], max(partition.high_watermark - offset, 0))
+    yield lag
+
+
+def render(broker: Broker) -> bytes:
+    """The page, in Prometheus' text format."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(BrokerCollector(broker))
+    return generate_latest(registry)

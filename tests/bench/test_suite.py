@@ -1,0 +1,177 @@
+"""Cases on a system that needs no process: turns, dashes, absence, results, the page."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as Xml
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bench.peers.peer import Message, Peer
+from bench.suite import figures, guard, page, results
+from bench.suite.case import Case, Outcome
+from bench.suite.growth import GROWTH
+from bench.suite.kreps import KREPS
+from bench.suite.linkedin import producing
+from bench.suite.measure import BARE, Figures, Measure, Meter, Options, View, take_turns
+from bench.suite.openmessaging import OPENMESSAGING
+from bench.wire import BadAnswer
+
+from tests.bench.fakes import AbsentPeer, FakePeer
+
+OPTIONS = Options(rounds=2, messages=1_000, seconds=1.0, stored_mb=20)
+
+
+def _case(*measures: Measure, charts: tuple[str, ...] = ()) -> Case:
+    return Case("a-case", "A case", "What it is.", lambda options: measures, charts=charts)
+
+
+def _rate(name: str, run: Callable[[Peer, Meter], Figures], *, target: float | None = None) -> Measure:
+    return Measure(name, name, "messages/s", run, target=target)
+
+
+def _produce_50() -> Measure:
+    return _rate("fifty", producing(Message(100, 50, 1), OPTIONS), target=2.0)
+
+
+def test_systems_take_turns_and_the_first_comes_last_next_time() -> None:
+    order: list[str] = []
+
+    def run(peer: Peer, meter: Meter) -> Figures:
+        order.append(peer.name)
+        return {"value": 1.0}
+
+    peers = {name: FakePeer(name=name) for name in ("one", "two")}
+    take_turns(_rate("order", run), peers, {}, rounds=3)
+    assert order == ["one", "two", *("one", "two", "two", "one", "one", "two")]  # to warm up, then three rounds
+
+
+def test_a_system_that_cannot_do_a_measure_has_a_dash_with_the_reason() -> None:
+    measured = take_turns(_produce_50(), {"barnabas": FakePeer(), "single": FakePeer(largest_batch=1)}, {}, rounds=2)
+    assert measured.dashes == {"single": "it has no batches"}
+    assert [run["value"] for run in measured.runs["barnabas"]] == pytest.approx([1e6, 1e6])
+    assert all({"cpu_s_per_million", "peak_mb", "others_cpu"} <= run.keys() for run in measured.runs["barnabas"])
+
+
+def test_a_system_that_fails_has_a_dash_and_the_others_their_figures() -> None:
+    answers = iter([1.0, 2.0])
+
+    def run(peer: Peer, meter: Meter) -> Figures:
+        if peer.name == "errs" and next(answers) > 1.0:
+            raise BadAnswer("it has lost\na message")
+        return {"value": 1.0}
+
+    peers = {"errs": FakePeer(name="errs"), "barnabas": FakePeer(name="barnabas")}
+    measured = take_turns(_rate("losing", run), peers, {}, rounds=3)
+    assert measured.dashes == {"errs": "failed: it has lost a message"}
+    assert {key: len(runs) for key, runs in measured.runs.items()} == {"barnabas": 3}
+
+
+def test_an_absent_system_is_one_line_and_the_others_are_measured() -> None:
+    said: list[str] = []
+    outcome = _case(_produce_50()).run({"barnabas": FakePeer, "absent": AbsentPeer}, OPTIONS, said.append)
+    assert said[0] == "absent: not measured: absent-server is not installed (Debian package: absent)"
+    assert outcome.peers["absent"] == {"name": "absent", "unavailable": "absent-server is not installed (Debian package: absent)"}
+    assert list(outcome.measured[0].runs) == ["barnabas"]
+
+
+def test_a_fresh_measure_starts_a_system_for_each_repetition() -> None:
+    made: list[FakePeer] = []
+
+    def make() -> FakePeer:
+        made.append(FakePeer())
+        return made[-1]
+
+    measure = Measure("ready", "ready", "s", lambda peer, meter: {"value": peer.ready_after_s}, is_fresh=True)
+    outcome = _case(measure).run({"barnabas": make}, OPTIONS, lambda line: None)
+    assert len(made) == 1 + OPTIONS.rounds
+    assert not any(peer.is_running for peer in made)
+    assert outcome.measured[0].runs["barnabas"] == [{"value": 0.25}] * OPTIONS.rounds
+
+
+@pytest.mark.parametrize("case", [KREPS, OPENMESSAGING, GROWTH], ids=lambda case: str(case.name))
+def test_a_case_measures_all_that_it_says(case: Case) -> None:
+    outcome = case.run({"barnabas": lambda: FakePeer(1e-3)}, OPTIONS, lambda line: None)
+    assert all(measured.runs["barnabas"] for measured in outcome.measured)
+    assert {name for measured in outcome.measured for name in [measured.measure.name]} >= set(case.charts)
+
+
+def _result(case: Case, outcome: Outcome) -> results.Result:
+    return results.describe(
+        case.name, command="python -m bench run a-case", options=OPTIONS, peers=outcome.peers, measured=outcome.measured
+    )
+
+
+def test_results_come_back_from_json_as_they_were(tmp_path: Path) -> None:
+    case = _case(_produce_50())
+    result = _result(case, case.run({"barnabas": FakePeer}, OPTIONS, lambda line: None))
+    assert results.write(result, tmp_path) == tmp_path / "a-case.json"
+    assert results.read("a-case", tmp_path) == result
+    assert results.read("another", tmp_path) is None
+
+
+def test_views_show_other_figures_of_the_same_repetitions() -> None:
+    view = View("idle", "memory", "MB", "mb", limit=60.0)
+    measure = Measure("ready", "ready", "s", lambda peer, meter: {"value": 1.0, "mb": 50.0}, views=(view,))
+    first, second = take_turns(measure, {"barnabas": FakePeer()}, {}, rounds=1).as_json()
+    assert first["name"] == "ready"
+    assert second["runs"] == {"barnabas": [{"value": 50.0}]}
+    assert second["limit"] == 60.0
+
+
+def test_the_page_has_dashes_ratios_targets_and_charts(tmp_path: Path) -> None:
+    fast, slow = (lambda: FakePeer(1e-6, name="barnabas")), (lambda: FakePeer(4e-6, name="Kafka"))
+    case = _case(_produce_50(), charts=("fifty",))
+    makers = {"barnabas": fast, "kafka": slow, "single": lambda: FakePeer(largest_batch=1, name="single"), "absent": AbsentPeer}
+    text = page.render([(case, _result(case, case.run(makers, OPTIONS, lambda line: None)))], tmp_path)
+    assert "| 4.00x |" in text
+    assert "To reach: 2 times Apache Kafka: yes." in text
+    assert "it has no batches |" in text
+    assert "Not measured: absent: absent-server is not installed" in " ".join(text.split())
+    assert "`sync` = `never` | its documentation |" in text
+    (chart,) = tmp_path.glob("*.svg")
+    assert f"({tmp_path.name}/{chart.name})" in text
+    assert Xml.parse(chart).getroot().tag.endswith("svg")
+
+
+def test_the_page_says_where_we_lose(tmp_path: Path) -> None:
+    case = _case(_produce_50())
+    makers = {"barnabas": lambda: FakePeer(4e-6), "kafka": lambda: FakePeer(1e-6, name="Kafka")}
+    text = page.render([(case, _result(case, case.run(makers, OPTIONS, lambda line: None)))], tmp_path)
+    assert "We lose to Kafka here." in text
+    assert "**no**" in text
+
+
+def test_what_grows_is_drawn_as_lines(tmp_path: Path) -> None:
+    case = Case("kreps-2014", "Growth", "", lambda options: [m for m in KREPS.measures(options) if m.name == "stored"])
+    page.render([(case, _result(case, case.run({"barnabas": FakePeer}, OPTIONS, lambda line: None)))], tmp_path)
+    (chart,) = tmp_path.glob("*.svg")
+    assert "<polyline" in chart.read_text()
+
+
+def _kept(value: float, bare: float | None, cpu: float) -> dict[str, object]:
+    runs = {"barnabas": [{"value": value, "cpu_s_per_million": cpu}]}
+    if bare is not None:
+        runs[BARE] = [{"value": bare, "cpu_s_per_million": 1.0}]
+    return {"name": "m", "higher_is_better": True, "runs": runs}
+
+
+def test_the_guard_names_what_became_slower_than_the_bare_loop_tells() -> None:
+    said: list[str] = []
+    recorded = {"measures": [_kept(100.0, 200.0, 1.0), {**_kept(100.0, None, 1.0), "name": "n"}]}
+    now = {"measures": [_kept(40.0, 100.0, 9.0), {**_kept(5.0, None, 1.05), "name": "n"}]}
+    changes = guard.guard("case", recorded, lambda: now, said.append)
+    assert [(change.name, change.is_slower) for change in changes] == [("case/m", True), ("case/n", False)]
+    guard.report(changes, said.append)
+    assert said[-1] == "1 of 2 became 10% slower: case/m"
+
+
+def test_the_guard_says_so_where_nothing_is_recorded() -> None:
+    said: list[str] = []
+    assert guard.guard("case", None, lambda: {"measures": []}, said.append) == []
+    assert said == ["case: nothing is recorded; `python -m bench run case` does it"]
+
+
+def test_ratios_of_the_page_are_those_of_the_figures() -> None:
+    measured = take_turns(_produce_50(), {"barnabas": FakePeer(1e-6), "kafka": FakePeer(3e-6)}, {}, rounds=2)
+    assert figures.ratio(measured.as_json()[0], "barnabas", "kafka") == pytest.approx(3.0)

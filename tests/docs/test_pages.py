@@ -1,0 +1,23 @@
+"""What a page tells its reader to paste works as pasted, and prints what the page says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pasted import ROOT, Pasted
+
+PAGES = ["docs/getting-started.md", "docs/guides/python-clients.md", "docs/guides/moving-from-kafka.md", "README.md"]
+
+pytest.importorskip("pyspark")
+
+PAGES = ["README.md", "docs/getting-started.md", "docs/guides/moving-from-kafka.md", "docs/guides/python-clients.md"]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_runs_as_pasted(page: str, tmp_path: Path) -> None:
+    with Pasted(tmp_path) as reader:
+        reader.run_page(ROOT / page)

@@ -1,0 +1,35 @@
+"""The page for Prometheus has every metric that the reference names, and each counter of the broker is counted somewhere."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from barnabas.server.metrics import Metrics
+from barnabas.server.scraping import NAMES, render
+from tests.server.in_process import running
+
+SOURCE = Path(__file__).resolve().parents[2] / "src/barnabas"
+
+
+async def test_the_page_has_every_metric_and_no_other(tmp_path: Path) -> None:
+    async with running([tmp_path]) as client:
+        page = render(client.broker).decode()
+    helps = dict(line.removeprefix("# HELP ").split(" ", 1) for line in page.splitlines() if line.startswith("# HELP "))
+    assert helps == NAMES
+    assert len(list(text_string_to_metric_families(page))) == len(NAMES)
+
+
+def test_every_counter_is_counted() -> None:
+    changed = set[str]()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case (
+                    ast.AugAssign(target=ast.Attribute(attr=name)) | ast.Attribute(attr="observe", value=ast.Attribute(attr=name))
+                ):
+                    changed.add(name)
+    plain = {name for name, value in vars(Metrics()).items() if not name.startswith("loop_lag")}  # these two are set, not counted
+    assert plain - {"requests"} <= changed

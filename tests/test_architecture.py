@@ -1,0 +1,90 @@
+"""ARCHITECTURE.md and the pages about the inside name what is there: every package is in the code map, every path that is named exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "barnabas"
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+PAGES = sorted([ARCHITECTURE, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(ROOT / "docs/internals").glob("*.md")])
+CODE = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*(?:/|\.py|\.md|\.sh|\.toml|\.txt|\.json)")
+OURS = ("cli", "client", "cluster", "config", "coordination", "pipelines", "protocol", "quota", "replication", "security", "server",
+        "storage", "testing", "tls", "src", "tests", "docs", "tools", "bench", "demo", "examples")  # fmt: skip
+HOMES = {  # libraries that one package alone may know
+    "kazoo": ("cluster/zookeeper_",),
+    "pyspark": ("pipelines/",),
+    "pyarrow": ("pipelines/",),
+    "numba": ("protocol/records/kernels.py", "protocol/records/encode_kernels.py", "storage/compaction/kernels.py"),
+    "click": ("cli/",),
+    "rich": ("cli/",),
+    "jwt": ("security/jwt_keys.py",),
+    "gssapi": ("server/authentication/kerberos.py",),
+}
+
+
+def section(title: str) -> str:
+    text = ARCHITECTURE.read_text()
+    start = text.index(f"## {title}\n")
+    return text[start : text.find("\n## ", start)]
+
+
+def test_every_package_is_in_the_code_map() -> None:
+    named = set(CODE.findall(section("Code map")))
+    packages = {f"{path.parent.relative_to(SOURCE).as_posix()}/" for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE}
+    modules = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py"}
+    assert packages - named == set()
+    assert modules - named == set()
+
+
+def named_paths(page: Path) -> Iterator[str]:
+    """What `page` names as a file or folder of ours; a name after a colon is looked for in the file."""
+    for text in CODE.findall(page.read_text()):
+        found = PATH.match(text)
+        if found and found[0].split("/")[0] in OURS and text[found.end() : found.end() + 1] in ("", ":"):
+            yield text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_that_a_page_names_exists(page: Path) -> None:
+    missing = []
+    for text in named_paths(page):
+        path, _, name = text.partition(": ")
+        files = [each for base in (ROOT, SOURCE) for each in base.glob(path.rstrip("/"))]
+        words = name.split(".")
+        if not files or (name and not all(re.search(rf"\b{re.escape(word)}\b", files[0].read_text()) for word in words)):
+            missing.append(text)
+    assert missing == []
+
+
+def imports_of(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def test_a_library_is_known_where_it_belongs() -> None:
+    strays = []
+    for path in SOURCE.rglob("*.py"):
+        name = path.relative_to(SOURCE).as_posix()
+        strays += [(name, library) for library in imports_of(path) & HOMES.keys() if not name.startswith(HOMES[library])]
+    assert strays == []
+
+
+def test_each_invariant_has_a_place_and_a_proof() -> None:
+    rows = [line.strip("| ").split(" | ") for line in section("Invariants").splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 10
+    for invariant, place, proof in rows:
+        assert invariant
+        assert CODE.search(place) or place == "the imports", invariant
+        assert re.search(r"`tests/|simulator", proof), invariant

@@ -1,0 +1,29 @@
+"""How tests wait for what other processes, threads and connections do in their own time: until a condition holds, never for a span of time.
+
+Looks again and again, because what is waited for has nobody to tell; a condition that does not come true fails the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+WITHIN_S = 60.0
+LOOK_AGAIN_S = 0.01
+
+
+def wait_until(condition: Callable[[], object], what: str = "it did not come about", *, within_s: float = WITHIN_S) -> None:
+    """Wait in a test of processes or threads; `what` is said where it was in vain."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(LOOK_AGAIN_S)
+
+
+async def until(condition: Callable[[], object], what: str = "it did not come about", *, within_s: float = WITHIN_S) -> None:
+    """Wait in a test that runs brokers in its own event loop."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, what
+        await asyncio.sleep(LOOK_AGAIN_S)
