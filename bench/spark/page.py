@@ -17,7 +17,7 @@ def measured(rounds: int) -> str:
     busy = os.getloadavg()[2] / (os.cpu_count() or 1)
     today = datetime.datetime.now(datetime.UTC).date()
     system = f"Linux {'.'.join(platform.release().split('.')[:2])}, Python {platform.python_version()}"
-    return f"Measured {times} on {today} with {os.cpu_count()} cores, {system}; the machine's load was {busy:.1f} for each core."
+    return f"Measured {times} on {today} with {os.cpu_count()} cores, {system}; the machine's load before was {busy:.1f} for each core."
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

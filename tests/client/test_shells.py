@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from barnabas.client.asynchronous import AsyncClient, AsyncConnection
-from barnabas.client.blocking import BlockingClient, PartitionReader
+from barnabas.client.blocking import LEAST_FETCH_BYTES, BlockingClient, PartitionReader
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionFailed, TimedOut
 from barnabas.client.plans import Call
@@ -243,6 +243,22 @@ def test_reading_ahead_survives_a_lost_answer(server: Server, how: object) -> No
         if how is not None:
             server.failing_once(FetchRequest, how)
         assert read_all(client, 0, 100) == list(range(0, 100, 10))
+
+
+def test_a_reader_asks_for_about_what_is_left(server: Server) -> None:
+    """Each answer of the server has ten offsets in one batch; what they take is known from the first answer on."""
+    asked = []
+
+    def behave(request: Message) -> Any:
+        if isinstance(request, FetchRequest):
+            asked.append(request.topics[0].partitions[0].partition_max_bytes)
+        return server.well(request)
+
+    server.behave = behave
+    with BlockingClient(config(server, fetch_bytes=1 << 20)) as client:
+        read_all(client, 0, 100)
+    assert asked[0] == 128_000, "100 records that nothing is known of"
+    assert asked[1:] == [LEAST_FETCH_BYTES] * 9
 
 
 def test_reading_ahead_follows_a_moved_leader(server: Server) -> None:

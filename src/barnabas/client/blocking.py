@@ -273,8 +273,7 @@ class BlockingClient:
         return self.run(operations.list_offsets(self.config, self.cluster, timestamps))
 
     def fetch(self, topic: str, partition: int, offset: int, *, max_bytes: int | None = None) -> Fetched:
-        config = self.config if max_bytes is None else replace(self.config, fetch_bytes=max_bytes)
-        return self.run(operations.fetch(config, self.cluster, topic, partition, offset))
+        return self.run(operations.fetch(self.config, self.cluster, topic, partition, offset, max_bytes))
 
     def produce(self, topic: str, partition: int, batch: Buffer, *, acks: int = -1) -> Produced:
         return self.run(operations.produce(self.config, self.cluster, topic, partition, batch, acks=acks))
@@ -304,8 +303,15 @@ class BlockingClient:
         return self.run(administration.committed_offsets(self.config, self.cluster, group, partitions))
 
 
+FIRST_BYTES_PER_OFFSET = 1024.0  # what is taken for likely before anything came
+LEAST_FETCH_BYTES = 64 << 10
+
+
 class PartitionReader:
     """Reads one partition forward, always one request ahead: while the caller works on an answer, the broker makes the next.
+
+    Asks for no more than what is left is likely to take, going by the last answer: the whole `fetch_bytes` would be mostly in vain for a
+    small range, and at the end of every other one.
 
     Args:
         client: used by this reader alone until it is closed.
@@ -317,6 +323,7 @@ class PartitionReader:
         self._topic, self._partition = topic, partition
         self.offset = offset  # of the next record that was not returned yet
         self.end = end
+        self._bytes_per_offset = FIRST_BYTES_PER_OFFSET
         self._connection: Connection | None = None  # set while a request is in flight on it
 
     def read(self) -> Fetched:
@@ -328,8 +335,10 @@ class PartitionReader:
         """
         answer = self._read_ahead() if self._connection is not None else None
         if answer is None:
-            answer = self._client.fetch(self._topic, self._partition, self.offset)
-        self.offset = next_offset(answer.records, self.offset)
+            answer = self._client.fetch(self._topic, self._partition, self.offset, max_bytes=self._likely_bytes())
+        position, self.offset = self.offset, next_offset(answer.records, self.offset)
+        if self.offset > position:
+            self._bytes_per_offset = len(answer.records) / (self.offset - position)
         if self.offset < self.end:
             self._send()
         return answer
@@ -340,10 +349,14 @@ class PartitionReader:
             self._client.drop(self._connection)
             self._connection = None
 
+    def _likely_bytes(self) -> int:
+        return max(LEAST_FETCH_BYTES, int((self.end - self.offset) * self._bytes_per_offset * 1.25))
+
     def _send(self) -> None:
         client = self._client
         with contextlib.suppress(ClientError, PartitionError):  # then `fetch` does it, with its retries
-            call = operations.fetch_call(client.config, client.cluster, self._topic, self._partition, self.offset)
+            limit = self._likely_bytes()
+            call = operations.fetch_call(client.config, client.cluster, self._topic, self._partition, self.offset, limit)
             connection = client.connection_to(call.node_id)
             connection.send(call)
             self._connection = connection

@@ -149,14 +149,20 @@ def leading(cluster: Cluster, topic: str, partition: int) -> tuple[Topic, Partit
         raise
 
 
-def fetch_call(config: ClientConfig, cluster: Cluster, topic: str, partition: int, offset: int) -> Call:
-    """A Fetch of one partition to its leader, outside of any session (KIP-227: one partition gains nothing from one)."""
+def fetch_call(
+    config: ClientConfig, cluster: Cluster, topic: str, partition: int, offset: int, max_bytes: int | None = None
+) -> Call:
+    """A Fetch of one partition to its leader, outside of any session (KIP-227: one partition gains nothing from one).
+
+    Args:
+        max_bytes: ask for less than `config.fetch_bytes`; an answer has a whole batch in any case, if there is one.
+    """
     found, leader = leading(cluster, topic, partition)
     item = FetchPartition(
         partition=partition,
         current_leader_epoch=leader.leader_epoch,
         fetch_offset=offset,
-        partition_max_bytes=config.fetch_bytes,
+        partition_max_bytes=config.fetch_bytes if max_bytes is None else min(max_bytes, config.fetch_bytes),
     )
     request = FetchRequest(
         max_wait_ms=config.fetch_max_wait_ms,
@@ -194,12 +200,14 @@ def fetched(data: FetchedPartition) -> Fetched:
     )
 
 
-def fetch(config: ClientConfig, cluster: Cluster, topic: str, partition: int, offset: int) -> Plan[Fetched]:
+def fetch(
+    config: ClientConfig, cluster: Cluster, topic: str, partition: int, offset: int, max_bytes: int | None = None
+) -> Plan[Fetched]:
     """Raw batches from `offset` on; an empty answer when nothing came within `fetch_max_wait_ms`."""
 
     def attempt() -> Plan[Fetched]:
         yield from known_topics(config, cluster, [topic])
-        (answer,) = yield [fetch_call(config, cluster, topic, partition, offset)]
+        (answer,) = yield [fetch_call(config, cluster, topic, partition, offset, max_bytes)]
         if isinstance(answer, ClientError):
             cluster.forget(topic)
             raise answer

@@ -1,0 +1,38 @@
+"""Clients of worker processes, and what their collector is spared."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ASK = """
+import gc, sys
+from barnabas.client.config import ClientConfig
+from barnabas.pipelines.clients import borrowed_client
+
+frozen, kept = [gc.get_freeze_count()], []
+for _ in range(2):
+    with borrowed_client(ClientConfig.from_options({"bootstrap.servers": "127.0.0.1:1"})) as client:
+        kept += [[] for _ in range(1_000)]
+    frozen.append(gc.get_freeze_count())
+print(frozen[1] > frozen[0] + 1_000, frozen[2] <= frozen[1])
+"""
+
+
+@pytest.mark.parametrize(("module", "expected"), [("pyspark.daemon", "True True"), ("something.else", "False True")])
+def test_a_worker_of_sparks_daemon_keeps_what_it_loaded_from_the_collector_once(
+    tmp_path: Path, module: str, expected: str
+) -> None:
+    package, name = module.split(".")
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").touch()
+    (tmp_path / package / f"{name}.py").write_text(ASK)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    told = subprocess.run(
+        [sys.executable, "-m", module], env=environment, cwd=tmp_path, check=True, capture_output=True, text=True
+    ).stdout
+    assert told.strip() == expected
