@@ -21,6 +21,7 @@ HOMES = {  # libraries that one package alone may know
     "kazoo": ("cluster/zookeeper_",),
     "pyspark": ("pipelines/",),
     "pyarrow": ("pipelines/",),
+    "numba": ("protocol/records/kernels.py", "protocol/records/encode_kernels.py", "storage/compaction/kernels.py"),
     "click": ("cli/",),
     "rich": ("cli/",),
     "jwt": ("security/jwt_keys.py",),

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.server.scraping import NAMES
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
 LINK = re.compile(r"\]\(([^)#\s]*)#?([^)\s]*)\)")
@@ -57,3 +59,12 @@ def test_every_page_is_in_the_contents_of_the_site() -> None:
     below = {page for folder in site["BELOW"].values() for page in (ROOT / folder).glob("*.md")}
     named = {ROOT / f"{page}.md" for pages in site["CONTENTS"].values() for page in pages}
     assert {ROOT / "README.md", *named, *below} == set(PAGES)
+
+
+def test_metrics_that_pages_name_exist() -> None:
+    unknown = set()
+    for page in PAGES:
+        for name in re.findall(r"`(barnabas_[a-z_]+)", page.read_text()):
+            known = re.sub(r"_(count|sum|bucket)$", "", name) in NAMES
+            unknown |= set() if known or name.endswith("_") else {(page.name, name)}
+    assert unknown == set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from barnabas.cluster import records
@@ -13,7 +15,7 @@ from barnabas.cluster.plan import Plan
 from barnabas.cluster.store import StoreConflict
 from barnabas.cluster.topics import NewTopic
 from barnabas.errors import ErrorCode, KafkaError
-from tests.cluster.controllers import Cluster, code
+from tests.cluster.controllers import Cluster, alter, code
 
 
 @pytest.fixture
@@ -157,3 +159,29 @@ def test_a_broker_that_comes_back_unnoticed_leads_in_an_epoch_of_its_own(cluster
     topic_id = cluster.controller.core.image.topics["t"].topic_id
     outcomes, _ = cluster.controller.core.alter_partitions(1, 1, [InSyncRequest(topic_id, 0, stale)])
     assert code(outcomes[0]) is ErrorCode.INELIGIBLE_REPLICA
+
+
+def test_a_broker_is_gone_for_partitions_whose_log_is_on_a_disk_that_failed(cluster: Cluster) -> None:
+    cluster.create(NewTopic("t", assignments=[(0, (2, 1, 3)), (1, (2, 1, 3)), (2, (2,))]))
+    controller, second = cluster.controller, cluster.nodes[2]
+    topic_id = controller.core.image.topics["t"].topic_id
+    second.reload()
+    second.commit(second.core.say_offline({topic_id: (0, 2), UUID(int=99): (5,)}))
+    controller.settle()
+    assert [(state.leader, state.isr) for state in controller.core.image.topics["t"].partitions] == [
+        (1, (1, 3)),
+        (2, (2, 1, 3)),
+        (NO_LEADER, (2,)),  # nobody else has what was acknowledged
+    ]
+    assert code(alter(cluster, 1, 3, 2)) is ErrorCode.INELIGIBLE_REPLICA
+    controller.commit(controller.core.balance_leaders(10))
+    assert controller.state("t", 0).leader == 1
+    for kind, partition in ((ElectionType.PREFERRED, 0), (ElectionType.UNCLEAN, 2)):
+        outcomes, _ = controller.core.elect_leaders(kind, [("t", partition)])
+        assert outcomes[0].error is not None
+    cluster.check()
+    cluster.kill(2)
+    cluster.restart(2, Kept.UNKNOWN)
+    assert controller.state("t", 2).leader == 2  # nobody else ever had it
+    assert code(alter(cluster, 1, 3, 2)) is None
+    cluster.check()

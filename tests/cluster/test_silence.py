@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cluster.silence import AT_FIRST_INTERVALS, MAX_ASKED_PER_S, TIMES_AS_SLOW, Registered, Silence
+from barnabas.cluster.silence import AT_FIRST_INTERVALS, MAX_ASKED_PER_S, TIMES_AS_LATE, TIMES_AS_SLOW, Registered, Silence
 
 INTERVAL_MS, SESSION_MS = 100.0, 6_000.0
 A, B, C, D = (2, 20), (3, 30), (4, 40), (5, 50)
@@ -18,6 +18,7 @@ class Watch:
         self.silence.changed(len(others) + 1, replicas)
         self.silence.look(0.0)
         self.clock_ms = 0.0
+        self.answer_ms = 1.0
         for each in others:
             self.silence.reached(each)
         self.mute: set[Registered] = set()
@@ -30,7 +31,7 @@ class Watch:
         self._asked.update(found.ask)
         for each in sorted(self._asked - self.mute):
             self._asked.discard(each)
-            self.silence.answered(each)
+            self.silence.answered(each, self.clock_ms + self.answer_ms)
         return found.silent
 
     def looks_until_silent(self, at_most: int = 1_000) -> tuple[int, list[Registered]]:
@@ -104,7 +105,7 @@ def test_at_first_there_is_more_patience(event: str) -> None:
     watch.mute.add(A)
     count, found = watch.looks_until_silent()
     assert found == [A]
-    assert 6 <= count <= 1 + TIMES_AS_SLOW * AT_FIRST_INTERVALS
+    assert 6 <= count <= 1 + AT_FIRST_INTERVALS
 
 
 def test_more_replicas_need_more_patience() -> None:
@@ -126,6 +127,25 @@ def test_who_is_slow_is_given_time() -> None:
     count, found = watch.looks_until_silent()
     assert found == [A]
     assert count > 7
+
+
+def test_slowness_of_less_than_an_interval_counts() -> None:
+    watch = Watch(A, B)
+    watch.be_calm()
+    watch.answer_ms = 80.0
+    assert watch.look() == []
+    watch.mute.add(A)
+    assert watch.looks_until_silent() == (1 + -(-80 * TIMES_AS_SLOW // 100), [A])
+
+
+def test_who_comes_late_himself_has_patience() -> None:
+    watch = Watch(A, B)
+    watch.be_calm()
+    watch.look(after_ms=INTERVAL_MS + 40)
+    watch.mute.add(A)
+    count, found = watch.looks_until_silent()
+    assert found == [A]
+    assert 6 <= count <= 1 + 3 + TIMES_AS_LATE * 40 / INTERVAL_MS
 
 
 def test_who_was_found_silent_for_nothing_is_given_much_time() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.testing import Broker
 from barnabas.testing.zookeeper import ZooKeeper
+from tests.waiting import wait_until
 
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
 SERVER_LOGINS = f'Server {{ {MODULE} required user_barnabas="geheim" user_eve="x"; }};\n'
@@ -28,6 +30,7 @@ ENFORCED = {
 }
 REFUSED_AFTER_MS = 1_000
 WAIT_S = 30
+TICK_MS = 500  # a session lasts for 20 of them at most: what a busy machine stops for is not to end it
 
 
 def login(user: str = "barnabas", password: str = "geheim") -> dict[str, str]:
@@ -61,7 +64,7 @@ def logins(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def sasl_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
-    with ZooKeeper(properties=logins(tmp_path_factory.mktemp("sasl"))) as running:
+    with ZooKeeper(tick_ms=TICK_MS, properties=logins(tmp_path_factory.mktemp("sasl"))) as running:
         yield running
 
 
@@ -75,7 +78,7 @@ def tls_server(certificates: Path) -> Iterator[ZooKeeper]:
     properties |= {f"zookeeper.ssl.{name}.type": "PKCS12" for name in stores}
     context = ssl.create_default_context(cafile=str(certificates / "ca.crt"))
     context.load_cert_chain(certificates / "kafka.crt", certificates / "kafka.key")
-    with ZooKeeper(properties={**properties, **logins(certificates / "logins")}, secure=context) as running:
+    with ZooKeeper(tick_ms=TICK_MS, properties={**properties, **logins(certificates / "logins")}, secure=context) as running:
         yield running
 
 
@@ -117,13 +120,8 @@ def test_a_session_comes_back_with_its_log_in(sasl_server: ZooKeeper) -> None:
         store.commit([Put("/one", b"1", ABSENT)])
         sasl_server.kill()
         sasl_server.start()
-        found = None
-        while found is None:
-            try:
-                found = store.get("/one")
-            except StoreUnavailable:  # not there again yet; each attempt waits for a connection
-                continue
-        store.commit([Put("/one", b"2", found.version)])
+        wait_until(lambda: answer_of(store) == "1")
+        store.commit([Put("/one", b"2", 0)])
 
 
 def test_a_certificate_and_a_log_in_together(tls_server: ZooKeeper, certificates: Path) -> None:
@@ -158,6 +156,29 @@ def test_all_of_it_is_demanded(tls_server: ZooKeeper, certificates: Path, leavin
     del settings[leaving_out]
     with pytest.raises(StoreUnavailable, match=reason):
         opened(tls_server, settings, patience_ms=REFUSED_AFTER_MS).close()
+
+
+def test_files_are_read_anew_for_each_connection(tls_server: ZooKeeper, certificates: Path, tmp_path: Path) -> None:
+    authority = tmp_path / "ca.crt"
+    shutil.copy(certificates / "ca.crt", authority)
+    settings = {**by_tls(certificates), **login(), "zookeeper.ssl.truststore.location": str(authority)}
+    with opened(tls_server, settings, "/kafka/files", patience_ms=REFUSED_AFTER_MS) as store:
+        store.commit([Put("/one", b"1", ABSENT)])
+        authority.write_text((certificates / "eve.crt").read_text())
+        tls_server.kill()
+        tls_server.start()
+        wait_until(lambda: "certificate not taken" in answer_of(store))
+        shutil.copy(certificates / "ca.crt", authority)
+        wait_until(lambda: answer_of(store) == "1")
+
+
+def answer_of(store: ZooKeeperStore) -> str:
+    """What is there, or why there is no answer."""
+    try:
+        found = store.get("/one")
+    except StoreUnavailable as error:
+        return str(error)
+    return "nothing" if found is None else found.value.decode()
 
 
 def test_a_broker_keeps_its_cluster_there(tls_server: ZooKeeper, certificates: Path) -> None:

@@ -21,9 +21,8 @@ ELSEWHERE = (
     "config/definitions/",
     "protocol/messages/",
     "cli/",
-    "client/",
     "testing/",
-)  # not the broker, or words of the protocol
+)  # not the broker, or words of the protocol; what `client` reads, brokers read when they talk to each other
 READ_WITHOUT_EFFECT = {
     "remote.storage.enable": "a topic that asks for it is refused",
     "share.coordinator.state.topic.min.isr": "its topic can be made by its name, and nobody uses it",

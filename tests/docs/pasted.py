@@ -7,9 +7,9 @@ Rules
      behind an address of this machine is a free one (the same for the same number), and folders under /tmp and /var/lib lie in the
      page's folder.
   2. `shell` blocks run line by line in bash (a here-document is one line); the first command that fails ends the page, but for one of
-     which a comment behind it says that it is refused: that has to fail. A line that starts a server is left running,
-     and the next begins when the server says that it is ready; it gets the settings `QUICK` besides, which save time. A server on a
-     port that another one has ends that one first, as Ctrl-C would.
+     which a comment behind it says that it is refused: that has to fail. A line that starts a server is left running, and the next
+     begins when the server says that it is ready; it gets the settings `QUICK` besides, which save time. A server on a port that
+     another one has ends that one first, as Ctrl-C would.
   3. `python` blocks are programs; one with tests in it is run by pytest. The environment names the page's broker to the command line.
   4. A `text` block behind another block is what that one prints: each of its lines stands in the output, in order; `…` stands for
      anything.
@@ -40,6 +40,7 @@ HERE_DOCUMENT = re.compile(r"<<'(\w+)'")
 REFUSED = re.compile(r"\s# refused\b")
 WITHIN_S = 300.0
 DEFAULT_PORT = "9092"
+STRICTNESS = {"PYTHONWARNINGS", "PYTHONDEVMODE"}  # of the tests; a reader's shell has none, and libraries may warn
 QUICK = ("group.initial.rebalance.delay.ms=0", "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
 
 
@@ -174,7 +175,7 @@ class Pasted:
     def _environment(self) -> dict[str, str]:
         places = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
         return {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name not in STRICTNESS},
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(place for place in places if place),
             "BARNABAS_BOOTSTRAP_SERVERS": f"127.0.0.1:{self.port(DEFAULT_PORT)}",

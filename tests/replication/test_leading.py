@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+from uuid import UUID
 
 import pytest
 
@@ -32,17 +33,18 @@ class State(NamedTuple):
 
 
 class FakeCluster:
-    """Notes what is proposed; everybody may join but `fenced`."""
+    """Notes what is proposed; everybody may join but `fenced`, and who has a partition on a disk that failed (`offline`)."""
 
     lag_max_ms = LAG_MAX_MS
 
     def __init__(self) -> None:
         self.heard: dict[int, int] = {}
         self.fenced: set[int] = set()
+        self.offline: set[tuple[int, UUID, int]] = set()
         self.proposed: list[IsrChange] = []
 
-    def may_join(self, replica_id: int, broker_epoch: int) -> bool:
-        return replica_id not in self.fenced
+    def may_join(self, replica_id: int, broker_epoch: int, topic_id: UUID, partition: int) -> bool:
+        return replica_id not in self.fenced and (replica_id, topic_id, partition) not in self.offline
 
     def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
         """Counted by brokers."""
@@ -315,3 +317,18 @@ def test_retention_leaves_what_is_not_committed(tmp_path: Path, cluster: FakeClu
         fetch(partition, follower, 2)
     assert log.apply_retention(NOW_MS + 1_000, committed_end=partition.high_watermark) == 2
     assert (log.log_start_offset, log.log_end_offset) == (2, 4)
+
+
+def test_nobody_waits_for_a_follower_whose_disk_failed(leader: Partition, cluster: FakeCluster) -> None:
+    """It passes for caught up, since it asks for other partitions."""
+    fetch(leader, 2, 0)
+    fetch(leader, 3, 0)
+    cluster.offline = {(3, leader.topic_id, leader.index)}
+    leader.lead(State(isr=(1, 2), partition_epoch=1), cluster, 0)
+    cluster.heard = {3: 0}
+    leader.append_as_leader(batch(b"a"), NOW_MS)
+    fetch(leader, 2, 1)
+    assert (leader.high_watermark, cluster.proposed) == (1, [])
+    cluster.offline.clear()  # it has begun anew
+    fetch(leader, 3, 1)
+    assert cluster.asked_for == [(1, 2, 3)]

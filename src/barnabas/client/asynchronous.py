@@ -6,7 +6,8 @@ Rules
   1. A connection that failed in any way, or a request that timed out on it, fails everything in flight on it; the next request opens
      another. That holds for a request whose asker has given it up, too: else one that is never answered would not end while all who ask
      have less patience than `request.timeout.ms`.
-  2. Frames are read into memory of their size, once: what `Fetch` brings is not copied again.
+  2. Frames are read into memory of their size, once: what `Fetch` brings is not copied again, but for the start of it, which comes with the
+     size in one read. Answers that are small come in one read altogether.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from barnabas.errors import BarnabasError
 from barnabas.protocol.message import Buffer
 from barnabas.tls.failures import reason_of
 
+START_BYTES = 512  # of frames are read together with their size
+START_BYTES = 512  # of frames are read together with their size
 RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 R = TypeVar("R")
 Address = tuple[str, int]
@@ -56,9 +59,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._renew_at_s = math.inf
         self._timeout_ms = config.request_timeout_ms
         self._transport: asyncio.Transport | None = None
-        self._header = memoryview(bytearray(4))
+        self._start = memoryview(bytearray(START_BYTES))  # what comes first, as long as the size of the next frame is not known
         self._frame: memoryview | None = None  # the body that is coming in, once its size is known
-        self._filled = 0
+        self._filled = 0  # of the one that is read into
         self._waiting: deque[asyncio.Future[Any]] = deque()  # one for each request in flight, oldest first
         self._writable = asyncio.Event()
         self._writable.set()
@@ -116,19 +119,30 @@ class AsyncConnection(asyncio.BufferedProtocol):
             if asyncio.get_running_loop().time() >= self._renew_at_s and self._credentials is not None:
                 await self._log_in(self._credentials)
 
+    def request_at_once(self, call: Call) -> asyncio.Future[Any] | None:
+        """As `request`, but sent in this moment and without a task; None where something has to be waited for before."""
+        if self._renewing is not None or self.lost is not None or not self._writable.is_set():
+            return None
+        future, timer = self._send(self.wire.send(call.request, call.at_most, call.at_least))
+        future.add_done_callback(lambda done: None if done.cancelled() else timer.cancel())
+        return future
+
     async def _exchange(self, frame: bytes) -> Any:
+        future, timer = self._send(frame)
+        try:
+            return await future
+        finally:
+            if not future.cancelled():  # whoever asked has gone then; that no answer comes says as much of the connection
+                timer.cancel()
+
+    def _send(self, frame: bytes) -> tuple[asyncio.Future[Any], asyncio.TimerHandle]:
         if self._transport is None or self.lost is not None:
             raise self.lost or ConnectionFailed(self.name, "closed")
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         self._waiting.append(future)
         self._transport.write(frame)
-        timer = loop.call_later(self._timeout_ms / 1000, self._expire, future)  # a third of the cost of asyncio.timeout
-        try:
-            return await future
-        finally:
-            if not future.cancelled():  # whoever asked has gone then; that no answer comes says as much of the connection
-                timer.cancel()
+        return future, loop.call_later(self._timeout_ms / 1000, self._expire, future)  # a third of the cost of asyncio.timeout
 
     def _expire(self, future: asyncio.Future[Any]) -> None:
         if future in self._waiting:
@@ -169,18 +183,35 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._writable.set()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return (self._header if self._frame is None else self._frame)[self._filled :]
+        return (self._start if self._frame is None else self._frame)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
         self._filled += nbytes
         try:
-            if self._frame is None and self._filled == 4:
-                self._frame, self._filled = memoryview(bytearray(size_of_frame(self._header))), 0
-            if self._frame is not None and self._filled == len(self._frame):
+            if self._frame is None:
+                self._take_start()
+            elif self._filled == len(self._frame):
                 body, self._frame, self._filled = self._frame, None, 0
                 self._deliver(body)
         except BarnabasError as error:
             self._fail(ConnectionFailed(self.name, str(error)))
+
+    def _take_start(self) -> None:
+        """Whole frames are delivered, the beginning of another goes to memory of its own."""
+        start, end, position = self._start, self._filled, 0
+        while end - position >= 4:
+            body_at = position + 4
+            behind = body_at + size_of_frame(start[position:body_at])
+            body = memoryview(bytearray(behind - body_at))
+            if behind > end:
+                body[: end - body_at] = start[body_at:end]
+                self._frame, self._filled = body, end - body_at
+                return
+            body[:] = start[body_at:behind]
+            self._deliver(body)
+            position = behind
+        self._filled = end - position
+        start[: self._filled] = start[position:end]
 
     def _deliver(self, body: memoryview) -> None:
         response = self.wire.receive(body) if self.wire.ready else body

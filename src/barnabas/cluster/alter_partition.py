@@ -48,24 +48,31 @@ def alter(
     *,
     leader: int,
     brokers: Mapping[int, BrokerRegistration],
+    electorate: Electorate | None = None,
     policy: Policy,
 ) -> PartitionState:
     """The state as `leader` asks for it.
 
+    Args:
+        electorate: of the partition, where some of the brokers count as gone for it.
+
     Raises:
         KafkaError: see the module; NEW_LEADER_ELECTED is not raised but follows from the state: a move ended and somebody else leads.
     """
-    _check(state, asked, leader, brokers)
+    electorate = electorate or Electorate.of(brokers.values())
+    _check(state, asked, leader, brokers, electorate)
     in_sync = tuple(broker_id for broker_id, _ in asked.in_sync)
     if set(in_sync) == set(state.isr):
         in_sync = state.isr
     after = change(state, policy, leader=leader, in_sync=in_sync)
     if after.is_moving:
-        after = complete(after, Electorate.of(brokers.values()), policy)
+        after = complete(after, electorate, policy)
     return with_epochs(state, replace(after, leader_epoch=state.leader_epoch, partition_epoch=state.partition_epoch))
 
 
-def _check(state: PartitionState, asked: InSyncChange, leader: int, brokers: Mapping[int, BrokerRegistration]) -> None:
+def _check(
+    state: PartitionState, asked: InSyncChange, leader: int, brokers: Mapping[int, BrokerRegistration], electorate: Electorate
+) -> None:
     if asked.leader_epoch > state.leader_epoch or asked.partition_epoch > state.partition_epoch:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     if asked.leader_epoch < state.leader_epoch:
@@ -81,5 +88,5 @@ def _check(state: PartitionState, asked: InSyncChange, leader: int, brokers: Map
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"The in-sync replicas {in_sync} are without the leader.")
     for broker_id, epoch in asked.in_sync:
         found = brokers.get(broker_id)
-        if broker_id != leader and (found is None or not found.is_active or epoch not in {found.epoch, ANY_EPOCH}):
+        if broker_id != leader and (found is None or broker_id not in electorate.active or epoch not in {found.epoch, ANY_EPOCH}):
             raise KafkaError(ErrorCode.INELIGIBLE_REPLICA, f"Broker {broker_id} cannot be in sync now.")

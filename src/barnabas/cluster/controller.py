@@ -14,7 +14,7 @@ What becomes of partitions when brokers come and go is planned in steps of some 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
@@ -159,6 +159,11 @@ class Controller(ControllerState):
     def say_log_ends(self, ends: tuple[LogEnd, ...]) -> Plan:
         """Tell whoever is controller how far the logs of lost partitions go here, and of no others."""
         broker = replace(self.image.brokers[self.broker_id], log_ends=ends)
+        return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
+
+    def say_offline(self, offline: Mapping[UUID, tuple[int, ...]]) -> Plan:
+        """Tell whoever is controller of which partitions the log here is in a directory that failed."""
+        broker = replace(self.image.brokers[self.broker_id], offline=offline)
         return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
 
     def bury(self, dead: Dead) -> Plan | None:

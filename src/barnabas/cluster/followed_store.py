@@ -32,6 +32,7 @@ from barnabas.cluster.instructions import ChangeReplica, StandDown
 from barnabas.cluster.lost import LostPartitions
 from barnabas.cluster.metadata import BrokerRegistration, MetadataDelta, MetadataImage
 from barnabas.cluster.observation import Observation, observe
+from barnabas.cluster.offline import OfflineReplicas
 from barnabas.cluster.plan import Plan
 from barnabas.cluster.store import ROOT, CommitTooLarge, MetadataStore, StoreConflict, StoreUnavailable
 from barnabas.errors import ErrorCode, KafkaError
@@ -63,6 +64,7 @@ class FollowedStore(Commands):
         self._registration: BrokerRegistration | None = None
         self._was_leading = False
         self.lost = LostPartitions(core.broker_id)
+        self.offline = OfflineReplicas()
         self.is_down = True  # no part of the cluster, or perhaps none any more: roles are not handed on
 
     @property
@@ -134,6 +136,7 @@ class FollowedStore(Commands):
         self._tell_changed()
         topics = [*delta.deleted_topics, *(topic.name for topic in delta.topics)]
         self.lost.follow(self.image, topics)
+        self.offline.forget(topic_id for topic_id in delta.deletions if topic_id not in self.image.topics_by_id)
         if self._registration is None:
             return  # nothing is served yet: who serves begins with the image as it is when this broker joins
         core, image = self._core, self.image

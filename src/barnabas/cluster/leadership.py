@@ -16,7 +16,8 @@ Rules
      partition is led again when all of them are back and have said how far their logs go: by the one that goes furthest. Before that
      only an unclean election ends it. So many had to lose something at once that no promise covers what is missing then; but while one
      of them is away, or none is left who had anything, nobody but an operator can tell whether waiting is worth it.
-  6. Each change of a state raises its partition epoch by one, each change of the leader, and each that takes replicas away, its leader
+  6. A broker whose log of a partition is on a disk that failed (KIP-112) is dead for that partition and alive for others.
+  7. Each change of a state raises its partition epoch by one, each change of the leader, and each that takes replicas away, its leader
      epoch by one. An unclean election, and one by rule 5, raises both, also when it confirms who led last.
 
 Ugly: rule 3 leans on a promise of the leaders, kept in replication/.
@@ -43,6 +44,9 @@ class Electorate:
     doubtful: frozenset[int] = frozenset()  # not active yet, with logs that may lack what was not synced, or all (`unknown`)
     unknown: frozenset[int] = frozenset()
     ends: Mapping[tuple[UUID, int], LogEnds] = field(default_factory=dict)  # of lost partitions
+    offline: Mapping[tuple[UUID, int], frozenset[int]] = field(
+        default_factory=dict
+    )  # whose log of a partition is on a disk that failed
 
     @classmethod
     def of(cls, brokers: Iterable[BrokerRegistration]) -> Electorate:
@@ -55,7 +59,18 @@ class Electorate:
         for broker in everyone:
             for end in broker.log_ends if broker.is_active else ():
                 ends.setdefault((end.topic_id, end.partition), {})[broker.broker_id] = end
-        return cls(active, leaving, frozenset(broker.broker_id for broker in doubtful), unknown, ends)
+        offline: dict[tuple[UUID, int], frozenset[int]] = {}
+        for broker in everyone:
+            for topic_id, partitions in broker.offline.items():
+                for partition in partitions:
+                    key = topic_id, partition
+                    offline[key] = offline.get(key, frozenset()) | {broker.broker_id}
+        return cls(active, leaving, frozenset(broker.broker_id for broker in doubtful), unknown, ends, offline)
+
+    def of_partition(self, topic_id: UUID, partition: int) -> Electorate:
+        """Without the brokers whose log of this one is on a disk that failed: for it they are as good as gone."""
+        offline = self.offline.get((topic_id, partition)) if self.offline else None
+        return self if offline is None else replace(self, active=self.active - offline, leaving=self.leaving - offline)
 
     def log_ends(self, topic_id: UUID, partition: int) -> LogEnds:
         """How far the logs of a lost partition go, by broker."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
@@ -220,6 +220,11 @@ class Member(Turns):
         self._dead.tell(broker_id, epoch)
         self._wake.set()
 
+    def tell_offline(self, partitions: Iterable[tuple[UUID, int]]) -> None:
+        """A log directory failed, and with it the logs of these partitions, or they are to lie in one that has."""
+        self.offline.add(partitions)
+        self._wake.set()
+
     def take_back_dead(self, broker_id: int, epoch: int) -> None:
         """It lives after all."""
         self._dead.take_back(broker_id, epoch)
@@ -295,7 +300,7 @@ class Member(Turns):
                 if self._registration.kept is not Kept.ALL:
                     # What the store had before it knew of this is read once more: nothing that counts on this broker is overlooked.
                     self._dirty.add(ROOT)
-                return core.register(self._registration)
+                return core.register(replace(self._registration, offline=self.offline.said))
             self._refused = None
             if self._may_be_active:
                 return core.change_own_state(BrokerState.ACTIVE)
@@ -303,7 +308,10 @@ class Member(Turns):
                 self._take_roles()
             if mine.state is BrokerState.ACTIVE and (ends := self.lost.log_ends(self.image, self.find_log)) != mine.log_ends:
                 return core.say_log_ends(ends)
-        if core.deleted_topics and self._handing_on.is_idle and self._registration is not None:
+            if mine.offline != self.offline.said:
+                return core.say_offline(self.offline.said)
+        may_forget = self._handing_on.is_idle and self._registration is not None
+        if core.deleted_topics and may_forget and not self.offline.has_failed:
             return core.forget_deleted_topics()
         if not self.is_down and not self._is_leaving and (burial := core.bury(self._dead)) is not None:
             return burial

@@ -83,6 +83,9 @@ class BrokerRegistration:
     state: BrokerState = BrokerState.ACTIVE
     kept: Kept = Kept.ALL  # counts while it is FENCED: before it is active, nothing rests on what it may have lost
     log_ends: tuple[LogEnd, ...] = ()  # of lost partitions, so that the controller can choose among them
+    offline: Mapping[UUID, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # partitions whose log here is in a directory that failed
 
     @property
     def is_active(self) -> bool:
@@ -161,6 +164,14 @@ class MetadataImage:
 
     def topic(self, name: str) -> Topic | None:
         return self.topics.get(name)
+
+    def offline_brokers(self, topic_id: UUID, partition: int) -> frozenset[int]:
+        """The live brokers whose log of the partition is in a directory that failed."""
+        return frozenset(
+            broker.broker_id
+            for broker in self.brokers.values()
+            if broker.offline and partition in broker.offline.get(topic_id, ())
+        )
 
     def topic_by_id(self, topic_id: UUID) -> Topic | None:
         return self.topics_by_id.get(topic_id)

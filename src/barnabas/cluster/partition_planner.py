@@ -120,11 +120,12 @@ class PartitionPlanner:
         """Whether any of it changed."""
         changed = False
         for number, state in enumerate(topic.partitions[start : start + CHUNK], start):
-            if is_settled(state, self.electorate):
+            electorate = self.electorate.of_partition(topic.topic_id, number)
+            if is_settled(state, electorate):
                 continue
-            after = settle(state, self.electorate, self._policy_of(topic.name))
+            after = settle(state, electorate, self._policy_of(topic.name))
             if after is state and state.is_lost:
-                after = recover(state, self.electorate, self.electorate.log_ends(topic.topic_id, number))
+                after = recover(state, electorate, electorate.log_ends(topic.topic_id, number))
                 if after is not state:
                     # Who said how far its log goes must not have begun anew since, perhaps with less.
                     self.plan.rests_on(BROKER_EPOCH)
@@ -139,7 +140,8 @@ class PartitionPlanner:
                     continue
                 if limit == 0:
                     return
-                after = elect_preferred(state, self.electorate, self._policy_of(topic.name))
+                electorate = self.electorate.of_partition(topic.topic_id, number)
+                after = elect_preferred(state, electorate, self._policy_of(topic.name))
                 if after is not None and not state.is_moving:
                     limit -= self._put(topic.name, number, after)
 
@@ -173,7 +175,8 @@ class PartitionPlanner:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         before = self._state(topic.name, request.partition)
         policy = self._policy_of(topic.name)
-        after = alter(before, request.change, leader=leader, brokers=self.image.brokers, policy=policy)
+        electorate = self.electorate.of_partition(topic.topic_id, request.partition)
+        after = alter(before, request.change, leader=leader, brokers=self.image.brokers, electorate=electorate, policy=policy)
         if self._put(topic.name, request.partition, after) and not set(after.isr) <= set(before.isr):
             # Who comes into sync must not have begun anew, perhaps with less, while this controller did not look.
             self.plan.rests_on(BROKER_EPOCH)
@@ -184,16 +187,17 @@ class PartitionPlanner:
     def _elect_one(self, kind: int, topic: str, partition: int) -> PartitionState:
         state = self._state(topic, partition)
         policy = self._policy_of(topic)
+        electorate = self._electorate_of(topic, partition)
         if kind == ElectionType.PREFERRED:
             if state.leader == state.replicas[0]:
                 raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
-            after = elect_preferred(state, self.electorate, policy)
+            after = elect_preferred(state, electorate, policy)
             error = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
         else:
             if state.leader != NO_LEADER:
                 raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
             topic_id = self.image.topics[topic].topic_id
-            after = elect_unclean(state, self.electorate, policy, self.electorate.log_ends(topic_id, partition))
+            after = elect_unclean(state, electorate, policy, electorate.log_ends(topic_id, partition))
             error = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         if after is None:
             raise KafkaError(error)
@@ -203,10 +207,11 @@ class PartitionPlanner:
     def _move_one(self, request: MoveRequest, may_change_factor: bool) -> PartitionState:
         state = self._state(request.topic, request.partition)
         policy = self._policy_of(request.topic)
+        electorate = self._electorate_of(request.topic, request.partition)
         if request.replicas is None:
             if not state.is_moving:
                 raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-            after = reassignment.cancel(state, self.electorate, policy)
+            after = reassignment.cancel(state, electorate, policy)
         else:
             target = tuple(request.replicas)
             check_assignment({*self.image.brokers, *state.replicas}, target)
@@ -214,7 +219,7 @@ class PartitionPlanner:
             if not may_change_factor and len(target) != factor:
                 reason = f"The replication factor is changed from {factor} to {len(target)}"
                 raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
-            after = reassignment.begin(state, target, self.electorate, policy)
+            after = reassignment.begin(state, target, electorate, policy)
         self._put(request.topic, request.partition, after)
         return after
 
@@ -240,6 +245,9 @@ class PartitionPlanner:
         if found is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return found
+
+    def _electorate_of(self, topic: str, partition: int) -> Electorate:
+        return self.electorate.of_partition(self.image.topics[topic].topic_id, partition)
 
     def _put(self, topic: str, partition: int, state: PartitionState) -> bool:
         """Whether that is a change."""

@@ -138,7 +138,7 @@ def decode(value: bytes) -> Any:
 
 
 def encode_broker(broker: BrokerRegistration) -> bytes:
-    fields = {
+    fields: dict[str, object] = {
         "endpoints": [list(endpoint) for endpoint in broker.endpoints],
         "rack": broker.rack,
         "epoch": broker.epoch,
@@ -151,6 +151,8 @@ def encode_broker(broker: BrokerRegistration) -> bytes:
     }
     if broker.log_ends:
         fields["logEnds"] = [[str(end.topic_id), *end[1:]] for end in broker.log_ends]
+    if broker.offline:
+        fields["offline"] = {str(topic_id): partitions for topic_id, partitions in broker.offline.items()}
     return encode(fields)
 
 
@@ -168,6 +170,7 @@ def decode_broker(entry: Entry) -> BrokerRegistration:
         state=BrokerState(fields.get("state", BrokerState.ACTIVE.value)),
         kept=Kept(fields.get("kept", Kept.ALL.value)),
         log_ends=tuple(LogEnd(UUID(topic_id), *numbers) for topic_id, *numbers in fields.get("logEnds", ())),
+        offline={UUID(topic_id): tuple(numbers) for topic_id, numbers in fields.get("offline", {}).items()},
     )
 
 

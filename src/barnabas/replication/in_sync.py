@@ -228,7 +228,7 @@ class InSyncReplicas:
         """The ISR with `replica_id`, if it has what it takes.
 
         Args:
-            may_join: of replica id and broker epoch: registered, not fenced, not shutting down.
+            may_join: of replica id and broker epoch: registered, not fenced, not shutting down, its disk works.
             log_start: of the leader.
         """
         follower = self._followers.get(replica_id)

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.replication.in_sync import InSyncReplicas, IsrChange
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from barnabas.replication.partition import Partition
     from barnabas.replication.replica import FetchWaiter
 
@@ -53,8 +55,11 @@ class Cluster(Protocol):
         """When each broker asked this one for records the last time, by the clock that every `now_ms` here is of."""
         ...
 
-    def may_join(self, replica_id: int, broker_epoch: int) -> bool:
-        """Whether a broker may be in sync: registered in this epoch, not fenced, not shutting down."""
+    def may_join(self, replica_id: int, broker_epoch: int, topic_id: UUID, partition: int) -> bool:
+        """Whether a broker may be in sync: registered in this epoch, not fenced, not shutting down, and its log is on a disk that works.
+
+        One whose disk failed goes on asking for other partitions, so that it would pass for caught up.
+        """
         ...
 
     def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
@@ -72,16 +77,26 @@ class Leading:
     Args:
         leader_id: this broker.
         state: the controller's word.
+        key: topic id and number of the partition.
         epoch_start: the log's end when this epoch of leadership began.
         kept_end: how far the leader's own log is as safe as the topic asks.
     """
 
-    __slots__ = ("_cluster", "_hidden", "change", "kept_end", "now_ms", "replicas", "waiters")
+    __slots__ = ("_cluster", "_hidden", "_key", "change", "kept_end", "now_ms", "replicas", "waiters")
 
     def __init__(
-        self, leader_id: int, state: Leadership, cluster: Cluster, *, epoch_start: int, kept_end: int, now_ms: int
+        self,
+        leader_id: int,
+        state: Leadership,
+        cluster: Cluster,
+        *,
+        key: tuple[UUID, int],
+        epoch_start: int,
+        kept_end: int,
+        now_ms: int,
     ) -> None:
         self._cluster = cluster
+        self._key = key
         self.replicas = InSyncReplicas(
             leader_id=leader_id,
             replicas=state.replicas,
@@ -139,15 +154,18 @@ class Leading:
             self.kept_end,
             min_insync_replicas=min_insync_replicas,
             now_ms=self.now_ms,
-            may_join=self._cluster.may_join,
+            may_join=self._may_join,
         )
 
     # The in-sync set
 
+    def _may_join(self, replica_id: int, broker_epoch: int) -> bool:
+        return self._cluster.may_join(replica_id, broker_epoch, *self._key)
+
     def maybe_expand(self, partition: Partition, replica_id: int) -> None:
         if replica_id not in self.replicas.isr:
             mark, start = partition.high_watermark, partition.log.log_start_offset
-            self._propose(partition, self.replicas.propose_expansion(replica_id, mark, self._cluster.may_join, log_start=start))
+            self._propose(partition, self.replicas.propose_expansion(replica_id, mark, self._may_join, log_start=start))
 
     def maybe_expand_all(self, partition: Partition) -> None:
         """Whoever is caught up may join that could not when it was last heard of: it was fenced, or another change was under way."""

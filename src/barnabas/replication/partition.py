@@ -212,7 +212,13 @@ class Partition(Replica):
         log.begin_epoch(self.leader_epoch)
         hidden = self._hidden_bytes if before is None else before.shown(NEVER)
         self.followers = Leading(
-            self.leader_id, state, cluster, epoch_start=log.log_end_offset, kept_end=self._kept_end, now_ms=now_ms
+            self.leader_id,
+            state,
+            cluster,
+            key=(self.topic_id, self.index),
+            epoch_start=log.log_end_offset,
+            kept_end=self._kept_end,
+            now_ms=now_ms,
         )
         if self.high_watermark < log.log_end_offset:
             self.followers.hide(log.log_end_offset, hidden)

@@ -228,12 +228,19 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def hand_over(self) -> int | None:
-        """Read no more: who gets the duplicate of the descriptor does, until this is closed. None where that cannot be, as with TLS."""
+        """Read no more: who gets this duplicate of the descriptor does, until `take_back` or the end. None where that cannot be (TLS)."""
         outbox = self._outbox
-        if type(outbox) is not Outbox or self._answers or self.authentication is not None:
+        if type(outbox) is not Outbox or outbox.waiting_bytes or self._answers or self._partial is not None or self._paused_for:
+            return None
+        if self.authentication is not None:
             return None
         self.pause("handed over")
         return os.dup(outbox.descriptor)
+
+    def take_back(self, received: bytes) -> None:
+        """Go on reading, after what was read elsewhere and not worked on."""
+        self._backlog = received + self._backlog
+        self.resume("handed over")
 
     # --- pausing
 

@@ -3,8 +3,9 @@
     no room          the request is refused (KAFKA_STORAGE_ERROR), reads go on, and writing goes on by itself when there is room again.
                      One line says when it began, one when it ended; a metric counts what was refused
     write, sync      the log directory goes out of use until the next start: its partitions answer KAFKA_STORAGE_ERROR, Metadata names
-                     no leader for them, groups kept there are not served. The other directories go on
-    nothing left     where the directory is the only one left, or the one with the metadata, the broker stops, as Kafka does
+                     no leader for them, groups kept there are not served. The other directories go on. In a cluster the controller is
+                     told, and has others lead (KIP-112)
+    nothing left     where the directory is the only one left, or the one with a lone broker's metadata, the broker stops, as Kafka does
 
 Rules
   1. Everything that meets a StorageError tells `report`, on the loop; nothing is logged elsewhere.
@@ -18,10 +19,13 @@ import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+from barnabas.cluster.offline import MAX_SAID
 from barnabas.errors import CorruptLog, LogDirFailed, StorageError, StorageExhausted
 
 if TYPE_CHECKING:
+    from barnabas.cluster.member import Member
     from barnabas.server.broker import Broker
+    from barnabas.storage.log import Log
 
 log = logging.getLogger(__name__)
 RECOVERED_AFTER_MS = 5_000  # without a refusal: writing goes on
@@ -106,9 +110,21 @@ class StorageFaults:
                 broker.partitions.take_offline(partition)
             if each.topic in self._internal_topics:
                 broker.unload_coordinator(each.topic, each.partition)
+        if broker.member is not None:
+            report_later(
+                broker, broker.loop.create_task(self._tell_cluster(broker.member, lost, error), name="log-directory-failed")
+            )
         reason = self._reason_to_stop()
         if reason is not None:
             log.critical("the broker stops: %s", reason)
+            self._stop(error)
+
+    async def _tell_cluster(self, member: Member, lost: Collection[Log], error: LogDirFailed) -> None:
+        """Have others lead what is lost here. First the next start is kept from counting on it."""
+        await self.guard(self._broker.logs.forget_boots)
+        member.tell_offline((each.topic_id, each.partition) for each in lost if each.topic_id is not None)
+        if len(member.offline) > MAX_SAID:
+            log.critical("the broker stops: %d logs were in directories that failed", len(member.offline))
             self._stop(error)
 
     def _reason_to_stop(self) -> str | None:
@@ -116,7 +132,7 @@ class StorageFaults:
         if all(directory.failure is not None for directory in directories):
             return "the log directory failed" if len(directories) == 1 else "all log directories failed"
         if self._broker.member is not None:
-            return "a log directory failed, and in a cluster other brokers have what was in it"
+            return None
         return "the log directory with the metadata failed" if directories[0].failure is not None else None
 
 

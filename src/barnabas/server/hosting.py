@@ -24,7 +24,7 @@ from barnabas.cluster.instructions import (
     UpdateTopicConfig,
 )
 from barnabas.cluster.metadata import NO_LEADER, PartitionState
-from barnabas.errors import StorageError
+from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.offline import OfflinePartition
 from barnabas.replication.partition import Partition
@@ -196,7 +196,10 @@ class Hosting:
             if isinstance(made, StorageError):
                 broker.faults.report(made)
                 self._host_offline(wanted.topic, wanted.topic_id, wanted.partition, wanted.leader_epoch)
-                self._retry(wanted)
+                if isinstance(made, LogDirFailed) and broker.member is not None:
+                    broker.member.tell_offline([(wanted.topic_id, wanted.partition)])
+                else:
+                    self._retry(wanted)
             else:
                 if wanted.is_leader:
                     made.begin_epoch(wanted.leader_epoch)

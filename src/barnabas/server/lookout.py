@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from barnabas.client.asynchronous import AsyncConnection
 from barnabas.client.errors import ClientError
@@ -56,7 +57,7 @@ class Lookout:
         self._loop = broker.loop
         self._watches: dict[Registered, asyncio.Task[None]] = {}
         self._connections: dict[Registered, AsyncConnection] = {}
-        self._questions: set[asyncio.Task[None]] = set()
+        self._questions: set[asyncio.Future[object]] = set()
         interval_ms = config.broker_heartbeat_interval_ms / ASKED_IN_A_HEARTBEAT
         if self._client.tls is not None:
             interval_ms *= TIMES_OVER_TLS
@@ -69,7 +70,7 @@ class Lookout:
         ]
 
     async def close(self) -> None:
-        tasks = [*self._tasks, *self._watches.values(), *self._questions]
+        tasks: list[asyncio.Future[Any]] = [*self._tasks, *self._watches.values(), *self._questions]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -136,18 +137,25 @@ class Lookout:
             for registered in look.silent:
                 self._found_dead(registered, "is silent")
             for registered in look.ask:
-                question = self._loop.create_task(self._ask(registered, self._connections[registered]), name="lookout")
-                self._questions.add(question)
-                question.add_done_callback(self._questions.discard)
+                self._ask(registered, self._connections[registered])
 
-    async def _ask(self, registered: Registered, connection: AsyncConnection) -> None:
+    def _ask(self, registered: Registered, connection: AsyncConnection) -> None:
+        call = Call(SIGN_OF_LIFE)
         try:
-            await connection.request(Call(SIGN_OF_LIFE))
+            question = connection.request_at_once(call)
         except ClientError:
             return  # the watch hears of it
-        if self._connections.get(registered) is connection:
-            self._silence.answered(registered)
-            self._found_alive(registered)
+        if question is None:
+            question = self._loop.create_task(connection.request(call))
+        self._questions.add(question)
+        question.add_done_callback(partial(self._heard, registered, connection))
+
+    def _heard(self, registered: Registered, connection: AsyncConnection, question: asyncio.Future[object]) -> None:
+        self._questions.discard(question)
+        if question.cancelled() or question.exception() is not None or self._connections.get(registered) is not connection:
+            return
+        self._silence.answered(registered, self._loop.time() * 1000)
+        self._found_alive(registered)
 
     # What the member is told
 

@@ -81,6 +81,13 @@ class Peers:
         connection = await self._connected(broker_id)
         return await connection.request(Call(request, broker_id, at_most))
 
+    def send_at_once(self, broker_id: int, request: Message) -> asyncio.Future[Any] | None:
+        """As `send`, on the connection that there is and without a task; None where there is none that could take it now."""
+        peer = self._peers.get(broker_id)
+        if peer is None or peer.connection is None or self._find(broker_id) != peer.address:
+            return None
+        return peer.connection.request_at_once(Call(request, broker_id))
+
     def disconnect(self, broker_id: int) -> None:
         """Give up the connection to a broker, and what waits for answers on it."""
         peer = self._peers.pop(broker_id, None)

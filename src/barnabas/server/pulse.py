@@ -6,7 +6,7 @@ as it was.
 
 Rules
   1. Only connections in plain text are taken over; with TLS the loop goes on answering.
-  2. A request that is another one ends the connection, as does everything else that is not expected: who asked connects again.
+  2. A request that is another one goes back to the loop, and the connection with it; so does a connection that ends.
   3. The thread touches nothing of the loop's but its own descriptors, duplicates of those of the connections.
 """
 
@@ -18,6 +18,8 @@ import selectors
 import socket
 import threading
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 _SIZE = Struct(">i")
-_CORRELATION = slice(4, 8)  # of a request, behind API key and version, and of an answer with its size in front
+CORRELATION_ID_ASKED, CORRELATION_ID = slice(8, 12), slice(4, 8)  # in a request and in an answer, with their sizes in front
 LOOKOUT = "-lookout"  # how the client id of a lookout ends
 READ_BYTES = 4_096  # much more than one request, and there is but one at a time
 
@@ -44,7 +46,7 @@ def give_sign_of_life(broker: Broker, pulse: Pulse, connection: Connection, head
     if not (header.client_id or "").endswith(LOOKOUT):
         return  # somebody else's, on which anything may follow
     if broker.authorizer is None or broker.authorizer.of_connection(connection).allows_cluster(Operation.CLUSTER_ACTION):
-        pulse.take(connection, bytes(frame), bytes(answer))
+        broker.loop.call_soon(pulse.take, connection, bytes(frame), bytes(answer))  # when all is worked on that came with it
 
 
 class Pulse:
@@ -52,7 +54,7 @@ class Pulse:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._taken: dict[Connection, _Line] = {}
+        self._taken: dict[Connection, tuple[_Line, Callable[[], None]]] = {}  # and what is called when it is closed
         self._orders: deque[tuple[bool, _Line]] = deque()  # to the thread: begin, or end
         self._selector = selectors.DefaultSelector()
         self._bell, self._ear = socket.socketpair()
@@ -69,8 +71,9 @@ class Pulse:
         if descriptor is None:
             return
         line = _Line(descriptor, request, answer, connection)
-        self._taken[connection] = line
-        connection.on_close.append(lambda: self._leave(connection))
+        leave = partial(self._leave, connection)
+        self._taken[connection] = line, leave
+        connection.on_close.append(leave)
         self._order(begins=True, line=line)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="barnabas-pulse", daemon=True)
@@ -93,9 +96,21 @@ class Pulse:
         self._ear.close()
 
     def _leave(self, connection: Connection) -> None:
-        line = self._taken.pop(connection, None)
+        line, _ = self._taken.pop(connection, (None, None))
         if line is not None:
             self._order(begins=False, line=line)
+
+    def _give_back(self, line: _Line) -> None:
+        """The thread has ended with it."""
+        connection = line.connection
+        taken, leave = self._taken.get(connection, (None, None))
+        if taken is line and leave is not None:
+            del self._taken[connection]
+            connection.on_close.remove(leave)
+            if line.is_broken:
+                connection.close()
+            else:
+                connection.take_back(line.received)
 
     def _order(self, *, begins: bool, line: _Line) -> None:
         self._orders.append((begins, line))
@@ -106,11 +121,12 @@ class Pulse:
     def _run(self) -> None:
         while not self._closed:
             for key, _ in self._selector.select():
-                if key.data is None:
+                line: _Line | None = key.data
+                if line is None:
                     self._hear()
-                elif not key.data.answer_next():
-                    self._end(key.data)
-                    self._loop.call_soon_threadsafe(key.data.connection.close)
+                elif not line.has_ended and not line.answer_next():
+                    self._end(line)
+                    self._loop.call_soon_threadsafe(self._give_back, line)
 
     def _hear(self) -> None:
         self._ear.recv(READ_BYTES)
@@ -131,35 +147,38 @@ class Pulse:
 class _Line:
     """One connection as the thread knows it."""
 
-    __slots__ = ("_answer", "_received", "_request", "connection", "descriptor", "has_ended")
+    __slots__ = ("_answer", "_request", "connection", "descriptor", "has_ended", "is_broken", "received")
 
     def __init__(self, descriptor: int, request: bytes, answer: bytes, connection: Connection) -> None:
         self.descriptor = descriptor
         self.connection = connection
         self.has_ended = False
+        self.is_broken = False  # an answer could not be sent
+        self.received = b""  # and not answered
         self._request = _SIZE.pack(len(request)) + request
         self._answer = bytearray(answer)
-        self._received = b""
 
     def answer_next(self) -> bool:
-        """Answer what is there; False where the connection is to end."""
+        """Answer what is there; False where that is for the loop to do, or the connection is over."""
         try:
             got = os.read(self.descriptor, READ_BYTES)
         except BlockingIOError:
             return True
-        except OSError:
+        except OSError:  # the loop meets it as well
             return False
-        self._received += got
-        if not got or len(self._received) > len(self._request):
-            return False
-        if len(self._received) < len(self._request):
-            return True
-        frame, self._received = bytearray(self._received), b""
-        self._answer[_CORRELATION] = frame[8:12]
-        frame[8:12] = self._request[8:12]
-        if frame != self._request:
-            return False
-        try:
-            return os.write(self.descriptor, self._answer) == len(self._answer)
-        except OSError:  # it does not take a few bytes, or is gone
-            return False
+        self.received += got
+        size = len(self._request)
+        while len(self.received) >= size:
+            asked = bytearray(self.received[:size])
+            self._answer[CORRELATION_ID] = asked[CORRELATION_ID_ASKED]
+            asked[CORRELATION_ID_ASKED] = self._request[CORRELATION_ID_ASKED]
+            if asked != self._request:
+                return False
+            self.received = self.received[size:]
+            try:
+                self.is_broken = os.write(self.descriptor, self._answer) < len(self._answer)
+            except OSError:  # it is gone, or does not take a few bytes
+                self.is_broken = True
+            if self.is_broken:
+                return False
+        return bool(got) and self._request.startswith(self.received[: CORRELATION_ID_ASKED.start])

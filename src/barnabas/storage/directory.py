@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Set
-from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -135,11 +134,14 @@ class LogDirectory:
         except OSError as error:
             raise storage_error(self.path, error) from error
 
-    def forget_boot(self) -> None:
-        """What is here is not sure any more; the disk may refuse even that."""
+    def forget_boot(self) -> bool:
+        """What is here is not sure any more; False where the disk refuses even that."""
         if self.boot_id is not None:
-            with suppress(OSError):
+            try:
                 self._files.unlink(self.path / LAST_BOOT_FILE)
+            except OSError:
+                return False
+        return True
 
     def read(self, name: str) -> dict[TopicPartition, int]:
         """The offsets of the checkpoint file `name`.

@@ -13,6 +13,7 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.server.broker import Broker
 from barnabas.server.surroundings import Surroundings
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE
+from barnabas.testing.failing_files import FailingFiles
 from tests.cluster.members import Inline
 from tests.server.in_process import Client
 from tests.waiting import until
@@ -23,10 +24,16 @@ def make_executor(count: int, name: str) -> Executor:
 
 
 class Cluster:
-    """Brokers by id, and clients that each ask one of them."""
+    """Brokers by id, and clients that each ask one of them.
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    Args:
+        directories: log directories of each broker.
+    """
+
+    def __init__(self, folder: Path, directories: int = 1, /, **settings: str) -> None:
         self._folder = folder
+        self._directories = directories
+        self.files = FailingFiles()  # of all brokers
         self._settings = {name.replace("_", "."): value for name, value in settings.items()}
         self.tree = MemoryTree()
         self.boot_id = "first boot"  # of all machines
@@ -35,13 +42,17 @@ class Cluster:
         self.brokers: dict[int, Broker] = {}
         self.clients: dict[int, Client] = {}
 
+    def directories_of(self, broker_id: int) -> list[Path]:
+        names = [f"broker-{broker_id}", *(f"broker-{broker_id}-{number}" for number in range(2, self._directories + 1))]
+        return [self._folder / name for name in names]
+
     async def start(self, broker_id: int, **own: str) -> Broker:
         """Start a broker; `own` are settings that the others do not have."""
         properties = {
             "node.id": str(broker_id),
             "zookeeper.connect": "fake:1",
             "listeners": "PLAINTEXT://127.0.0.1:0",
-            "log.dirs": str(self._folder / f"broker-{broker_id}"),
+            "log.dirs": ",".join(map(str, self.directories_of(broker_id))),
             "offsets.topic.num.partitions": "3",
             "offsets.topic.replication.factor": "3",
             "group.initial.rebalance.delay.ms": "0",
@@ -51,7 +62,10 @@ class Cluster:
         config, _ = BrokerConfig.from_properties(properties)
         store = self.stores[broker_id] = MemoryStore(self.tree)
         surroundings = Surroundings(
-            open_cluster_store=lambda *_: store, make_executor=self.make_executor, boot_id=lambda: self.boot_id
+            files=self.files,
+            open_cluster_store=lambda *_: store,
+            make_executor=self.make_executor,
+            boot_id=lambda: self.boot_id,
         )
         broker = Broker(config, asyncio.get_running_loop(), surroundings)
         self.brokers[broker_id] = broker
@@ -85,8 +99,8 @@ class Cluster:
 
 
 @asynccontextmanager
-async def running(folder: Path, *, count: int = 3, **settings: str) -> AsyncIterator[Cluster]:
-    cluster = Cluster(folder, **settings)
+async def running(folder: Path, directories: int = 1, /, *, count: int = 3, **settings: str) -> AsyncIterator[Cluster]:
+    cluster = Cluster(folder, directories, **settings)
     try:
         for broker_id in range(1, count + 1):
             await cluster.start(broker_id)

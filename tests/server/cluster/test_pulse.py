@@ -73,11 +73,28 @@ async def test_a_request_in_pieces_is_waited_for(address: tuple[str, int]) -> No
         assert answer[2 * SIZE.size :] == first
 
 
-async def test_another_request_ends_the_connection(address: tuple[str, int]) -> None:
+async def test_another_request_is_answered_by_the_loop(address: tuple[str, int]) -> None:
+    markers = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1)])
     with connected(address) as line:
-        await asyncio.to_thread(ask, line, 1)
-        markers = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1)])
-        assert await asyncio.to_thread(ask, line, 2, markers) == b""
+        for correlation_id in (1, 4, 7):
+            sign = await asyncio.to_thread(ask, line, correlation_id)
+            assert ask(line, correlation_id + 1) == sign
+            assert len(await asyncio.to_thread(ask, line, correlation_id + 2, markers)) > len(sign)
+
+
+async def test_requests_that_arrive_together_are_answered_in_order(address: tuple[str, int]) -> None:
+    markers = WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=1)])
+    with connected(address) as line:
+        for first in (1, 6):  # to the loop, to the thread
+            line.sendall(b"".join((frame(first), frame(first + 1), frame(first + 2, markers), frame(first + 3))))
+            with line.makefile("rb") as incoming:
+                answers = [
+                    await asyncio.to_thread(lambda: incoming.read(*SIZE.unpack(incoming.read(SIZE.size)))) for _ in range(4)
+                ]
+            assert [SIZE.unpack_from(each)[0] for each in answers] == list(range(first, first + 4))
+            signs = {each[SIZE.size :] for slot, each in enumerate(answers) if slot != 2}
+            assert len(signs) == 1
+            assert await asyncio.to_thread(ask, line, first + 4) in signs
 
 
 async def test_who_goes_away_is_forgotten(address: tuple[str, int]) -> None:

@@ -38,7 +38,8 @@ def produce(ended: threading.Event, bootstrap: str, topic: str, partitions: int,
     sent = [0] * partitions
 
     def told(index: int, sequence: int, error: KafkaError | None, message: Message) -> None:
-        say("A", index, sequence, message.offset()) if error is None else say("F", index, sequence, error.name())
+        offset = message.offset()  # None where a broker had a repetition before, and did not say where
+        say("A", index, sequence, -1 if offset is None else offset) if error is None else say("F", index, sequence, error.name())
 
     while not ended.is_set():
         for _ in range(max(1, round(rate * TURN_S))):

@@ -112,7 +112,9 @@ def _partition(broker: Broker, topic: str, index: int, state: PartitionState) ->
     alive = broker.metadata.brokers
     is_offline = broker.partitions.is_offline(topic, index)
     leader = NO_LEADER if is_offline and state.leader == broker.config.broker_id else state.leader
+    topic_id = broker.metadata.topics[topic].topic_id
     offline = {replica for replica in state.replicas if replica not in alive}
+    offline |= broker.metadata.offline_brokers(topic_id, index)
     if is_offline:
         offline.add(broker.config.broker_id)
     return DescribeTopicPartitionsResponsePartition(

@@ -129,6 +129,11 @@ def _describe(broker: Broker, topic: Topic, request: MetadataRequest) -> Metadat
     ]
     if broker.member is not None:
         _mark_absent(broker.metadata.brokers, partitions)
+        for other in broker.metadata.brokers.values():
+            if other.offline and other.broker_id != broker.config.broker_id:
+                for index in other.offline.get(topic.topic_id, ()):
+                    if index < len(partitions) and other.broker_id in partitions[index].replica_nodes:
+                        _mark_offline(other.broker_id, partitions[index])
     if broker.partitions.offline_count:
         for partition in partitions:
             if broker.partitions.is_offline(topic.name, partition.partition_index):
@@ -152,7 +157,7 @@ def _mark_absent(alive: Container[int], partitions: Sequence[MetadataResponsePar
 
 
 def _mark_offline(broker_id: int, partition: MetadataResponsePartition) -> None:
-    """The log of this broker's replica cannot be used."""
+    """The log of a broker's replica cannot be used."""
     partition.offline_replicas = [*partition.offline_replicas, broker_id]
     if partition.leader_id == broker_id:
         partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE

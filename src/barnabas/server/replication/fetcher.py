@@ -58,7 +58,7 @@ class Fetcher:
         self._held_back: set[FollowedPartition] = set()  # by a throttle, each with a timer
         self._busy: set[FollowedPartition] = set()  # whose start is being written down, or whose log is about to be cut
         self._jobs: set[asyncio.Task[None]] = set()
-        self._in_flight: deque[tuple[int, asyncio.Task[FetchResponse]]] = deque()
+        self._in_flight: deque[tuple[int, asyncio.Future[FetchResponse]]] = deque()
         self._is_in_hurry = False  # partitions came while a request waits
         self._awake = asyncio.Event()
         self._task = broker.loop.create_task(self._run(), name=f"fetcher-{number}-of-{leader_id}")
@@ -81,7 +81,7 @@ class Fetcher:
             self._session.leave(partition)
 
     async def close(self) -> None:
-        tasks = [self._task, *self._jobs, *(task for _, task in self._in_flight)]
+        tasks: list[asyncio.Future[Any]] = [self._task, *self._jobs, *(answer for _, answer in self._in_flight)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -128,9 +128,14 @@ class Fetcher:
         request.max_wait_ms = config.replica_fetch_wait_max_ms
         request.min_bytes = config.replica_fetch_min_bytes
         request.max_bytes = config.replica_fetch_response_max_bytes
-        task = broker.loop.create_task(self._peers.send(self._leader_id, request))
-        task.add_done_callback(lambda _: self._awake.set())
-        self._in_flight.append((number, task))
+        answer = self._peers.send_at_once(self._leader_id, request)
+        if answer is None:
+            answer = broker.loop.create_task(self._peers.send(self._leader_id, request))
+        answer.add_done_callback(self._wake)
+        self._in_flight.append((number, answer))
+
+    def _wake(self, _: object) -> None:
+        self._awake.set()
 
     async def _drop_requests(self) -> None:
         dropped = [task for _, task in self._in_flight]

@@ -90,9 +90,11 @@ class IsrChanges:
         """A broker asked for records."""
         self._heard[broker_id] = self.now_ms()
 
-    def may_join(self, replica_id: int, broker_epoch: int) -> bool:
+    def may_join(self, replica_id: int, broker_epoch: int, topic_id: UUID, partition: int) -> bool:
         registered = self._broker.metadata.brokers.get(replica_id)
-        return registered is not None and registered.is_active and broker_epoch in (registered.epoch, UNKNOWN_BROKER_EPOCH)
+        if registered is None or not registered.is_active or broker_epoch not in (registered.epoch, UNKNOWN_BROKER_EPOCH):
+            return False
+        return not registered.offline or partition not in registered.offline.get(topic_id, ())
 
     def in_sync_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
         self.shrinks += not before <= after

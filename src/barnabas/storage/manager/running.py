@@ -109,13 +109,15 @@ class LogManager(LeavingLogs):
             self.close_log(entry)
         failed = self._unclosed
         recovery_points, starts = self._recovery_points(), self._start_offsets()
+        # Where one that failed still says that it has all, the others must not say it too.
+        is_sure = all(directory.failure is None or directory.forget_boot() for directory in self.directories)
         for directory in self.directories:
             if directory.failure is not None:
                 continue
             try:
                 self._write(directory, checkpoints.RECOVERY_POINTS, recovery_points)
                 self._write(directory, checkpoints.LOG_START_OFFSETS, starts)
-                if directory not in failed:
+                if directory not in failed and is_sure:
                     directory.mark_clean()
             except StorageError as error:
                 log.error("log directory not marked clean path=%s error=%s", directory.path, error)
@@ -132,6 +134,14 @@ class LogManager(LeavingLogs):
         for entry in self._logs.values():
             entry.abandon()
         self._unlock()
+
+    def forget_boots(self) -> None:
+        """A directory failed: the next start can no more say that it has all, for the disk may have lost what it did not sync.
+
+        None of the others says so either, since the one that failed may refuse to be told. Blocks.
+        """
+        for directory in self.directories:
+            directory.forget_boot()
 
     def remember_boot(self) -> None:
         """See `LogDirectory`; blocks."""

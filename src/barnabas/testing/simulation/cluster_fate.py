@@ -139,7 +139,8 @@ class ClusterFate:
         await self._later(blow, partial(self.bring_back, node))
 
     async def _disk_fails(self, blow: ClusterBlow, node: Node) -> None:
-        """A log directory, or all of them, refuses what changes it. The broker stops, and is started when the disk is good again."""
+        """A log directory, or all of them, refuses what changes it. With all the broker stops, with one of two it goes on, and others lead
+        what was there. It is stopped, or killed, and started when the disk is good again."""
         if node.process is None:
             return
         self._simulation.complaints.excuse("disk")
@@ -149,10 +150,12 @@ class ClusterFate:
         fault.where = lambda path: path.is_relative_to(where)
         node.faults.armed.append(fault)
         waited_s = 0.0
-        while node.process is not None and not node.needs_operator and waited_s < blow.while_s:
+        while node.process is not None and not node.process.broker.failure.done() and waited_s < blow.while_s:
             await asyncio.sleep(LOOKS_S)
             waited_s += LOOKS_S
-        await self._stop_with_error(node)
+        if self._random.random() < 0.5:
+            await self._stop_with_error(node)
+        node.kill()
         node.faults.heal()
         await self.bring_back(node)
 

@@ -1,0 +1,91 @@
+"""One log directory of several fails: the broker goes on with the others, and other brokers lead what was there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas.cluster.metadata import PartitionState
+from barnabas.errors import ErrorCode
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.testing.failing_files import WRITES
+from tests.server.cluster.in_process import Cluster, running
+from tests.server.in_process import STORAGE_ERROR
+
+PARTITIONS = 6
+VICTIM = 2
+
+
+async def create(cluster: Cluster) -> None:
+    topics = [CreatableTopic(name="t", num_partitions=PARTITIONS, replication_factor=3)]
+    await cluster.clients[1].ask((19, 7), CreateTopicsRequest(topics=topics, timeout_ms=10_000), CreateTopicsResponse)
+    await cluster.until(lambda: all(len(broker.partitions) == PARTITIONS for broker in cluster.brokers.values()))
+
+
+def states(cluster: Cluster, broker_id: int) -> tuple[PartitionState, ...]:
+    return cluster.brokers[broker_id].metadata.topics["t"].partitions
+
+
+def led_by(cluster: Cluster, broker_id: int) -> set[int]:
+    return {index for index, state in enumerate(states(cluster, 1)) if state.leader == broker_id}
+
+
+def are_given_up(cluster: Cluster, partitions: set[int]) -> bool:
+    """Whether every broker knows that others lead these partitions, and that the victim's replicas do not count."""
+    found = [states(cluster, broker_id)[index] for broker_id in cluster.brokers for index in partitions]
+    return all(state.leader not in {-1, VICTIM} and VICTIM not in state.isr for state in found)
+
+
+async def produce_to_all(cluster: Cluster, value: bytes) -> list[int]:
+    """What the leader of each partition answers."""
+    leaders = [state.leader for state in states(cluster, 1)]
+    return [await cluster.clients[leader].produce(value, index) for index, leader in enumerate(leaders)]
+
+
+async def test_leaders_move_off_the_directory_and_the_broker_goes_on(tmp_path: Path) -> None:
+    async with running(tmp_path, 2) as cluster:
+        await create(cluster)
+        everything = set(range(PARTITIONS))
+        assert await produce_to_all(cluster, b"before") == [0] * PARTITIONS
+        victim, (good, bad) = cluster.brokers[VICTIM], cluster.directories_of(VICTIM)
+        lost = {index for index in everything if victim.logs.directory_of("t", index).path == bad}
+        assert set() < lost < everything
+        led = led_by(cluster, VICTIM)
+
+        cluster.files.fail(WRITES, bad)
+        answers = await produce_to_all(cluster, b"meanwhile")
+        assert {index for index, code in enumerate(answers) if code == STORAGE_ERROR} == lost & led
+        await cluster.until(lambda: are_given_up(cluster, lost))
+        assert all(len(states(cluster, 1)[index].isr) == 3 for index in everything - lost)
+        assert led_by(cluster, VICTIM) == led - lost
+        assert await produce_to_all(cluster, b"after") == [0] * PARTITIONS
+
+        assert not victim.failure.done()
+        assert await cluster.clients[VICTIM].directories() == {good.name: 0, bad.name: STORAGE_ERROR}
+        expected = [(ErrorCode.NONE, [VICTIM] if index in lost else []) for index in everything]
+        for client in cluster.clients.values():
+            assert [(code, offline) for code, _, offline in await client.leaders("t")] == expected
+
+        cluster.files.heal()
+        await cluster.stop(VICTIM)
+        await cluster.start(VICTIM)
+        await cluster.until(lambda: all(len(state.isr) == 3 for state in states(cluster, VICTIM)))
+        for index, state in enumerate(states(cluster, VICTIM)):
+            values = [b"before", b"after"] if index in lost & led else [b"before", b"meanwhile", b"after"]
+            assert await cluster.clients[state.leader].fetch(index) == (0, values)
+
+
+async def test_a_topic_deleted_meanwhile_is_removed_by_the_next_start(tmp_path: Path) -> None:
+    async with running(tmp_path, 2) as cluster:
+        await create(cluster)
+        bad = cluster.directories_of(VICTIM)[1]
+        cluster.files.fail(WRITES, bad)
+        await produce_to_all(cluster, b"a")
+        await cluster.until(lambda: cluster.brokers[1].metadata.brokers[VICTIM].offline)
+        await cluster.clients[1].delete("t")
+        await cluster.until(lambda: list(cluster.brokers[1].metadata.deletions.values()) == [(VICTIM,)])
+        assert list(bad.glob("t-*"))
+        cluster.files.heal()
+        await cluster.stop(VICTIM)
+        await cluster.start(VICTIM)
+        await cluster.until(lambda: not cluster.brokers[1].metadata.deletions)
+        assert not list(bad.glob("t-*"))
