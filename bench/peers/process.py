@@ -104,7 +104,15 @@ def family(pid: int) -> list[int]:
 
 
 def cpu_of(pids: Sequence[int]) -> float:
-    return sum(cpu_seconds(pid) for pid in pids)
+    """User and system time so far; a helper that has ended in the meantime counts no more."""
+    return sum(_cpu_or_nothing(pid) for pid in pids)
+
+
+def _cpu_or_nothing(pid: int) -> float:
+    try:
+        return cpu_seconds(pid)
+    except OSError:  # there is no such process
+        return 0.0
 
 
 def forget_peak(pids: Sequence[int]) -> None:
@@ -114,6 +122,8 @@ def forget_peak(pids: Sequence[int]) -> None:
             Path(f"/proc/{pid}/clear_refs").write_text(_PEAK)
         except PermissionError:
             return
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended
 
 
 def peak_mb(pids: Sequence[int]) -> float:
@@ -126,10 +136,11 @@ def resident_mb(pids: Sequence[int]) -> float:
 
 
 def _status_kib(pid: int, field: str) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1])
-    return 0
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # it has ended
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith(field)), 0)
 
 
 def disk_bytes(folder: Path) -> int:

@@ -71,12 +71,12 @@ def _producers(options: Options) -> Callable[[Peer, Meter], Figures]:
 def _measures(options: Options) -> Sequence[Measure]:
     def measure(name: str, title: str, across: str, run: Callable[[Peer, Meter], Figures]) -> Measure:
         rounds = min(options.rounds, 3)
-        return Measure(name, f"{title}: the last of them as a share of the best", "share", run, rounds=rounds, across=across)
+        return Measure(name, title, "last as a share of the best", run, rounds=rounds, across=across)
 
     return [
-        measure("size", "bytes of a message, MB/s", "bytes of a message", _sizes(options)),
-        measure("partitions", "partitions of a topic, up to 100 producers, MB/s", "partitions", _partitions(options)),
-        measure("producers", "producers of single messages, MB/s", "producers", _producers(options)),
+        measure("size", "MB/s against the bytes of a message", "bytes of a message", _sizes(options)),
+        measure("partitions", "MB/s against the partitions of a topic, up to 100 producers", "partitions", _partitions(options)),
+        measure("producers", "MB/s against producers of single messages", "producers", _producers(options)),
     ]
 
 

@@ -159,8 +159,8 @@ def _measures(options: Options) -> Sequence[Measure]:
         ),
         Measure(
             "stored",
-            "rate of the last tenth of what is stored, as a share of the best before",
-            "share",
+            "messages/s against what is stored already",
+            "last as a share of the best before",
             _stored(options),
             rounds=1,
             is_fresh=True,

@@ -55,7 +55,8 @@ class Meter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is not None:
             return
-        spent, whole = cpu_of(self._pids) - self._theirs, cpu_of(family(os.getpid())) - self._own
+        spent = max(cpu_of(self._pids) - self._theirs, 0.0)
+        whole = cpu_of(family(os.getpid())) - self._own
         seconds = time.monotonic() - self._began
         others = busy_seconds() - self._busy - whole  # systems are children of this process
         cores = os.cpu_count() or 1

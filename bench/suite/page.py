@@ -72,6 +72,8 @@ def _conditions(result: Result) -> str:
 
 
 def _measure(measure: Result, peers: Mapping[str, Any]) -> str:
+    if measure["across"]:
+        return _growing(measure, peers)
     rows = []
     bare = median(values(measure, BARE))
     extra = [name for name in ("p50", "p99.9", "max") if any(values(measure, key, name) for key in measure["runs"])]
@@ -99,6 +101,17 @@ def _measure(measure: Result, peers: Mapping[str, Any]) -> str:
         rows.append(["bare system calls", spread(values(measure, BARE)), *("" for _ in extra), spent, "", "", ""])
     head = ["", measure["unit"], *extra, "CPU s per million", "peak MB", "times", ""]
     return f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n\n" + table(head, rows) + _target(measure, peers)
+
+
+def _growing(measure: Result, peers: Mapping[str, Any]) -> str:
+    """A table of the places of a line; where they differ from one system to the other, the line alone tells."""
+    series = _points(measure, peers)
+    places = {tuple(place for place, _ in points) for points in series.values()}
+    text = f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n"
+    if len(places) > 1:
+        return text
+    head = [measure["across"], *(number(place) for place in places.pop()), ""]
+    return text + "\n" + table(head, [[name, *(number(rate) for _, rate in points), ""] for name, points in series.items()])
 
 
 def _or_blank(value: float | None) -> str:

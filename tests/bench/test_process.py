@@ -49,3 +49,12 @@ def test_what_the_kernel_knows_of_a_process() -> None:
     finally:
         process.stop()
     assert not process.folder.exists()
+
+
+def test_a_process_that_has_ended_takes_nothing() -> None:
+    process = Process("ends")
+    process.start(WAITS, lambda: True)
+    (pid,) = process.pids
+    process.stop()
+    forget_peak([pid])
+    assert (cpu_of([pid]), peak_mb([pid]), resident_mb([pid])) == (0.0, 0.0, 0.0)
