@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,15 +62,15 @@ def broken(batch: bytes) -> bytes:
     return batch[:-1] + bytes((batch[-1] ^ 1,))
 
 
+def frame_of(sent: Sent, topic: str, correlation_id: int) -> bytes:
+    data = PartitionProduceData(index=sent.partition, records=sent.batch)
+    request = ProduceRequest(acks=sent.acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+    return framed((PRODUCE, sent.version), request, correlation_id)
+
+
 async def pipelined(client: Client, requests: Sequence[Sent], *, topic: str, at_once: bool) -> list[tuple[int, int, int, int]]:
     """Correlation id, error code, base offset and log append time that each got, all sent before the first answer is read or one by one."""
-    frames = []
-    for number, sent in enumerate(requests):
-        data = PartitionProduceData(index=sent.partition, records=sent.batch)
-        request = ProduceRequest(
-            acks=sent.acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
-        )
-        frames.append(framed((PRODUCE, sent.version), request, number))
+    frames = [frame_of(sent, topic, number) for number, sent in enumerate(requests)]
 
     def ask() -> list[bytes]:
         line = client.line
@@ -141,6 +142,23 @@ async def test_a_run_is_answered_and_stored_as_its_requests_one_by_one(topic: st
     assert records[0] == records[1]
     together = max(runs, default=0)
     assert (together > 5) == (topic in TOGETHER), "what is good goes together"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_requests_that_want_no_answer_get_none_and_are_stored(
+    version: int, at_once: bool, tmp_path: Path, runs: list[int]
+) -> None:
+    values = [b"%d" % number for number in range(60)]
+    async with running([tmp_path]) as client:
+        assert await client.create(1) == 0
+        unanswered = [frame_of(Sent(batch_of(value), version, acks=0), TOPIC, 7) for value in values]
+        for piece in [b"".join(unanswered)] if at_once else unanswered:
+            await client.in_thread(partial(client.line.socket.sendall, piece))
+        answers = await pipelined(client, [Sent(batch_of(b"last"), version)], topic=TOPIC, at_once=True)
+        assert await client.fetch() == (0, [*values, b"last"])
+    assert answers == [(0, 0, len(values), -1)]
+    assert max(runs, default=0) > 5 or not at_once, "what came together is worked on together"
 
 
 @pytest.mark.parametrize("odd", ODD_ONES)

@@ -127,12 +127,12 @@ def _append_all(
     answers += denied
     budget = connection.budget
     throttle_ms = 0 if budget is None else pay_produced(broker, connection, budget, len(frame))
-    if head.acks == ACKS_NONE:
-        _check_unanswered(answers)
-        return
     failed = any(answer.error_code for _, partitions in answers for answer in partitions)
     if version >= FIRST_ZSTD_VERSION and not failed:
         learn(broker, connection, frame, version, head)
+    if head.acks == ACKS_NONE:
+        _check_unanswered(answers)
+        return
     if not waiting:
         if failed:
             connection.send([refusals(broker, connection, version, correlation_id, answers)])

@@ -252,7 +252,9 @@ def _answer(
     answer: bytes | bytearray,
     last_offset: int,
 ) -> None:
-    """Answer a request, or those of a run, whose last record is at `last_offset`, now or when that is as safe as they ask for."""
+    """Answer a request, or those of a run, whose last record is at `last_offset`, now or when that is as safe as they ask for, if they do."""
+    if known.acks == ACKS_NONE:
+        return
     partition = known.partition
     if last_offset >= partition.high_watermark and must_wait(partition, last_offset, known.acks):
         waiting = _Waiting(broker, connection, known, correlation_ids, answer)
@@ -341,7 +343,7 @@ def _records(frame: memoryview, end: int, version: int) -> memoryview | None:
 
 def learn(broker: Broker, connection: Connection, frame: memoryview, version: int, head: ProduceHead) -> None:
     """Remember a request whose records were appended."""
-    if len(head.topics) != 1 or len(head.topics[0][1]) != 1 or head.acks == ACKS_NONE:
+    if len(head.topics) != 1 or len(head.topics[0][1]) != 1:
         return
     key, (wanted,) = head.topics[0]
     flexible = version >= FIRST_FLEXIBLE_VERSION
