@@ -7,8 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -31,7 +30,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[2]
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 MINUTES = 40
-POLL_S = 0.1
 PATIENCE_S = 300  # three JVMs start, on a machine that may do other things
 SETTINGS = (
     "spark.ui.enabled=false",
@@ -48,25 +46,51 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+class Output:
+    """What a process prints, taken line by line in a thread, so that who waits for lines is woken by them."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.lines: list[str] = []
+        self._process = process
+        self._came = threading.Condition()
+        self._thread = threading.Thread(target=self._take)
+        self._thread.start()
+
+    def _take(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with self._came:
+                self.lines.append(line)
+                self._came.notify_all()
+
+    def wait_for(self, text: str, count: int) -> bool:
+        """Whether `count` lines with `text` came in time."""
+        with self._came:
+            return self._came.wait_for(lambda: sum(text in line for line in self.lines) >= count, PATIENCE_S)
+
+    def close(self) -> None:
+        """After the end of the process."""
+        self._thread.join()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
 class Cluster:
     """A master and two workers of one core each, on two addresses of loopback: Spark makes no second attempt on the first one's host."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder = folder
-        port, self._web = free_port(), free_port()
+        port = free_port()
         self.url = f"spark://127.0.0.1:{port}"
-        ports = ["--port", str(port), "--webui-port", str(self._web)]
-        self._start(stack, "master", "127.0.0.1", "org.apache.spark.deploy.master.Master", *ports)
+        ports = ["--port", str(port), "--webui-port", "0"]
+        master = self._start(stack, "master", "127.0.0.1", "org.apache.spark.deploy.master.Master", *ports)
         for name, host in (("worker-1", "127.0.0.1"), ("worker-2", "127.0.0.2")):
             limits = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / name)]
             self._start(stack, name, host, "org.apache.spark.deploy.worker.Worker", "--webui-port", "0", *limits, self.url)
-        deadline = time.monotonic() + PATIENCE_S
-        while self._alive_workers() < 2:
-            assert time.monotonic() < deadline, (folder / "worker-1.log").read_text()
-            time.sleep(POLL_S)
+        assert master.wait_for("Registering worker", 2), "".join(master.lines)
 
-    def _start(self, stack: ExitStack, name: str, host: str, *command: str) -> None:
-        log = stack.enter_context((self.folder / f"{name}.log").open("w"))
+    def _start(self, stack: ExitStack, name: str, host: str, *command: str) -> Output:
         environment = {
             **os.environ,
             "SPARK_DAEMON_MEMORY": "256m",
@@ -75,16 +99,11 @@ class Cluster:
             "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
         }
         line = [str(SPARK_CLASS), command[0], "--host", host, *command[1:]]
-        process = subprocess.Popen(line, env=environment, stdout=log, stderr=log)
-        stack.callback(process.wait)
+        process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        output = Output(process)
+        stack.callback(output.close)
         stack.callback(process.terminate)
-
-    def _alive_workers(self) -> int:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._web}/json/", timeout=5) as answer:
-                return int(json.load(answer)["aliveworkers"])
-        except (OSError, ValueError):  # its server is up before its pages are
-            return 0
+        return output
 
     def applications(self) -> set[str]:
         """The names of those that ran here."""
@@ -153,7 +172,7 @@ def test_the_same_pipeline_on_a_cluster(cluster: Cluster, tmp_path: Path) -> Non
 
 
 STUCK = """
-import signal, sys, time
+import signal, sys
 from pathlib import Path
 import pyarrow as pa
 from pyspark import TaskContext
@@ -164,7 +183,6 @@ spark = SparkSession.builder.getOrCreate()
 
 def expand(batches):
     from barnabas.client.blocking import BlockingClient
-    from barnabas.client.results import LATEST
     attempt = TaskContext.get().attemptNumber()
     for row in (row for batch in batches for row in batch.to_pylist()):
         number = int(row["value"])
@@ -172,8 +190,8 @@ def expand(batches):
         Path(seen, f"{number}-{attempt}").touch()
         if is_slow and attempt > 0:  # the other one has written something by now
             with BlockingClient.to(bootstrap) as client:
-                while not client.list_offsets({("slow", 0): LATEST})["slow", 0].offset:
-                    time.sleep(0.01)
+                while not client.fetch("slow", 0, 0).records:
+                    pass  # an answer without records comes after half a second
         for first in range(0, 9_000 if is_slow else 1_000, 1_000):
             values = [f"{number} {i}".ljust(1_000) for i in range(first, first + 1_000)]
             topics = ["slow" if is_slow else "out"] * len(values)
