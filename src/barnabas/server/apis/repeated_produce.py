@@ -252,7 +252,7 @@ def _answer(
     answer: bytes | bytearray,
     last_offset: int,
 ) -> None:
-    """Answer a request, or those of a run, whose last record is at `last_offset`, now or when that is as safe as they ask for, if they do."""
+    """Answer a request, or those of a run, whose last record is at `last_offset`, now or when that is as safe as asked for."""
     if known.acks == ACKS_NONE:
         return
     partition = known.partition
