@@ -19,6 +19,7 @@ from barnabas.cluster.plan import Plan
 from barnabas.cluster.store import Put
 from barnabas.coordination.classic import group
 from barnabas.replication import in_sync
+from barnabas.replication.partition import Partition
 from barnabas.server import hosting, joining
 from barnabas.storage import log
 
@@ -74,7 +75,7 @@ def a_controller_without_a_fence() -> Iterator[None]:
 
 @contextmanager
 def in_sync_changes_that_are_lost() -> Iterator[None]:
-    """A leader is told that a replica is out of sync, and the controller does not write it down."""
+    """A leader takes the answer that a replica is out of sync for the metadata, and the controller does not write it down."""
     alter_partitions = Controller.alter_partitions
 
     def forgetful(self: Controller, *args: Any) -> tuple[Sequence[PartitionOutcome], Plan]:
@@ -83,7 +84,8 @@ def in_sync_changes_that_are_lost() -> Iterator[None]:
         shrinks = any(before is not None and after is not None and len(after.isr) < len(before.isr) for before, after in states)
         return outcomes, Plan() if shrinks else planned
 
-    with mock.patch.object(Controller, "alter_partitions", forgetful):
+    trusting = mock.patch.object(Partition, "is_within_isr", return_value=True)
+    with trusting, mock.patch.object(Controller, "alter_partitions", forgetful):
         yield
 
 
