@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from struct import Struct
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from crc32c import crc32c
 
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message
+from barnabas.protocol.records.compression import Compression, compress
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 2, 3, 18, 19, 20
 INCREMENTAL_ALTER_CONFIGS, ALTER_PARTITION_REASSIGNMENTS, ALTER_CLIENT_QUOTAS = 44, 45, 49
@@ -64,16 +65,14 @@ def record_batch(records: int, value_bytes: int, *, now_ms: int | None = None) -
     return batch_of([bytes(32 + i % 95 for i in range(value_bytes))] * records, now_ms=now_ms)
 
 
-def batch_of(
-    values: Sequence[bytes], *, codec: int = 0, compress: Callable[[bytes], bytes] = bytes, now_ms: int | None = None
-) -> bytes:
-    """A batch of records without key; `codec` is its number in the attributes, `compress` what it does to the records."""
+def batch_of(values: Sequence[bytes], *, codec: Compression = Compression.NONE, now_ms: int | None = None) -> bytes:
+    """A batch of records without key."""
     parts = bytearray()
     for delta, value in enumerate(values):
         body = b"\0\0" + _zigzag(delta) + b"\1" + _zigzag(len(value)) + value + b"\0"
         parts += _zigzag(len(body)) + body
     records = len(values)
-    parts = bytearray(compress(bytes(parts)))
+    parts = bytearray(compress(codec, bytes(parts)))
     stamp = int(time.time() * 1000) if now_ms is None else now_ms
     length = BATCH_HEAD.size - 12 + len(parts)
     head = bytearray(BATCH_HEAD.pack(0, length, -1, 2, 0, codec, records - 1, stamp, stamp, -1, -1, -1, records))

@@ -20,7 +20,7 @@ from tools.kafka import free_ports
 
 from bench.load import Load
 from bench.peers.peer import Amount, Delays, Message, PeerUnavailable, Setting
-from bench.peers.process import Process, program
+from bench.peers.process import OwnProcess, Process, program
 from bench.peers.streams import connect, streams_of
 from bench.wire import BadAnswer
 
@@ -74,7 +74,7 @@ def _run(command: Sequence[str]) -> None:
         )
 
 
-class ActiveMq:
+class ActiveMq(OwnProcess):
     """One broker, and the client that loads it."""
 
     name = "ActiveMQ Classic"
@@ -100,20 +100,10 @@ class ActiveMq:
     )
 
     def __init__(self) -> None:
+        super().__init__()
         self.address = ("127.0.0.1", 0)
-        self.ready_after_s = 0.0
-        self._running: Process | None = None
         self._clients: dict[str, subprocess.Popen[str]] = {}
         self._classpath = ""
-
-    @property
-    def process(self) -> Process:
-        assert self._running is not None, "it runs"
-        return self._running
-
-    @property
-    def pids(self) -> Sequence[int]:
-        return self.process.pids
 
     @property
     def data_dir(self) -> Path:
@@ -137,9 +127,7 @@ class ActiveMq:
             client = self._clients.popitem()[1]
             client.terminate()
             client.communicate()
-        if self._running is not None:
-            self._running.stop()
-            self._running = None
+        super().__exit__()
 
     def _ask(self, command: str, client: str = "asks") -> str:
         """What a client answers to a command; each producer and the consumer have one of their own, since they may work at once."""

@@ -5,62 +5,35 @@ from __future__ import annotations
 import socket
 import string
 import subprocess
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
-from struct import Struct
 from types import TracebackType
 from typing import Self
 
-import cramjam
 from tools.kafka import VERSION, KafkaUnavailable
 
+from barnabas.protocol.records.compression import Compression
 from bench import consume, load, servers, wire
 from bench.cluster import end_to_end
 from bench.latency import undisturbed
 from bench.load import KafkaLine, Load, Pattern
-from bench.peers.peer import Amount, Delays, Message, PeerUnavailable, Setting
+from bench.peers.peer import Amount, Delays, Message, PeerUnavailable, Setting, wait_for_stored
 from bench.peers.process import family
 from bench.peers.streams import connect
-from bench.wire import BadAnswer, record_batch
+from bench.wire import record_batch
 
 ROOT = Path(__file__).resolve().parents[2]
 WINDOW_BYTES = 4_000_000  # in flight at most; for small requests the number of them holds before
 ONE_WINDOW, BATCH_WINDOW = 256, 64  # requests in flight of one message, and of more
 LEAST_PULL_BYTES = 1024
-SETTLE_TIMEOUT_S = 120.0
-POLL_S = 0.01  # between two looks at what a system has, which cost it something
-
-
-def _gzip(data: bytes) -> bytes:
-    return bytes(cramjam.gzip.compress(data))
-
-
-def _snappy(data: bytes) -> bytes:
-    """In the frame of the Java library."""
-    block = bytes(cramjam.snappy.compress_raw(data))
-    return b"\x82SNAPPY\0" + Struct(">iii").pack(1, 1, len(block)) + block
-
-
-def _lz4(data: bytes) -> bytes:
-    """With blocks that do not depend on each other: Kafka's clients read no others."""
-    compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
-    compressor.compress(data)
-    return bytes(compressor.finish())
-
-
-def _zstd(data: bytes) -> bytes:
-    return bytes(cramjam.zstd.compress(data))
-
-
-CODECS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
-    "none": (0, bytes),
-    "gzip": (1, _gzip),
-    "snappy": (2, _snappy),
-    "lz4": (3, _lz4),
-    "zstd": (4, _zstd),
+CODECS = {
+    "none": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
 }
 WORDS = 4_000  # of five letters, so that text compresses to about half
 
@@ -70,11 +43,10 @@ def batch_of(messages: int, value_bytes: int, codec: str = "none") -> bytes:
     """All values alike, unless they are to be compressed: then they are words."""
     if codec == "none":
         return record_batch(messages, value_bytes)
-    number, compress = CODECS[codec]
     chance = Random(1)
     words = ["".join(chance.choices(string.ascii_lowercase, k=5)) for _ in range(WORDS)]
     values = [" ".join(chance.choices(words, k=value_bytes // 6 + 1)).encode()[:value_bytes] for _ in range(messages)]
-    return wire.batch_of(values, codec=number, compress=compress)
+    return wire.batch_of(values, codec=CODECS[codec])
 
 
 class _KafkaProtocol:
@@ -139,17 +111,10 @@ class _KafkaProtocol:
 
         def settle(requests: int) -> None:
             if message.acks == 0:
-                self._wait_for(topic, partitions, before + requests * message.batch)
+                wait_for_stored(self.name, lambda: self.stored(topic, partitions), before + requests * message.batch)
 
         requests, seconds = load.drive(lines, amount.seconds, amount.messages / message.batch, settle)
         return Load(requests, requests * message.batch, seconds)
-
-    def _wait_for(self, topic: str, partitions: int, messages: int) -> None:
-        deadline = time.monotonic() + SETTLE_TIMEOUT_S
-        while self.stored(topic, partitions) < messages:
-            if time.monotonic() > deadline:
-                raise BadAnswer(f"{self.name} does not have what was sent without acknowledgement")
-            time.sleep(POLL_S)
 
     def consume(self, topic: str, message: Message, messages: int, *, partitions: int = 1, pull_bytes: int) -> Load:
         return consume.consume(

@@ -11,14 +11,19 @@ Rules
 from __future__ import annotations
 
 import socket
+import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
 from bench.load import Load
+from bench.wire import BadAnswer
+
+SETTLE_TIMEOUT_S = 120.0
+POLL_S = 0.01  # between two looks at what a system has, which cost it something
 
 
 class CannotDo(Exception):
@@ -127,3 +132,12 @@ class Peer(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+def wait_for_stored(name: str, stored: Callable[[], int], messages: int) -> None:
+    """Wait for what was sent to `name` without acknowledgement; raises BadAnswer where it does not come."""
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    while stored() < messages:
+        if time.monotonic() > deadline:
+            raise BadAnswer(f"{name} does not have what was sent without acknowledgement")
+        time.sleep(POLL_S)

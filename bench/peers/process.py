@@ -147,3 +147,25 @@ def disk_bytes(folder: Path) -> int:
     """What is in its files: neither holes nor what the file system keeps ready behind their ends counts."""
     found = [path.stat() for path in folder.rglob("*") if path.is_file()]
     return sum(min(each.st_size, each.st_blocks * 512) for each in found)
+
+
+class OwnProcess:
+    """The part of a `Peer` that follows from its process."""
+
+    def __init__(self) -> None:
+        self.ready_after_s = 0.0
+        self._running: Process | None = None
+
+    @property
+    def process(self) -> Process:
+        assert self._running is not None, "it runs"
+        return self._running
+
+    @property
+    def pids(self) -> Sequence[int]:
+        return self.process.pids
+
+    def __exit__(self, *_: object) -> None:
+        if self._running is not None:
+            self._running.stop()
+            self._running = None

@@ -15,15 +15,13 @@ from typing import Any, Protocol
 
 from bench.latency import STALLED_S, undisturbed, wake_in_time
 from bench.load import Line, Load, drive
-from bench.peers.peer import Amount, Delays, Message
-from bench.peers.process import Process
+from bench.peers.peer import Amount, Delays, Message, wait_for_stored
+from bench.peers.process import OwnProcess
 from bench.wire import BadAnswer
 
 RECEIVE_BYTES = 1024 * 1024
 WINDOW_BYTES = 4_000_000  # in flight at most, as for Kafka's protocol
 ONE_WINDOW, BATCH_WINDOW, CHUNKS = 256, 64, 4
-SETTLE_TIMEOUT_S = 120.0
-POLL_S = 0.01  # between two looks at what a system has, which cost it something
 
 
 class Receiver(Protocol):
@@ -41,29 +39,11 @@ class Receiver(Protocol):
         ...
 
 
-class StreamPeer:
+class StreamPeer(OwnProcess):
     """The part of a `Peer` that follows from lines, receivers and a count."""
 
     name = ""
     nudge = b""
-
-    def __init__(self) -> None:
-        self.ready_after_s = 0.0
-        self._running: Process | None = None
-
-    @property
-    def process(self) -> Process:
-        assert self._running is not None, "it runs"
-        return self._running
-
-    @property
-    def pids(self) -> Sequence[int]:
-        return self.process.pids
-
-    def __exit__(self, *_: object) -> None:
-        if self._running is not None:
-            self._running.stop()
-            self._running = None
 
     def line(self, stream: str, message: Message, requests: int, window: int) -> Line:
         raise NotImplementedError
@@ -85,19 +65,12 @@ class StreamPeer:
 
         def settle(requests: int) -> None:
             if message.acks == 0:
-                self._wait_for(topic, partitions, before + requests * message.batch)
+                wait_for_stored(self.name, lambda: self.stored(topic, partitions), before + requests * message.batch)
 
         requests, seconds = drive(lines, amount.seconds, amount.messages / message.batch, settle)
         if self.stored(topic, partitions) < before + requests * message.batch:
             raise BadAnswer(f"{self.name} does not have all messages that it acknowledged")
         return Load(requests, requests * message.batch, seconds)
-
-    def _wait_for(self, topic: str, partitions: int, messages: int) -> None:
-        deadline = time.monotonic() + SETTLE_TIMEOUT_S
-        while self.stored(topic, partitions) < messages:
-            if time.monotonic() > deadline:
-                raise BadAnswer(f"{self.name} does not have what was sent without acknowledgement")
-            time.sleep(POLL_S)
 
     def consume(self, topic: str, message: Message, messages: int, *, partitions: int = 1, pull_bytes: int) -> Load:
         pull = max(pull_bytes // message.value_bytes // partitions, 1)
