@@ -113,6 +113,7 @@ async def test_two_consumers_share_and_take_over(server: Server, unique: Unique)
         await until(lambda: len(first.assignment()) == 4)
         async with consuming(server, group, topic) as second:
             await until(lambda: len(first.assignment()) == len(second.assignment()) == 2)
+            assert not first.assignment() & second.assignment()
         await until(lambda: len(first.assignment()) == 4)
 
 

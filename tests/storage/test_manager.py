@@ -286,7 +286,9 @@ def test_a_checkpoint_that_does_not_parse_is_corrupt(tmp_path: Path, text: str) 
 def test_closing_twice_is_once(tmp_path: Path) -> None:
     logs = opened(tmp_path)
     logs.close()
+    written = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     logs.close()
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == written
 
 
 class CountingFiles(OsFiles):
@@ -348,6 +350,8 @@ def test_a_deletion_in_the_middle_of_a_flush_is_no_failure_of_the_disk(tmp_path:
     log = logs.create("t", 0, TOPIC_ID, TopicConfig())
     append(log, b"a")
     log.flush()
+    assert not logs.failed_directories
+    assert len(logs) == 0
     logs.close()
 
 
