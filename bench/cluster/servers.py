@@ -94,11 +94,6 @@ class Ours:
         found = [broker.pid for broker in self._processes.values() if broker.pid is not None]
         return found + ([] if self._zookeeper is None else self._zookeeper.pids)
 
-    def pid_of(self, broker_id: int) -> int:
-        pid = self._processes[broker_id].pid
-        assert pid is not None, "it runs"
-        return pid
-
     def folder_of(self, broker_id: int) -> Path:
         return self._processes[broker_id].data_dir
 

@@ -37,7 +37,6 @@ from barnabas.protocol.partitions import by_topic
 
 TOPIC_RESOURCE = 2  # of DescribeConfigs
 LAST_COMMIT_WITH_NAMES = 9  # OffsetCommit and OffsetFetch 10 name topics by id
-FIRST_COORDINATOR_LIST = 4  # FindCoordinator from here on asks for several (KIP-699)
 
 
 def to_controller(config: ClientConfig, cluster: Cluster, request: Message, what: str) -> Plan[Any]:

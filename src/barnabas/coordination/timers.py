@@ -40,10 +40,6 @@ class Timers(Generic[K]):
         """Forget `key`; it need not be known."""
         self._deadlines.pop(key, None)
 
-    def deadline_of(self, key: K) -> int | None:
-        """When `key` is due."""
-        return self._deadlines.get(key)
-
     def next_deadline_ms(self) -> int | None:
         """No later than the next deadline; it may be early, since a deadline that moved is put in order only when it comes up."""
         return self._heap[0][0] if self._heap else None

@@ -11,7 +11,6 @@ from barnabas.protocol.messages import APIS
 
 API_VERSIONS = 18
 _START = Struct(">hhih")  # api key, api version, correlation id, length of the client id
-CORRELATION = Struct(">i")
 
 
 class RequestHeader(NamedTuple):

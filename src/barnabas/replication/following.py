@@ -31,17 +31,6 @@ from barnabas.storage.producer_rewind import ProducerRewind
 NO_EPOCH = -1
 UNKNOWN_OFFSET = -1
 
-# The leader is not (yet) what the metadata here says: one of both learns better soon.
-STALE = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-    }
-)
-
 
 class Position(NamedTuple):
     """What a follower asks for, and what it tells by asking."""

@@ -22,7 +22,6 @@ from barnabas.protocol.messages.offset_commit import (
 from tests.differential.wire import Line
 
 MINE = ("mine", "missing", "new", "automatic", "ours")
-NOT_MINE = ("other", "absent", "foreign")
 PARTITIONS = 2
 INTERNALS = "Request Request("  # Kafka tells of objects and ports of its own; we say in short what is meant
 ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from barnabas.errors import ErrorCode
 from barnabas.server import page_cache
@@ -18,9 +18,6 @@ from barnabas.server.fetching.looking import Found, Looking, failed
 from barnabas.server.outbox import HeldRegion
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 

@@ -10,15 +10,12 @@ reader further back stopped is remembered too (`trust`), for that is where it go
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.header import HEADER_SIZE, LENGTH_OVERHEAD
 from barnabas.storage.damaged_lookup import find_around
 from barnabas.storage.segment.walking import WalkedSegment
-
-if TYPE_CHECKING:
-    pass
 
 
 class Position(NamedTuple):

@@ -21,9 +21,6 @@ from barnabas.storage.segment.file import NO_TIMESTAMP, SegmentFile
 from barnabas.storage.trust import Trust
 from barnabas.storage.verify import measure
 
-if TYPE_CHECKING:
-    pass
-
 WALK_BYTES = 8 * 1024  # read at once when walking over headers: two index intervals
 
 
