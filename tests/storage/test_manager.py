@@ -164,6 +164,55 @@ def test_the_power_does_not_take_the_topic_id_of_a_log_with_records() -> None:
         assert {log.topic_id for log in logs.logs()} <= {TOPIC_ID}, seed
 
 
+def test_what_follows_a_cut_does_not_pass_for_synced_after_a_power_cut(caplog: pytest.LogCaptureFixture) -> None:
+    """A torn record below an older recovery point would stay, as damage, and everything behind it would count as there."""
+    for seed in range(30):
+        disk = Disk(Random(seed))
+        disk.make_durable(Path("/data"))
+        files = FaultyFiles(disk)
+        logs = manager(Path("/data"), files=files)
+        log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+        for _ in range(9):
+            append(log, b"x" * 400)
+        log.flush()
+        logs.checkpoint_recovery_points()
+        log.truncate_to(3)
+        assert not log.is_written_down
+        mark = log.start_mark
+        logs.checkpoint_log_start_offsets()
+        log.start_written(mark)
+        assert log.is_written_down
+        for _ in range(5):
+            append(log, b"y" * 400)
+        files.die()
+        disk.lose_power()
+        logs = manager(Path("/data"), files=FaultyFiles(disk))
+        logs.open_all(lambda _topic: TopicConfig())
+        (log,) = logs.logs()
+        assert log.recovery_point == 3, seed
+    assert "corrupt data kept" not in caplog.text
+
+
+@pytest.mark.parametrize("start_again", [True, False])
+def test_a_log_that_is_cut_before_its_start_has_to_be_written_down(tmp_path: Path, *, start_again: bool) -> None:
+    logs = opened(tmp_path)
+    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    for _ in range(5):
+        append(log, b"x")
+    log.delete_records_before(5)
+    mark = log.start_mark
+    logs.checkpoint_log_start_offsets()
+    log.start_written(mark)
+    assert log.is_written_down
+    if start_again:
+        log.truncate_fully_and_start_at(2)
+    else:
+        log.truncate_to(2)
+    log.start_written(mark)  # of before the cut
+    assert (log.log_start_offset, log.is_written_down) == (2, False)
+    logs.close()
+
+
 def test_a_log_whose_topic_id_the_power_took_opens_again_after_a_clean_stop_too(tmp_path: Path) -> None:
     logs = opened(tmp_path)
     append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")

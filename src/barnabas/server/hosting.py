@@ -113,10 +113,25 @@ class Hosting:
                 await self._delete(cast("list[DeleteLog]", list(run)))
             else:
                 for instruction in run:
+                    if isinstance(instruction, ChangeReplica):
+                        await self._write_down(instruction)
                     self._update(instruction)
         deleted = {i.topic for i in instructions if isinstance(i, DeleteLog)}
         if deleted and self._broker.member is None:  # in a cluster groups hear of every topic, not only of those with logs here
             await self._broker.coordinators.delete_topics(deleted)
+
+    async def _write_down(self, change: ChangeReplica) -> None:
+        """Who is to lead has its log written down as it was cut, for what it appends is counted on."""
+        broker = self._broker
+        if change.state.leader != broker.config.broker_id:
+            return
+        replica = broker.partitions.get(change.topic, change.partition)
+        if replica is None or replica.is_offline or not replica.log.is_overstated:
+            return
+        try:
+            await broker.log_starts.keep([replica.log])
+        except StorageError as error:
+            broker.faults.report(error)
 
     def _update(self, instruction: Instruction) -> None:
         match instruction:

@@ -179,6 +179,33 @@ async def test_an_empty_replica_writes_down_where_it_begins_in_the_middle_of_a_b
         assert f"{TOPIC} 0 2" in (tmp_path / "2" / "log-start-offset-checkpoint").read_text()
 
 
+async def test_a_log_that_is_begun_anew_further_down_is_written_down_before_it_counts(tmp_path: Path) -> None:
+    """Retention had emptied it behind what the power took from the next leader. What is appended there is gone after a crash, from all
+    replicas, while the checkpoint says that the log begins later."""
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1, 2))
+        await produce(cluster, b"a", b"b", b"c")
+        await cluster.stop(2)
+        checkpoint = tmp_path / "2" / "log-start-offset-checkpoint"
+        checkpoint.write_text(f"0\n1\n{TOPIC} 0 7\n")
+        await cluster.start(2)
+        await until(lambda: cluster.replica(2).log.log_end_offset == 3)
+        log = cluster.replica(2).log
+        await until(lambda: log.is_written_down)
+        assert log.log_start_offset == 3
+        assert f"{TOPIC} 0 3" in checkpoint.read_text()
+
+
+async def test_who_is_to_lead_has_its_cut_log_written_down(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1, 2))
+        log = cluster.replica(2).log
+        log.is_overstated = True
+        await cluster.elect(2)
+        assert cluster.replica(2).is_leader
+        assert log.is_written_down
+
+
 async def test_a_deletion_whose_client_has_left_leaves_nothing_behind(tmp_path: Path) -> None:
     async with cluster_of(tmp_path, 2) as cluster:
         await cluster.create((1, 2))

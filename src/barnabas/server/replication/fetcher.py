@@ -201,7 +201,8 @@ class Fetcher:
         self._go_on(partition, step, told.error)
 
     async def _keep_start(self, partition: FollowedPartition) -> None:
-        """Write down where the log begins before the leader is told: what DeleteRecords was answered for stays gone after a crash."""
+        """Write down where the log begins before the leader is told: what DeleteRecords was answered for stays gone after a crash, and what
+        follows a cut stays there."""
         try:
             await self._broker.log_starts.keep([partition.log])
         except StorageError as error:
@@ -245,8 +246,7 @@ class Fetcher:
 
     def _is_start_kept(self, partition: FollowedPartition) -> bool:
         """Whether where the log begins is written down; else that is under way."""
-        log = partition.log
-        if log.kept_start_offset >= log.log_start_offset:
+        if partition.log.is_written_down:
             return True
         self._busy.add(partition)
         self._spawn(self._keep_start(partition))

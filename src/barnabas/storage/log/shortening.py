@@ -55,10 +55,12 @@ class ShrinkingLog(GrowingLog):
         return self.log_start_offset, self.truncations
 
     def start_written(self, mark: tuple[int, int]) -> None:
-        """A checkpoint with the start as it was at `mark`, or since, is on the disk. Where something was cut since, it may say another."""
+        """A checkpoint with the start as it was at `mark`, or since, is on the disk, and after a cut one with the recovery point. Where
+        something was cut since, they may say another."""
         start, truncations = mark
         if truncations == self.truncations:
             self.kept_start_offset = max(self.kept_start_offset, start)
+            self.is_overstated = False
 
     def apply_retention(self, now_ms: int, *, committed_end: int = MAX_OFFSET) -> int:
         """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
@@ -216,14 +218,13 @@ class ShrinkingLog(GrowingLog):
         self._flusher.truncating()
         created_ms = self._segments.active.created_ms
         garbage = retire(self._files, list(self._segments))  # renamed, for the first one may get a name that is in use
-        self.log_start_offset = offset
-        self.kept_start_offset = min(self.kept_start_offset, offset)
         first = Segment.create(self._files, self.directory, offset, created_ms, self.config.preallocated_bytes)
         self._segments.start_over(first)
         self._garbage.append(garbage)
         for stale in snapshot_offsets(self._files, self.directory):
             self._files.unlink(self.directory / file_name(stale, SNAPSHOT_SUFFIX))
         self._truncated()
+        self.log_start_offset = offset
         self._flusher.start_over(offset)
 
     def _truncated(self, producers: ProducerStates | None = None) -> None:
@@ -233,6 +234,8 @@ class ShrinkingLog(GrowingLog):
         self.lowest_truncation = min(self.lowest_truncation, end)
         self.cleaned_end = min(self.cleaned_end, end)
         self._plan_roll()
+        if end < max(self.log_start_offset, self.recovery_point):
+            self.is_overstated = True
         self._flusher.truncated(end)
         self.log_start_offset = min(self.log_start_offset, end)
         self.kept_start_offset = min(self.kept_start_offset, self.log_start_offset)

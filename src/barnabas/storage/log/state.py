@@ -42,6 +42,7 @@ class LogState:
         self.config = config
         self.log_start_offset = 0
         self.kept_start_offset = 0  # at most `log_start_offset`: where the log begins after a crash, as far as is known
+        self.is_overstated = False  # since a cut the checkpoints may say that it begins, or was synced, past where it does or was
         self.log_end_offset = 0
         self.producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
         self._files = files
@@ -73,6 +74,11 @@ class LogState:
     def durable_end(self) -> int:
         """Records below it survive the loss of power; at or past `recovery_point`."""
         return self._flusher.durable_end
+
+    @property
+    def is_written_down(self) -> bool:
+        """Whether a crash leaves the log where it begins now, with all that is appended from now on."""
+        return self.kept_start_offset >= self.log_start_offset and not self.is_overstated
 
     @property
     def unflushed_bytes(self) -> int:
