@@ -97,6 +97,15 @@ async def test_who_may_do_everything_with_topics_leaves_it_alone(tmp_path: Path)
         assert await delete(alice, AUDIT_TOPIC) == {AUDIT_TOPIC: 0}
 
 
+async def test_who_may_make_all_topics_does_not_make_this_one_first(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as people:
+        rights = [acl(ResourceType.TOPIC, "*", Operation.ALL), acl(ResourceType.CLUSTER, CLUSTER_NAME, Operation.CREATE)]
+        await people.allow(*rights)
+        alice = await people.connect(ALICE)
+        assert await alice.create(name="another") == 0
+        assert await alice.create(name=AUDIT_TOPIC, retention_ms="1") == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
 async def test_names_that_take_much_room_do_not_make_a_batch_that_the_topic_refuses(tmp_path: Path) -> None:
     """Whoever chooses them would else leave no trace of what was tried in the same moment."""
     async with guarded(tmp_path, audit_log_topic_enable="true", message_max_bytes="20000") as people:

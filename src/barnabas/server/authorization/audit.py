@@ -78,9 +78,7 @@ class AuditLog:
         self._rate = config.audit_log_data_sample_rate
         self._file = None if config.audit_log_file is None else Path(config.audit_log_file)
         self._uses_topic = config.audit_log_topic_enable
-        self._enough_bytes = (
-            config.message_max_bytes // 2
-        )  # of lines in a batch: a topic takes none that is larger than the whole
+        self._enough_bytes = config.message_max_bytes // 2  # of lines in a batch: a topic takes none larger than the whole
         self._credit = 0.0
         self._waiting: deque[Entry] = deque()
         self._dropped = 0
