@@ -61,9 +61,9 @@ def test_the_audit_log_is_changed_by_who_may_act_for_the_cluster() -> None:
     audit = Resource(ResourceType.TOPIC, AUDIT_TOPIC)
     rights = [acl(Operation.ALL, name=name) for name in ("*", AUDIT_TOPIC)]
     allowed = Authorizer(rights).operations(ALICE, audit)
-    assert allowed == [Operation.READ, Operation.CREATE, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS]
+    assert allowed == [Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS]
     broker = Authorizer([acl(Operation.CLUSTER_ACTION, name=CLUSTER.name, kind=ResourceType.CLUSTER)])
-    changes = [Operation.WRITE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS]
+    changes = [Operation.WRITE, Operation.CREATE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS]
     assert broker.operations(ALICE, audit) == changes
     assert all(broker.is_allowed(ALICE, operation, audit) for operation in changes)
     assert not broker.is_allowed(ALICE, Operation.READ, audit)

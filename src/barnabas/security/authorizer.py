@@ -10,8 +10,8 @@ Rules
   5. A binding is somebody's by its principal, by that of a group they are in ("Group:finance"), or by "User:*", which is everybody.
   6. A role is the principal of a set of bindings ("Role:auditor"). Who has it is said by bindings too: on the resource USER of the role's
      name, ALL is allowed to the member (`membership`), and its host says from where. So every tool that knows bindings knows roles.
-  7. The topic of the audit log is changed by who may act for the cluster (CLUSTER_ACTION), and by nobody else: a right on all topics is
-     none to write other entries or to delete these.
+  7. The topic of the audit log is made and changed by who may act for the cluster (CLUSTER_ACTION), and by nobody else: a right on all
+     topics is none to write other entries, to delete these, or to make the topic first with settings that keep nothing.
   8. `version` grows with each change, so that who remembers decisions knows when to forget them.
 
 How it works: bindings lie by resource type in one dictionary of literal names and one of prefixes; a resource has as many prefixes as its
@@ -47,7 +47,7 @@ _IMPLIED_BY = {
 }
 _NOTHING: frozenset[Operation] = frozenset()
 _AUDIT = Resource(ResourceType.TOPIC, AUDIT_TOPIC)
-_CHANGES = frozenset({Operation.WRITE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS})
+_CHANGES = frozenset({Operation.CREATE, Operation.WRITE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS})
 
 
 class Session(NamedTuple):

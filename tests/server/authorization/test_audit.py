@@ -19,6 +19,7 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
@@ -96,6 +97,40 @@ async def test_who_may_do_everything_with_topics_leaves_it_alone(tmp_path: Path)
         assert await delete(alice, AUDIT_TOPIC) == {AUDIT_TOPIC: 0}
 
 
+async def test_who_may_make_all_topics_does_not_make_this_one_first(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as people:
+        rights = [acl(ResourceType.TOPIC, "*", Operation.ALL), acl(ResourceType.CLUSTER, CLUSTER_NAME, Operation.CREATE)]
+        await people.allow(*rights)
+        alice = await people.connect(ALICE)
+        assert await alice.create(name="another") == 0
+        assert await alice.create(name=AUDIT_TOPIC, retention_ms="1") == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+async def test_names_that_take_much_room_do_not_make_a_batch_that_the_topic_refuses(tmp_path: Path) -> None:
+    """Whoever chooses them would else leave no trace of what was tried in the same moment."""
+    async with guarded(tmp_path, audit_log_topic_enable="true", message_max_bytes="20000") as people:
+        alice = await people.connect(ALICE)
+        names = [f"{number}-" + chr(0x1F600) * limits.MAX_AUDIT_TEXT for number in range(20)]
+        codes = await delete(alice, *names)
+        broker = people.admin.broker
+        assert set(codes.values()) == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+        await until(lambda: sum(p.log.log_end_offset for p in broker.partitions if p.topic == AUDIT_TOPIC) == len(names))
+
+
+async def test_who_says_to_be_a_broker_and_is_none_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    async with guarded(tmp_path / "data", audit_log_file=str(path), audit_log_data_sample_rate="0") as people:
+        await people.admin.create(name=AUDIT_TOPIC)
+        alice = await people.connect(ALICE)
+        wanted = FetchTopic(topic=AUDIT_TOPIC, partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)])
+        request = FetchRequest(replica_id=2, max_wait_ms=0, min_bytes=0, max_bytes=1, topics=[wanted])
+        answer = await alice.ask((1, 11), request, FetchResponse)
+        assert answer.responses[0].partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        await until(lambda: any(entry["api"] == "Fetch" for entry in entries(path)))
+    told = [(entry["principal"], entry["operation"], entry["allowed"]) for entry in entries(path) if entry["api"] == "Fetch"]
+    assert told == [(ALICE, "CLUSTER_ACTION", False)]
+
+
 async def delete(client: Client, *names: str) -> dict[str, int]:
     request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=10_000)
     answer = await client.ask((20, 4), request, DeleteTopicsResponse)
@@ -129,7 +164,12 @@ class Written:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, rate: float) -> None:
         config = SimpleNamespace(
-            audit_log_data_sample_rate=rate, audit_log_file=None, audit_log_topic_enable=False, broker_id=1, request_timeout_ms=1
+            audit_log_data_sample_rate=rate,
+            audit_log_file=None,
+            audit_log_topic_enable=False,
+            broker_id=1,
+            message_max_bytes=1_000_000,
+            request_timeout_ms=1,
         )
         loop = SimpleNamespace(call_later=lambda *_: SimpleNamespace(cancel=lambda: None))
         broker = SimpleNamespace(config=config, clock=SimpleNamespace(now_ms=lambda: 0), loop=loop)

@@ -78,6 +78,7 @@ class AuditLog:
         self._rate = config.audit_log_data_sample_rate
         self._file = None if config.audit_log_file is None else Path(config.audit_log_file)
         self._uses_topic = config.audit_log_topic_enable
+        self._enough_bytes = config.message_max_bytes // 2  # of lines in a batch: a topic takes none larger than the whole
         self._credit = 0.0
         self._waiting: deque[Entry] = deque()
         self._dropped = 0
@@ -156,8 +157,10 @@ class AuditLog:
 
     async def _write_all(self) -> None:
         while self._waiting or self._dropped:
-            count = min(len(self._waiting), limits.MAX_AUDIT_BATCH)
-            lines = [_line(self._waiting.popleft(), self._broker.config.broker_id) for _ in range(count)]
+            lines, size = list[bytes](), 0
+            while self._waiting and len(lines) < limits.MAX_AUDIT_BATCH and size < self._enough_bytes:
+                lines.append(_line(self._waiting.popleft(), self._broker.config.broker_id))
+                size += len(lines[-1])
             if self._dropped:
                 lines.append(json.dumps({"broker": self._broker.config.broker_id, "dropped": self._dropped}).encode())
                 self._dropped = 0

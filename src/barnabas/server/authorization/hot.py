@@ -46,6 +46,6 @@ def why_not_fetch(broker: Broker, access: Access, replica_id: int, wanted: Fetch
     if replica_id < 0:
         allowed = access.allows_topic(Operation.READ, name)
     else:  # followers of the audit log would fetch entries about their fetching, for ever
-        asking = access.silent if name == AUDIT_TOPIC else access
-        allowed = asking.allows_cluster(Operation.CLUSTER_ACTION)
+        is_copied = name == AUDIT_TOPIC and access.silent.allows_cluster(Operation.CLUSTER_ACTION)
+        allowed = is_copied or access.allows_cluster(Operation.CLUSTER_ACTION)
     return None if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -91,12 +91,7 @@ def _no_epochs(topic: Any) -> OffsetForLeaderTopicResult:
 def guard_create_topics(asked: Asked, request: CreateTopicsRequest, go_on: GoOn) -> Answer:
     """CreateTopics (api 19): by a right on the cluster or on the name; settings are told to who may describe them."""
     access = asked.access
-    denied: list[Any] = []
-    if access.silent.allows_cluster(Operation.CREATE):
-        for topic in request.topics:
-            access.note(Operation.CREATE, ResourceType.TOPIC, topic.name)
-    else:
-        request.topics, denied = split(request.topics, lambda name: access.allows_topic(Operation.CREATE, name))
+    request.topics, denied = split(request.topics, lambda name: _may(asked, Operation.CREATE, name))
 
     def finish(response: CreateTopicsResponse) -> None:
         for result in response.topics:
@@ -155,7 +150,7 @@ def _why_not_delete(asked: Asked, given: str | None, topic_id: UUID) -> Deletabl
     if by_id and given is not None:
         return None  # both are given: the handler refuses it
     name = metadata.topic_name(topic_id) if by_id else given
-    if name is None or _may_delete(asked, name):
+    if name is None or _may(asked, Operation.DELETE, name):
         return None
     may_describe = asked.access.silent.allows_topic(Operation.DESCRIBE, name)
     if not by_id and may_describe and metadata.topic(name) is None:
@@ -166,11 +161,11 @@ def _why_not_delete(asked: Asked, given: str | None, topic_id: UUID) -> Deletabl
     return DeletableTopicResult(name=told, topic_id=topic_id, error_code=REFUSED, error_message=TOPIC_MESSAGE)
 
 
-def _may_delete(asked: Asked, name: str) -> bool:
+def _may(asked: Asked, operation: Operation, name: str) -> bool:
     """By a right on the topic, or on the cluster, but for the audit log."""
-    if name == AUDIT_TOPIC or not asked.access.silent.allows_cluster(Operation.DELETE):
-        return asked.access.allows_topic(Operation.DELETE, name)
-    asked.access.note(Operation.DELETE, ResourceType.TOPIC, name)
+    if name == AUDIT_TOPIC or not asked.access.silent.allows_cluster(operation):
+        return asked.access.allows_topic(operation, name)
+    asked.access.note(operation, ResourceType.TOPIC, name)
     return True
 
 
