@@ -7,10 +7,13 @@ from uuid import UUID
 
 import pytest
 
+from barnabas.clock import SystemClock
 from barnabas.cluster.metadata import Kept
 from barnabas.server.joining import what_was_kept
 from barnabas.storage.directory import LAST_BOOT_FILE, LogDirectory
 from barnabas.storage.files import OsFiles
+from barnabas.storage.manager import LogManager
+from barnabas.testing.failing_files import READS, FailingFiles
 
 
 def directory(path: Path, boot_id: str | None) -> LogDirectory:
@@ -84,3 +87,21 @@ def test_a_single_broker_writes_nothing(tmp_path: Path) -> None:
     run(tmp_path, None, clean=True)
     run(tmp_path, None, clean=False)
     assert not (tmp_path / LAST_BOOT_FILE).exists()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_beside_a_directory_that_cannot_be_opened_no_other_counts_as_kept(tmp_path: Path, clean: bool) -> None:
+    """It says at the next start what it said before, whatever its disk has lost by then."""
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        run(path, "one", clean=False)
+    files = FailingFiles()
+    files.fail(READS, paths[0])
+    for _ in range(2):  # the second finds what the first left
+        logs = LogManager(
+            paths, files=files, clock=SystemClock(), broker_id=1, cluster_id="c", boot_id="one", first_has_metadata=False
+        )
+        assert what_was_kept(logs.directories) is Kept.UNKNOWN
+        logs.remember_boot()
+        (logs.close if clean else logs.abandon)()
+        files.heal()

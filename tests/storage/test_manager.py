@@ -95,8 +95,8 @@ def test_a_folder_of_another_broker_or_cluster_is_refused(tmp_path: Path) -> Non
         manager(tmp_path, broker_id=2)
     with pytest.raises(LogDirFailed, match="cluster"):
         manager(tmp_path, cluster_id="other")
-    assert read_cluster_id(tmp_path, OsFiles()) == CLUSTER
-    assert read_cluster_id(tmp_path / "new", OsFiles()) is None
+    assert read_cluster_id([tmp_path], OsFiles()) == CLUSTER
+    assert read_cluster_id([tmp_path / "new"], OsFiles()) is None
     properties = checkpoints.read_properties(OsFiles(), tmp_path / "meta.properties")
     assert properties | {"directory.id": ""} == {"version": "1", "cluster.id": CLUSTER, "node.id": "1", "directory.id": ""}
     first = properties["directory.id"]

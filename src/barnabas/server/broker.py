@@ -196,7 +196,8 @@ class Broker:
         """Lock the data folder and open what says which topics there are: its own store, or the cluster's."""
         config, files, new_id = self.config, self.files, self.new_id
         directories = [Path(d) for d in config.log_dirs]
-        cluster_id = read_cluster_id(directories[0], files) or encode_cluster_id(new_id())
+        named_in = directories if config.zookeeper_connect else directories[:1]  # alone it is called what its metadata says
+        cluster_id = read_cluster_id(named_in, files) or encode_cluster_id(new_id())
         if config.zookeeper_connect:
             cluster_id = (await joining.open_member(self, cluster_id)).image.cluster_id
         # The folder is locked before anything in it is opened: a second broker must not touch the first one's metadata.
@@ -210,6 +211,7 @@ class Broker:
             new_id=new_id,
             open_files=OpenFiles(most_open_segments(), self.loop.call_soon_threadsafe),
             boot_id=None if self.member is None else self.surroundings.boot_id(),
+            first_has_metadata=self.member is None,
         )
         self.log_starts = LogStarts(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
         if self.member is None:

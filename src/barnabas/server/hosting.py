@@ -23,7 +23,7 @@ from barnabas.cluster.instructions import (
     UpdateDeclared,
     UpdateTopicConfig,
 )
-from barnabas.cluster.metadata import NO_LEADER, PartitionState
+from barnabas.cluster.metadata import NO_LEADER, PartitionState, Topic
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.offline import OfflinePartition
@@ -60,29 +60,46 @@ class Hosting:
         """At start: make partitions of the logs that the metadata knows; make logs that a crash left unmade."""
         broker = self._broker
         self._high_watermarks = broker.logs.read_high_watermarks()
+        offline = []
         for topic in broker.metadata.topics.values():
             config = broker.controller.topic_config(topic.name)
             for index, state in enumerate(topic.partitions):
-                if broker.config.broker_id not in state.replicas:
-                    continue
-                found = broker.logs.get(topic.name, index)
-                if found is not None and found.topic_id is None:
-                    found.adopt_topic_id(topic.topic_id)
-                if found is not None and found.topic_id != topic.topic_id:
-                    log.warning("removing the log of a deleted topic topic=%s partition=%d", topic.name, index)
-                    broker.logs.delete(topic.name, index).remove()
-                    found = None
-                if found is None and broker.logs.failed_directories:
-                    # It may lie in a directory that cannot be read now: a second log of it elsewhere would hide the first.
-                    log.error("partition offline, its log is in no directory that works topic=%s partition=%d", topic.name, index)
-                    self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
-                    continue
-                if found is None:
-                    found = self._make(topic.name, index, topic.topic_id, config)
-                if found is None:
-                    self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
-                else:
-                    self._host(found, self._believed(state))
+                if broker.config.broker_id in state.replicas and not self._find(topic, index, state, config):
+                    offline.append((topic.topic_id, index))
+        if broker.member is not None and broker.logs.failed_directories:
+            broker.member.tell_offline(offline)
+        self._sort_out_strays()
+        broker.controller.forget_deleted_topics()
+
+    def _find(self, topic: Topic, index: int, state: PartitionState, config: TopicConfig) -> bool:
+        """Host the partition with its log, made where there is none; False where it may lie in a directory that cannot be read now.
+
+        A second log of it elsewhere would hide the first.
+        """
+        logs = self._broker.logs
+        found = logs.get(topic.name, index)
+        if found is not None and found.topic_id is None:
+            found.adopt_topic_id(topic.topic_id)
+        if found is not None and found.topic_id != topic.topic_id:
+            log.warning("removing the log of a deleted topic topic=%s partition=%d", topic.name, index)
+            logs.delete(topic.name, index).remove()
+            found = None
+        if found is None and logs.failed_directories:
+            log.error("partition offline, its log is in no directory that works topic=%s partition=%d", topic.name, index)
+            logs.hide(topic.name, index)
+            self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
+            return False
+        if found is None:
+            found = self._make(topic.name, index, topic.topic_id, config)
+        if found is None:
+            self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
+        else:
+            self._host(found, self._believed(state))
+        return True
+
+    def _sort_out_strays(self) -> None:
+        """Remove the logs of topics that are deleted and of partitions that are elsewhere now."""
+        broker = self._broker
         deleted = broker.controller.deleted_topics
         for stray in [each for each in broker.logs.logs() if broker.partitions.get(each.topic, each.partition) is None]:
             if stray.topic_id in deleted:
@@ -95,7 +112,6 @@ class Hosting:
                 broker.logs.delete(stray.topic, stray.partition).remove()
             else:
                 log.warning("a log that the metadata does not know stays untouched directory=%s", stray.directory)
-        broker.controller.forget_deleted_topics()
 
     def _was_moved_away(self, stray: Log) -> bool:
         """Whether other brokers hold the partition now: it was taken from this one while that was down."""

@@ -16,6 +16,7 @@ from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.lost import LastRecord
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, Kept, Topic
+from barnabas.cluster.offline import MAX_SAID
 from barnabas.config.cordoning import absolute
 from barnabas.errors import LogDirFailed
 from barnabas.server.forwarding import Forwarder
@@ -54,15 +55,16 @@ async def open_member(broker: Broker, cluster_id: str) -> Member:
 
 
 async def join(broker: Broker, member: Member, timers: Timers) -> None:
-    """Raises BrokerIdInUse, StoreUnavailable, and LogDirFailed where not all of what this broker has can be served."""
+    """Raises BrokerIdInUse, StoreUnavailable, and LogDirFailed where too much is in directories that failed for the cluster to be told."""
     config = broker.config
-    for directory in broker.logs.failed_directories:
-        raise LogDirFailed(str(directory.path), "in a cluster a broker serves all of its log directories or none")
+    if len(member.offline) > MAX_SAID:
+        path = broker.logs.failed_directories[0].path
+        raise LogDirFailed(str(path), f"{len(member.offline)} logs are in no directory that works")
     registration = BrokerRegistration(
         config.broker_id,
         tuple(broker.endpoints),
         config.broker_rack,
-        log_dirs=tuple(encode_uuid(directory.id) for directory in broker.logs.directories),
+        log_dirs=tuple(encode_uuid(directory.id) for directory in broker.logs.directories if directory.failure is None),
         log_dir_paths=absolute(config.log_dirs),
         cordoned=config.cordoned_log_dirs,
         kept=what_was_kept(broker.logs.directories),

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -135,12 +136,15 @@ class LogDirectory:
             raise storage_error(self.path, error) from error
 
     def forget_boot(self) -> bool:
-        """What is here is not sure any more; False where the disk refuses even that."""
-        if self.boot_id is not None:
-            try:
-                self._files.unlink(self.path / LAST_BOOT_FILE)
-            except OSError:
-                return False
+        """What is here is not sure any more; False where the disk refuses even that, or could not be opened: it says what it said."""
+        if self.boot_id is None:
+            return True
+        if self._lock is None:
+            return False
+        try:
+            self._files.unlink(self.path / LAST_BOOT_FILE)
+        except OSError:
+            return False
         return True
 
     def read(self, name: str) -> dict[TopicPartition, int]:
@@ -194,6 +198,11 @@ class LogDirectory:
             self._lock = None
 
 
-def read_cluster_id(path: Path, files: Files) -> str | None:
-    """The cluster a log directory belongs to, None if it is new."""
-    return checkpoints.read_properties(files, path / checkpoints.META_PROPERTIES).get("cluster.id")
+def read_cluster_id(paths: Iterable[Path], files: Files) -> str | None:
+    """The cluster that log directories belong to, by the first that says it; None if they are new. What cannot be read is passed over."""
+    for path in paths:
+        with suppress(OSError):  # met again when the directory is opened
+            found = checkpoints.read_properties(files, path / checkpoints.META_PROPERTIES).get("cluster.id")
+            if found is not None:
+                return found
+    return None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from barnabas.cluster.metadata import PartitionState
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from barnabas.testing.failing_files import WRITES
+from barnabas.testing.failing_files import READS, WRITES
 from tests.server.cluster.in_process import Cluster, running
 from tests.server.in_process import STORAGE_ERROR
 
@@ -18,7 +20,8 @@ VICTIM = 2
 async def create(cluster: Cluster) -> None:
     topics = [CreatableTopic(name="t", num_partitions=PARTITIONS, replication_factor=3)]
     await cluster.clients[1].ask((19, 7), CreateTopicsRequest(topics=topics, timeout_ms=10_000), CreateTopicsResponse)
-    await cluster.until(lambda: all(len(broker.partitions) == PARTITIONS for broker in cluster.brokers.values()))
+    hosted = [broker.partitions for broker in cluster.brokers.values()]
+    await cluster.until(lambda: all(len(each) + each.offline_count == PARTITIONS for each in hosted))
 
 
 def states(cluster: Cluster, broker_id: int) -> tuple[PartitionState, ...]:
@@ -72,6 +75,58 @@ async def test_leaders_move_off_the_directory_and_the_broker_goes_on(tmp_path: P
         for index, state in enumerate(states(cluster, VICTIM)):
             values = [b"before", b"after"] if index in lost & led else [b"before", b"meanwhile", b"after"]
             assert await cluster.clients[state.leader].fetch(index) == (0, values)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+async def test_a_broker_starts_without_a_directory_that_has_failed(tmp_path: Path, number: int) -> None:
+    async with running(tmp_path, 2) as cluster:
+        await create(cluster)
+        everything = set(range(PARTITIONS))
+        assert await produce_to_all(cluster, b"before") == [0] * PARTITIONS
+        bad, good = cluster.directories_of(VICTIM)[number], cluster.directories_of(VICTIM)[1 - number]
+        lost = {index for index in everything if cluster.brokers[VICTIM].logs.directory_of("t", index).path == bad}
+        assert set() < lost < everything
+
+        await cluster.stop(VICTIM)
+        cluster.files.fail(READS | WRITES, bad)
+        victim = await cluster.start(VICTIM)
+        await cluster.until(lambda: all(len(states(cluster, 1)[index].isr) == 3 for index in everything - lost))
+        assert are_given_up(cluster, lost)
+        assert {topic_id: set(numbers) for topic_id, numbers in victim.metadata.brokers[VICTIM].offline.items()} == {
+            victim.metadata.topics["t"].topic_id: lost
+        }
+        assert await produce_to_all(cluster, b"after") == [0] * PARTITIONS
+        assert await cluster.clients[VICTIM].directories() == {good.name: 0, bad.name: STORAGE_ERROR}
+        expected = [(ErrorCode.NONE, [VICTIM] if index in lost else []) for index in everything]
+        for client in cluster.clients.values():
+            assert [(code, offline) for code, _, offline in await client.leaders("t")] == expected
+
+        cluster.files.heal()
+        await cluster.stop(VICTIM)
+        await cluster.start(VICTIM)
+        await cluster.until(lambda: all(len(state.isr) == 3 for state in states(cluster, VICTIM)))
+        assert [each.log.log_end_offset for each in cluster.brokers[VICTIM].partitions] == [2] * PARTITIONS
+
+
+async def test_a_topic_made_anew_gets_no_second_log_beside_one_that_cannot_be_seen(tmp_path: Path) -> None:
+    async with running(tmp_path, 2) as cluster:
+        await create(cluster)
+        assert await produce_to_all(cluster, b"before") == [0] * PARTITIONS
+        bad = cluster.directories_of(VICTIM)[1]
+        held = {path.name for path in bad.glob("t-*")}
+        await cluster.stop(VICTIM)
+        cluster.files.fail(READS | WRITES, bad)
+        await cluster.start(VICTIM)
+        await cluster.clients[1].delete("t")
+        await cluster.until(lambda: all("t" not in broker.metadata.topics for broker in cluster.brokers.values()))
+        await create(cluster)
+        await cluster.until(lambda: are_given_up(cluster, {int(name.rpartition("-")[2]) for name in held}))
+        assert await produce_to_all(cluster, b"anew") == [0] * PARTITIONS
+        cluster.files.heal()
+        await cluster.stop(VICTIM)
+        await cluster.start(VICTIM)  # refuses two logs of one partition
+        await cluster.until(lambda: all(len(state.isr) == 3 for state in states(cluster, VICTIM)))
+        assert await produce_to_all(cluster, b"more") == [0] * PARTITIONS
 
 
 async def test_a_topic_deleted_meanwhile_is_removed_by_the_next_start(tmp_path: Path) -> None:

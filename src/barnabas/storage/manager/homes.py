@@ -46,6 +46,7 @@ class LogHomes:
         new_id: Callable[[], UUID] = uuid4,
         open_files: OpenFiles | None = None,
         boot_id: str | None = None,
+        first_has_metadata: bool = True,
     ) -> None:
         self._files = OsFiles() if files is None else files
         self._clock = clock
@@ -65,6 +66,8 @@ class LogHomes:
         self._unclosed: dict[LogDirectory, StorageError] = {}  # what the first log that could not be closed met
         self._checkpoint_lock = Lock()
         self._unforgotten: set[tuple[Path, TopicPartition]] = set()  # still in the checkpoints of a directory, though deleted
+        self._first_has_metadata = first_has_metadata
+        self._hidden: set[TopicPartition] = set()  # their folders may lie in a directory that failed before it was looked through
         self.directories: list[LogDirectory] = []
         try:
             for path in log_dirs:
@@ -74,12 +77,15 @@ class LogHomes:
                     broker_id=broker_id,
                     cluster_id=cluster_id,
                     new_id=new_id(),
-                    required=not self.directories,  # the first has the metadata
+                    required=first_has_metadata and not self.directories,
                     boot_id=boot_id,
                 )
                 self.directories.append(directory)
                 if directory.failure is not None:
                     _report_failed(directory, directory.failure)
+            self._usable()
+            if self.failed_directories:
+                self.forget_boots()
         except StorageError:
             self._unlock()
             raise
@@ -122,12 +128,13 @@ class LogHomes:
         return opened
 
     def _failed_at_start(self, directory: LogDirectory, error: LogDirFailed | OSError) -> None:
-        """Go on without a directory whose disk does not work; raises where it is the first, which has the metadata."""
+        """Go on without a directory whose disk does not work; raises where that cannot be: it has the metadata, or is the last."""
         if isinstance(error, LogDirFailed):
             failure, cause = error, error.__cause__
         else:
             failure, cause = LogDirFailed(str(directory.path), str(error)), error
-        if directory is self.directories[0] or not isinstance(cause, OSError):
+        is_needed = self._usable() == [directory] or (self._first_has_metadata and directory is self.directories[0])
+        if is_needed or not isinstance(cause, OSError):
             raise failure
         _report_failed(directory, failure)
         for entry in self.fail(failure):
@@ -135,6 +142,19 @@ class LogHomes:
             entry.abandon()
             del self._logs[key], self._homes[key]
             self._counts[directory.path] -= 1
+        self.forget_boots()
+
+    def forget_boots(self) -> None:
+        """A directory failed: the next start can no more say that it has all, for the disk may have lost what it did not sync.
+
+        None of the others says so either, since the one that failed may refuse to be told. Blocks.
+        """
+        for directory in self.directories:
+            directory.forget_boot()
+
+    def hide(self, topic: str, partition: int) -> None:
+        """The log is in no directory that works, and may be in one that failed: another of that name would be one too many later."""
+        self._hidden.add((topic, partition))
 
     def _usable(self) -> list[LogDirectory]:
         usable = [directory for directory in self.directories if directory.failure is None]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import StorageError
+from barnabas.errors import LogDirFailed, StorageError
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.faults import storage_error
@@ -62,14 +62,14 @@ class MakingLogs(LogOffsets):
         and given to `made` or `not_made`. A log that exists comes at once.
 
         Raises:
-            LogDirFailed: no directory works, or a log of another topic keeps the name in one that has failed: a log has one folder.
+            LogDirFailed: no directory works, or a log keeps the name, or may do so, in one that has failed: a log has one folder.
         """
         key = topic, partition
         existing, stray = self._logs.get(key), None
+        failure = self._failure_of(key)
+        if failure is not None:
+            raise failure
         if existing is not None and existing.topic_id != topic_id:
-            failure = self._homes[key].failure
-            if failure is not None:
-                raise failure
             stray, existing = (existing, self._homes.pop(key)), None
             del self._logs[key]
             self._counts[stray[1].path] -= 1
@@ -78,6 +78,12 @@ class MakingLogs(LogOffsets):
             self._counts[home.path] += 1
             return FoundLog(key, home, partial(self._make, key, home, topic_id, config, stray))
         return existing
+
+    def _failure_of(self, key: TopicPartition) -> LogDirFailed | None:
+        if key in self._hidden:
+            return self.failed_directories[0].failure
+        home = self._homes.get(key)
+        return None if home is None else home.failure
 
     def _make(
         self, key: TopicPartition, home: LogDirectory, topic_id: UUID, config: TopicConfig, stray: tuple[Log, LogDirectory] | None

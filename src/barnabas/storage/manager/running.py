@@ -135,15 +135,7 @@ class LogManager(LeavingLogs):
             entry.abandon()
         self._unlock()
 
-    def forget_boots(self) -> None:
-        """A directory failed: the next start can no more say that it has all, for the disk may have lost what it did not sync.
-
-        None of the others says so either, since the one that failed may refuse to be told. Blocks.
-        """
-        for directory in self.directories:
-            directory.forget_boot()
-
     def remember_boot(self) -> None:
-        """See `LogDirectory`; blocks."""
-        for directory in self._usable():
+        """See `LogDirectory`; not while a directory has failed. Blocks."""
+        for directory in self.directories if not self.failed_directories else ():
             directory.remember_boot()
