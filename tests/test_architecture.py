@@ -25,7 +25,7 @@ HOMES = {  # libraries that one package alone may know
     "click": ("cli/",),
     "rich": ("cli/",),
     "jwt": ("security/jwt_keys.py",),
-    "gssapi": ("server/authentication/kerberos.py",),
+    "gssapi": ("server/authentication/kerberos.py", "client/kerberos.py"),
 }
 
 

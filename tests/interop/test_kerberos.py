@@ -6,6 +6,7 @@ Needs the package gssapi too (extra `kerberos`), which is built against libkrb5-
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -19,8 +20,17 @@ from aiokafka.errors import KafkaConnectionError
 from kafka import KafkaProducer
 from tools.kafka import free_ports, run_tool
 
+from barnabas.cli.main import run
+from barnabas.client.asynchronous import RENEWED_AFTER, AsyncClient
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ClientError, LoginFailed
+from barnabas.client.results import NewTopic
+from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.testing import Broker
 from barnabas.testing.broker import BrokerFailed
+from tests.server.cluster.in_process import running
+from tests.waiting import until
 
 pytest.importorskip("gssapi")
 KRB5KDC, KDB5_UTIL, KADMIN, KINIT = (shutil.which(each, path="/usr/sbin:/usr/bin") for each in (
@@ -150,6 +160,93 @@ def test_kafkas_tools(broker: Broker, centre: Centre, tmp_path: Path, monkeypatc
     shown = ["--bootstrap-server", f"localhost:{broker.port}", "--command-config", str(file)]
     run_tool("kafka-topics", *shown, "--create", "--topic", "of-java")
     assert "of-java" in run_tool("kafka-topics", *shown, "--list").stdout
+
+
+def ours(bootstrap: str, login: str = f"{MODULE} required useTicketCache=true;", **changes: str) -> ClientConfig:
+    """Our own client's settings; the ticket is that of the cache, which is alice's."""
+    shown = {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.jaas.config": login,
+    }
+    return ClientConfig.from_options({**shown, **{key.replace("_", "."): value for key, value in changes.items()}})
+
+
+def test_our_client(broker: Broker, centre: Centre) -> None:
+    bootstrap = f"localhost:{broker.port}"
+    with BlockingClient(ours(bootstrap)) as client:
+        client.create_topics([NewTopic("ours", 1, 1)])
+    login = (
+        f'{MODULE} required useKeyTab=true keyTab="{centre.folder}/alice.keytab" principal="alice@{REALM}" serviceName="kafka";'
+    )
+    with BlockingClient(ours(bootstrap, login, sasl_kerberos_service_name="")) as client:
+        produced = client.produce("ours", 0, build_batch([Record(0, 0, None, b"hello")]))
+    assert produced.base_offset == 0
+
+
+async def test_our_client_logs_in_again(centre: Centre) -> None:
+    with Broker(settings(centre, connections_max_reauth_ms="1500"), log_level="debug") as broker:
+        async with AsyncClient(ours(f"localhost:{broker.port}")) as client:
+            await client.create_topics([NewTopic("ours", 1, 1)])
+            batch = build_batch([Record(0, 0, None, b"hello")])
+            await client.produce("ours", 0, batch)
+            before, renewed_s = broker.log.count("logged in peer="), time.monotonic() + 1.5 * RENEWED_AFTER
+            await until(lambda: time.monotonic() > renewed_s)
+            await client.produce("ours", 0, batch)
+            await until(lambda: broker.log.count("logged in peer=") == before + 1)
+
+
+def test_the_command_line(broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\n")
+    shown = ["-b", f"localhost:{broker.port}", "--command-config", str(file)]
+    assert run(["user", "list", *shown]) == 0
+    assert run(["user", "list", *shown, "-X", "sasl.kerberos.service.name=other"]) == 1
+    assert "no ticket for the service other" in capsys.readouterr().err
+
+
+def test_who_has_no_ticket(broker: Broker, centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bootstrap = f"localhost:{broker.port}"
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/none")
+    keyless = f'{MODULE} required keyTab="{centre.folder}/kafka.keytab" principal="bob@{REALM}";'
+    unknown = f'{MODULE} required keyTab="{centre.folder}/kafka.keytab" principal="{SERVICE}";'
+    for config in (ours(bootstrap), ours(bootstrap, keyless), ours(bootstrap, unknown, sasl_kerberos_service_name="other")):
+        with pytest.raises(LoginFailed, match="no ticket for the service"), BlockingClient(config) as client:
+            client.create_topics([NewTopic("ours", 1, 1)])
+
+
+def test_a_centre_that_does_not_answer(broker: Broker, centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (centre.folder / "krb5.conf").read_text()
+    (tmp_path / "krb5.conf").write_text(re.sub(r"kdc = .*", "kdc = 127.0.0.1:1", text))
+    monkeypatch.setenv("KRB5_CONFIG", str(tmp_path / "krb5.conf"))
+    login = f'{MODULE} required keyTab="{centre.folder}/alice.keytab" principal="alice@{REALM}" ticketCache="none";'
+    config = ours(f"localhost:{broker.port}", login, default_api_timeout_ms="500")
+    with pytest.raises(ClientError, match="Cannot contact any KDC") as caught, BlockingClient(config) as client:
+        client.create_topics([NewTopic("ours", 1, 1)])
+    assert not isinstance(caught.value, LoginFailed)
+
+
+async def test_brokers_among_themselves(centre: Centre, tmp_path: Path) -> None:
+    own = settings(
+        centre,
+        listeners="SECURE://127.0.0.1:0",
+        advertised_listeners="SECURE://localhost:0",
+        listener_security_protocol_map="SECURE:SASL_PLAINTEXT",
+        inter_broker_listener_name="SECURE",
+        sasl_mechanism_inter_broker_protocol="GSSAPI",
+        sasl_kerberos_service_name="kafka",
+    )
+    async with running(tmp_path, count=2, **own) as cluster:
+        brokers = cluster.brokers.values()
+        async with AsyncClient(ours(",".join(f"localhost:{broker.endpoints[0].port}" for broker in brokers))) as client:
+            await client.create_topics([NewTopic("t", 2, 2)])
+            for partition in range(2):
+                await client.produce("t", partition, build_batch([Record(0, 0, None, b"hello")]))
+        found = [broker.partitions.get("t", number) for broker in brokers for number in range(2)]
+        await cluster.until(lambda: all(each is not None and each.log.log_end_offset == 1 for each in found))
+        assert all(broker.doors.counts.failures == 0 for broker in brokers)
 
 
 async def test_a_name_that_no_rule_is_for_stays_outside(centre: Centre) -> None:

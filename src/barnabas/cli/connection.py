@@ -41,6 +41,9 @@ JAAS_NAMES = {
     "clientId": "sasl.oauthbearer.client.id",
     "clientSecret": "sasl.oauthbearer.client.secret",
     "scope": "sasl.oauthbearer.scope",
+    "serviceName": "sasl.kerberos.service.name",
+    "keyTab": "sasl.kerberos.keytab",
+    "principal": "sasl.kerberos.principal",
 }
 OAUTH = re.compile(r"sasl\.oauthbearer\..*|sasl\.login\..*")
 TOKEN_SHOWN_S = 300.0  # until librdkafka asks for another one; the broker says how long a session lives
