@@ -26,9 +26,16 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, LoginFailed
 from barnabas.client.results import NewTopic
+from barnabas.cluster.store import ABSENT, Put, StoreUnavailable
+from barnabas.cluster.zookeeper_access import access_of
+from barnabas.cluster.zookeeper_address import parse_address
+from barnabas.cluster.zookeeper_store import ZooKeeperStore
+from barnabas.config.broker import BrokerConfig
 from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.testing import Broker
 from barnabas.testing.broker import BrokerFailed
+from barnabas.testing.zookeeper import ZooKeeper
+from tests.cluster.test_zookeeper_access import ENFORCED
 from tests.server.cluster.in_process import running
 from tests.waiting import until
 
@@ -43,7 +50,7 @@ pytestmark = [
 ]
 REALM, TIMEOUT_S = "BARNABAS.TEST", 20
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
-SERVICE = f"kafka/localhost@{REALM}"
+SERVICE, ZOOKEEPER = f"kafka/localhost@{REALM}", f"zookeeper/localhost@{REALM}"
 
 
 class Centre:
@@ -67,7 +74,7 @@ class Centre:
             "KRB5RCACHENAME": "none:",
         }
         self._run(KDB5_UTIL, "-r", REALM, "-P", "master", "create", "-s")
-        for principal, keys in ((SERVICE, "kafka.keytab"), (f"alice@{REALM}", "alice.keytab")):
+        for principal, keys in ((SERVICE, "kafka.keytab"), (f"alice@{REALM}", "alice.keytab"), (ZOOKEEPER, "zookeeper.keytab")):
             self._run(KADMIN, "-r", REALM, "-q", f"addprinc -randkey {principal}")
             self._run(KADMIN, "-r", REALM, "-q", f"ktadd -k {folder}/{keys} {principal}")
         assert KRB5KDC is not None
@@ -221,7 +228,8 @@ def test_a_centre_that_does_not_answer(broker: Broker, centre: Centre, tmp_path:
     text = (centre.folder / "krb5.conf").read_text()
     (tmp_path / "krb5.conf").write_text(re.sub(r"kdc = .*", "kdc = 127.0.0.1:1", text))
     monkeypatch.setenv("KRB5_CONFIG", str(tmp_path / "krb5.conf"))
-    login = f'{MODULE} required keyTab="{centre.folder}/alice.keytab" principal="alice@{REALM}" ticketCache="none";'
+    shutil.copy(centre.folder / "alice.keytab", tmp_path / "unused.keytab")  # of which there are no tickets in memory
+    login = f'{MODULE} required keyTab="{tmp_path}/unused.keytab" principal="alice@{REALM}";'
     config = ours(f"localhost:{broker.port}", login, default_api_timeout_ms="500")
     with pytest.raises(ClientError, match="Cannot contact any KDC") as caught, BlockingClient(config) as client:
         client.create_topics([NewTopic("ours", 1, 1)])
@@ -247,6 +255,36 @@ async def test_brokers_among_themselves(centre: Centre, tmp_path: Path) -> None:
         found = [broker.partitions.get("t", number) for broker in brokers for number in range(2)]
         await cluster.until(lambda: all(each is not None and each.log.log_end_offset == 1 for each in found))
         assert all(broker.doors.counts.failures == 0 for broker in brokers)
+
+
+@pytest.fixture
+def zookeeper(centre: Centre, tmp_path: Path) -> Iterator[ZooKeeper]:
+    """It takes nobody without a ticket."""
+    login = f'{MODULE} required useKeyTab=true storeKey=true keyTab="{centre.folder}/zookeeper.keytab" principal="{ZOOKEEPER}";'
+    (tmp_path / "jaas.conf").write_text(f"Server {{ {login} }};\n")
+    files = {
+        "java.security.auth.login.config": str(tmp_path / "jaas.conf"),
+        "java.security.krb5.conf": f"{centre.folder}/krb5.conf",
+    }
+    with ZooKeeper(properties={**ENFORCED, **files}) as running:
+        yield running
+
+
+def test_zookeeper(zookeeper: ZooKeeper, centre: Centre) -> None:
+    address = parse_address(zookeeper.address.replace("127.0.0.1", "localhost") + "/kafka")
+
+    def opened(who: str, keys: str, **more: str) -> ZooKeeperStore:
+        login = f'{MODULE} required useKeyTab=true keyTab="{centre.folder}/{keys}.keytab" principal="{who}";'
+        config, _ = BrokerConfig.from_properties({"zookeeper.sasl.jaas.config": login, **more})
+        return ZooKeeperStore(address, access=access_of(config), connection_timeout_ms=1_000)
+
+    with opened(SERVICE, "kafka", **{"zookeeper.set.acl": "true"}) as store:
+        store.commit([Put("/users/alice", b"keys", ABSENT)])
+        assert [entry.path for entry in store.list("/")] == ["/users/alice"]
+        with opened(f"alice@{REALM}", "alice") as of_alice, pytest.raises(StoreUnavailable, match="NoAuthError"):
+            of_alice.list("/")
+    with pytest.raises(StoreUnavailable, match=r"log-in by SASL refused: .*no ticket for the service zookeeper"):
+        opened(f"bob@{REALM}", "alice").close()
 
 
 async def test_a_name_that_no_rule_is_for_stays_outside(centre: Centre) -> None:
