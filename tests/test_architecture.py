@@ -35,6 +35,12 @@ def section(title: str) -> str:
     return text[start : text.find("\n## ", start)]
 
 
+def test_every_limit_is_met_by_a_test() -> None:
+    names = set(re.findall(r"^([A-Z_]+) = ", (SOURCE / "limits.py").read_text(), re.MULTILINE))
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert {name for name in names if not re.search(rf"\b{name}\b", tests)} == set()
+
+
 def test_every_package_is_in_the_code_map() -> None:
     named = set(CODE.findall(section("Code map")))
     packages = {f"{path.parent.relative_to(SOURCE).as_posix()}/" for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE}
