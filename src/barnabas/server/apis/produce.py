@@ -25,7 +25,7 @@ from barnabas.protocol.produce import (
 from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
 from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, must_wait, refusals, refused
-from barnabas.server.apis.repeated_produce import is_transactional, learn
+from barnabas.server.apis.repeated_produce import PRODUCE, is_transactional, learn
 from barnabas.server.apis.transactional_produce import Joined, hold, why_not_in_transaction
 from barnabas.server.authorization.hot import may_write_transaction, split_produce
 from barnabas.server.quotas.paying import pay_produced
@@ -60,7 +60,8 @@ def handle_produce(
 ) -> None:
     """Append every batch of the request and answer, now or when they are committed."""
     head = read_produce(frame, body, version)
-    access = None if broker.authorizer is None else broker.authorizer.of_hot_request(connection, 0)
+    authorizer = broker.authorizer
+    access = None if authorizer is None else authorizer.of_hot_request(connection, PRODUCE, authorizer.client_id(frame))
     if head.acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
         answers = _refuse_all(head, ErrorCode.INVALID_REQUIRED_ACKS)
         connection.send([write_produce_answer(version, correlation_id, answers)])
