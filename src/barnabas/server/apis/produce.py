@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError, StorageError
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.produce import (
     FIRST_TOPIC_ID_VERSION,
     PartitionAnswer,
@@ -60,7 +61,7 @@ def handle_produce(
 ) -> None:
     """Append every batch of the request and answer, now or when they are committed."""
     head = read_produce(frame, body, version)
-    access = None if broker.authorizer is None else broker.authorizer.of_hot_request(connection, 0)
+    access = None if broker.authorizer is None else broker.authorizer.of_hot_request(connection, ApiKey.PRODUCE)
     if head.acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
         answers = _refuse_all(head, ErrorCode.INVALID_REQUIRED_ACKS)
         connection.send([write_produce_answer(version, correlation_id, answers)])
