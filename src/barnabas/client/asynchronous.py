@@ -42,7 +42,6 @@ from barnabas.protocol.message import Buffer
 from barnabas.tls.failures import reason_of
 
 START_BYTES = 512  # of frames are read together with their size
-START_BYTES = 512  # of frames are read together with their size
 RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 R = TypeVar("R")
 Address = tuple[str, int]

@@ -288,7 +288,6 @@ class RequestDispatcher:
             connection.peer_host,
             connection.principal,
             connection.listener,
-            id(connection),
             connection.local_port,
             connection.client_software,
             connection.groups,

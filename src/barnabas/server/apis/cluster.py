@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 BROKER_ENDPOINT, CONTROLLER_ENDPOINT = 1, 2
-NO_PRODUCER_ID, NO_EPOCH = -1, -1
 
 
 def handle_describe_cluster(broker: Broker, context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
