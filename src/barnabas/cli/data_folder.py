@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from barnabas.cli.errors import BadInput
-
-LOCK_FILE = ".lock"
+from barnabas.storage.directory import LOCK_FILE
 
 
 def is_locked(path: Path) -> bool:

@@ -18,6 +18,7 @@ from barnabas.cluster.administration import Administration
 from barnabas.cluster.declared import Kind
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
+from barnabas.cluster.records import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint
@@ -29,7 +30,7 @@ from barnabas.server.authorization.audit import AuditLog, audit_of
 from barnabas.server.authorization.control import AccessControl
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
-from barnabas.server.coordinators import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Coordinators
+from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.faults import StorageFaults, report_later
 from barnabas.server.fetch_sessions import FetchSessions

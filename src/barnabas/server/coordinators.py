@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.instructions import ChangeReplica, DeleteLog, ForgetTopics, Instruction, StandDown
 from barnabas.cluster.metadata import PartitionState
+from barnabas.cluster.records import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, KafkaError
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
-OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
 TopicPartition = tuple[str, int]
 log = logging.getLogger(__name__)
 

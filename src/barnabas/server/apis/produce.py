@@ -25,7 +25,16 @@ from barnabas.protocol.produce import (
 )
 from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
-from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, must_wait, refusals, refused
+from barnabas.server.apis.delayed_produce import (
+    ACKS_ALL,
+    ACKS_LEADER,
+    ACKS_NONE,
+    DelayedProduce,
+    Topics,
+    must_wait,
+    refusals,
+    refused,
+)
 from barnabas.server.apis.repeated_produce import is_transactional, learn
 from barnabas.server.apis.transactional_produce import Joined, hold, why_not_in_transaction
 from barnabas.server.authorization.hot import may_write_transaction, split_produce
@@ -38,7 +47,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 EMPTY = memoryview(b"")
-ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
 FIRST_ZSTD_VERSION = 7  # KIP-110
 # Refused before Kafka looks at the log; with every other error it tells where the log begins
 BEFORE_THE_LOG = frozenset(

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from barnabas.cluster.records import OFFSETS_TOPIC
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.seams import EndMarker
 from barnabas.coordination.transactions.terms import InitRequest
@@ -44,7 +45,6 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from barnabas.server.apis.groups import error_of
-from barnabas.server.coordinators import OFFSETS_TOPIC
 from barnabas.server.transactions.marking import write_marker
 
 if TYPE_CHECKING:

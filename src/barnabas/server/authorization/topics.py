@@ -23,11 +23,11 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.security.acls import AUDIT_TOPIC, Operation, ResourceType
+from barnabas.server.apis.topics import FIRST_DELETE_VERSION_WITH_IDS
 from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, split, then
 
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 TOPIC_MESSAGE = "Topic authorization failed."
-FIRST_DELETE_VERSION_WITH_IDS = 6
 NOWHERE = -1
 
 
