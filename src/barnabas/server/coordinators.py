@@ -148,9 +148,10 @@ class Coordinators:
         return state.leader == self._broker.config.broker_id
 
     def unload(self, topic: str, index: int) -> None:
-        """What a partition holds is not coordinated here any more: whoever asks is sent away."""
+        """What a partition holds is not coordinated here any more, if anything ever was: whoever asks is sent away."""
         self._terms.pop((topic, index), None)
-        self._by_topic[topic].unload(index)
+        if topic in self._by_topic:
+            self._by_topic[topic].unload(index)
 
     async def delete_topics(self, names: Iterable[str]) -> None:
         """Topics are gone: so are their offsets, and the markers that they were to get."""
