@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import ssl
-from contextlib import ExitStack, closing
+from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.server import descriptors
 from barnabas.server.connection import Connection
 from barnabas.server.tls.outbox import TlsOutbox
 from barnabas.testing import Broker
@@ -141,6 +142,16 @@ async def test_so_many_files_of_segments_are_open(tmp_path: Path, monkeypatch: p
         for partition in range(12):
             assert await client.fetch(partition) == (0, [b"%d" % partition])
         await until(lambda: len(open_files) <= 4)
+
+
+async def test_connections_leave_descriptors_to_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptors, "granted", lambda: 80)
+    async with running([tmp_path]) as client, AsyncExitStack() as stack:
+        lines = [stack.enter_context(Line(port_of(client))) for _ in range(40)]
+        assert await client.in_thread(lambda: all(line.is_closed() for line in lines[29:]))
+        assert len(client.broker.connections) == 30
+        await client.create()
+        assert await client.produce(b"v") == 0
 
 
 async def test_a_reader_over_tls_that_does_not_read_holds_one_stretch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
