@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -69,9 +71,14 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
     assert missing == []
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports_of(path: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -85,6 +92,30 @@ def test_a_library_is_known_where_it_belongs() -> None:
         name = path.relative_to(SOURCE).as_posix()
         strays += [(name, library) for library in imports_of(path) & HOMES.keys() if not name.startswith(HOMES[library])]
     assert strays == []
+
+
+def modules_taken(path: Path) -> set[str]:
+    """The modules of ours that `path` imports, functions included; not what it names for types alone."""
+    found, pending = set[str](), list[ast.AST]([parsed(path)])
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            pending += node.orelse
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        pending += ast.iter_child_nodes(node)
+    return found
+
+
+def test_imports_have_no_circles_those_within_functions_included() -> None:
+    modules = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path for path in SOURCE.rglob("*.py")}
+    assert len(modules) > 500
+    graph = {name: modules_taken(path) & modules.keys() - {name} for name, path in modules.items()}
+    order = list(TopologicalSorter(graph).static_order())  # raises CycleError with the modules of a circle
+    assert set(order) == modules.keys()
 
 
 def test_each_invariant_has_a_place_and_a_proof() -> None:

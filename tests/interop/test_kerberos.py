@@ -21,11 +21,12 @@ from kafka import KafkaProducer
 from tools.kafka import free_ports, run_tool
 
 from barnabas.cli.main import run
-from barnabas.client.asynchronous import RENEWED_AFTER, AsyncClient
+from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, LoginFailed
 from barnabas.client.results import NewTopic
+from barnabas.client.sasl import RENEWED_AFTER
 from barnabas.cluster.store import ABSENT, Put, StoreUnavailable
 from barnabas.cluster.zookeeper_access import access_of
 from barnabas.cluster.zookeeper_address import parse_address

@@ -268,7 +268,7 @@ def opened(
     if data_dir is not None and metadata is not None:
         raise click.UsageError("--data-dir or --metadata, not both")
     if data_dir is not None:
-        from barnabas.cli.doctor_check import locked
+        from barnabas.cli.data_folder import locked
         from barnabas.cluster.embedded_store import EmbeddedStore
 
         data_dir.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 
 from barnabas.client import administration, operations
 from barnabas.client.cluster import Cluster, Topic
-from barnabas.client.config import ClientConfig
+from barnabas.client.config import Address, ClientConfig
 from barnabas.client.errors import ClientError, ConnectionFailed, TimedOut
 from barnabas.client.plans import ANY_BROKER, Call, Now, Pause, Plan
 from barnabas.client.results import (
@@ -35,17 +35,14 @@ from barnabas.client.results import (
     Produced,
     TopicPartition,
 )
-from barnabas.client.sasl import Credentials, log_in
+from barnabas.client.sasl import RENEWED_AFTER, Credentials, log_in
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.errors import BarnabasError
 from barnabas.protocol.message import Buffer
 from barnabas.tls.failures import reason_of
 
 START_BYTES = 512  # of frames are read together with their size
-START_BYTES = 512  # of frames are read together with their size
-RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 R = TypeVar("R")
-Address = tuple[str, int]
 
 
 class AsyncConnection(asyncio.BufferedProtocol):

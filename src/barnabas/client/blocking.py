@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 from barnabas.client import administration, operations
 from barnabas.client.batches import next_offset
 from barnabas.client.cluster import Cluster, Topic
-from barnabas.client.config import ClientConfig
+from barnabas.client.config import Address, ClientConfig
 from barnabas.client.errors import ClientError, ConnectionFailed, PartitionError, TimedOut
 from barnabas.client.plans import ANY_BROKER, Call, Now, Pause, Plan
 from barnabas.client.results import (
@@ -38,15 +38,13 @@ from barnabas.client.results import (
     Produced,
     TopicPartition,
 )
-from barnabas.client.sasl import log_in
+from barnabas.client.sasl import RENEWED_AFTER, log_in
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.errors import ProtocolError
 from barnabas.protocol.message import Buffer
 from barnabas.tls.failures import reason_of
 
-RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 R = TypeVar("R")
-Address = tuple[str, int]
 
 
 class Connection:

@@ -18,6 +18,7 @@ from barnabas.errors import ConfigError
 from barnabas.tls.client import ClientTls, MakeContext
 from barnabas.tls.settings import client_settings
 
+Address = tuple[str, int]  # host and port
 MAX_RESPONSE_BYTES = 256 << 20  # a frame from a broker larger than this is refused before memory is taken for it
 DEFAULT_FETCH_BYTES = 8 << 20  # decoding is 1.5 times as fast on 8 MB pieces as on 1 MB ones
 
@@ -37,7 +38,7 @@ class ClientConfig:
         credentials: what is shown where the protocol is one with SASL.
     """
 
-    bootstrap_servers: tuple[tuple[str, int], ...]
+    bootstrap_servers: tuple[Address, ...]
     client_id: str = "barnabas"
     request_timeout_ms: int = 30_000
     default_api_timeout_ms: int = 60_000
@@ -82,7 +83,7 @@ class ClientConfig:
         )
 
 
-def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
+def parse_servers(text: str) -> tuple[Address, ...]:
     """`host:port` pairs out of a comma-separated list; IPv6 addresses in brackets."""
     servers = []
     for item in filter(None, (part.strip() for part in text.split(","))):

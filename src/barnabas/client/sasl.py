@@ -29,6 +29,7 @@ PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS = (PLAIN, *HASHES, OAUTHBEARER, GSSAPI)
 MAX_ITERATIONS = 1_000_000  # a broker that asks for more only wants to keep us busy
+RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 Tokens = Generator[bytes, bytes, None]
 Login = Generator[Message, Any, int]
 

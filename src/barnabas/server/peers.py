@@ -18,9 +18,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from barnabas.client.asynchronous import Address, AsyncConnection
+from barnabas.client.asynchronous import AsyncConnection
 from barnabas.client.bearer import CLIENT_ID, CLIENT_SECRET, CONNECT_TIMEOUT, READ_TIMEOUT, SCOPE, URL, source_from
-from barnabas.client.config import ClientConfig
+from barnabas.client.config import Address, ClientConfig
 from barnabas.client.errors import ClientError, ConnectionFailed
 from barnabas.client.kerberos import SERVICE, tickets_from
 from barnabas.client.plans import Call
