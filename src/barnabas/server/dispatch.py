@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import BarnabasError, ProtocolError
-from barnabas.protocol.codec import decode
+from barnabas.protocol.codec import decode_request
 from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
@@ -166,7 +166,7 @@ class RequestDispatcher:
             return
         if api_key == ApiKey.SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
             return
-        request = decode(self._request_class(api_key), version, frame, header.body, exact=False)
+        request = decode_request(self._request_class(api_key), version, frame, header.body)
         if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.pulse is not None:
             give_sign_of_life(self._broker, self._broker.pulse, connection, header, frame)
             return
@@ -226,7 +226,7 @@ class RequestDispatcher:
         first, last = self._versions(header.api_key)
         if not first <= header.api_version <= last:
             raise ProtocolError(f"api {header.api_key} does not have version {header.api_version}")
-        request = decode(self._request_class(header.api_key), header.api_version, frame, header.body, exact=False)
+        request = decode_request(self._request_class(header.api_key), header.api_version, frame, header.body)
         return await _awaited(self._handle(context, request))
 
     async def close(self) -> None:

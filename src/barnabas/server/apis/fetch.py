@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode
-from barnabas.protocol.codec import decode
+from barnabas.protocol.codec import decode_request
 from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, Parts, write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
@@ -33,7 +33,7 @@ NEWS_LINGER_MS = 5  # for which a follower is not told that the high watermark m
 
 def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int) -> None:
     """Answer at once, or when `min_bytes` are there or `max_wait_ms` have passed."""
-    request = decode(FetchRequest, version, frame, body, exact=False)
+    request = decode_request(FetchRequest, version, frame, body)
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         _refuse(connection, request, version, correlation_id)
         return
