@@ -124,6 +124,8 @@ class RequestDispatcher:
                 return
             if connection.repeated.take(self._broker, connection, frame):
                 self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
+            elif connection.repeated_fetch is not None and connection.repeated_fetch.take(self._broker, connection, frame):
+                self._broker.metrics.observe_request(FETCH, time.perf_counter_ns() - started)
             else:
                 self._dispatch(connection, frame, started)
         except ProtocolError:
