@@ -68,6 +68,17 @@ def test_a_system_that_fails_has_a_dash_and_the_others_their_figures() -> None:
     assert {key: len(runs) for key, runs in measured.runs.items()} == {"barnabas": 3}
 
 
+def test_an_interruption_goes_on_where_cleaning_up_fails() -> None:
+    def run(peer: Peer, meter: Meter) -> Figures:
+        try:
+            raise SystemExit(143)
+        finally:
+            raise BadAnswer("it is gone")
+
+    with pytest.raises(SystemExit):
+        take_turns(_rate("ending", run), {"barnabas": FakePeer()}, {}, rounds=1)
+
+
 def test_an_absent_system_is_one_line_and_the_others_are_measured() -> None:
     said: list[str] = []
     outcome = _case(_produce_50()).run({"barnabas": FakePeer, "absent": AbsentPeer}, OPTIONS, said.append)
