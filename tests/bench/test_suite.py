@@ -10,7 +10,7 @@ import pytest
 from bench.peers.peer import CannotDo, Message, Peer
 from bench.suite import bends, figures, guard, idle, page, results
 from bench.suite.case import Case, Outcome
-from bench.suite.growth import GROWTH, points
+from bench.suite.growth import GROWTH, Point, points
 from bench.suite.idle import IDLE
 from bench.suite.kreps import KREPS
 from bench.suite.linkedin import producing
@@ -124,14 +124,15 @@ def test_messages_of_topics_and_a_backlog_are_asked_for() -> None:
     assert not peer.topics
 
 
-def _up_to(most: int, place: int) -> float:
+def _up_to(most: int, place: int) -> Point:
     if place > most:
         raise CannotDo("more than it takes")
-    return 10.0 / place
+    return Point(10.0 / place, 1.0)
 
 
 def test_a_line_ends_where_a_system_can_do_no_more() -> None:
-    assert points((1, 2, 4), lambda place: _up_to(2, place)) == {"at_1": 10.0, "at_2": 5.0, "value": 0.5}
+    found = points((1, 2, 4), lambda place: _up_to(2, place))
+    assert found == {"at_1": 10.0, "at_2": 5.0, "cpu_1": 1.0, "cpu_2": 1.0, "value": 0.5}
     with pytest.raises(CannotDo):
         points((1, 2), lambda place: _up_to(0, place))
 
