@@ -8,7 +8,7 @@ Rules
   2. No answer leaves before every record that it may rest on is committed. A read therefore waits for the end of the log as it
      was when it was read (`settled`); that is a wait only while replication lags.
   3. If the log refuses records at once, nothing has changed, and the shard is told. If it takes them and then loses them, the
-     shard knows too much: it is thrown away and read again from the log.
+     shard knows too much: it is thrown away and read again from the log. So it is if it cannot take what the log took.
   4. Whoever gives up waiting (a closed connection) cancels a future, and the shard does not care.
   5. A broken invariant stops the shard: it is unloaded with its story in the log, and whoever asks finds no coordinator here.
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -241,10 +241,12 @@ class Shards(Generic[S]):
         commit = asyncio.ensure_future(self._log.append_marker(partition, marker, self._clock.now_ms()))
         if commit.done():
             commit.result()
-        led.shard.replay_end(marker.producer.producer_id, commit=marker.commit)
-        if not commit.done():
+        else:
             led.uncommitted.append(commit)
             commit.add_done_callback(lambda done: self._committed(led, Outcome(), done))
+        with self._in_step(led, Outcome()):
+            led.shard.replay_end(marker.producer.producer_id, commit=marker.commit)
+        if not commit.done():
             await shielded(commit)
 
     def carry_out(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
@@ -261,29 +263,42 @@ class Shards(Generic[S]):
             except KafkaError as error:
                 self._refuse(led, outcome, error.code)
                 raise KafkaError(response_error_of(error.code)) from error
+        if commit is not None:
+            commit.add_done_callback(lambda done: self._committed(led, outcome, done))
+        if outcome.replays:
+            self._replay(led, outcome)
         if commit is None:
             self._finish(led, outcome)
-        else:
-            commit.add_done_callback(lambda done: self._committed(led, outcome, done))
         self.arm(led)
         if self._changed is not None:
             self._changed(led)
         return commit
 
     def _append(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
-        """Append and replay; None if everything is committed already. Raises KafkaError if the log took nothing."""
+        """None if everything is committed already. Raises KafkaError if the log took nothing."""
         commit = asyncio.ensure_future(self._log.append(led.partition, outcome.records, self._clock.now_ms(), outcome.producer))
-        done = commit.done()
-        if done:
+        if commit.done():
             commit.result()
-        if outcome.replays:
-            producer_id = NO_PRODUCER if outcome.producer is None else outcome.producer.producer_id
-            for record in outcome.records:
-                led.shard.replay(record, producer_id)
-        if done:
             return None
         led.uncommitted.append(commit)
         return commit
+
+    def _replay(self, led: Led[S], outcome: Outcome) -> None:
+        """Have the shard take what the log took."""
+        producer_id = NO_PRODUCER if outcome.producer is None else outcome.producer.producer_id
+        with self._in_step(led, outcome):
+            for record in outcome.records:
+                led.shard.replay(record, producer_id)
+
+    @contextmanager
+    def _in_step(self, led: Led[S], outcome: Outcome) -> Iterator[None]:
+        """If a shard fails to take what the log took, they have parted, and it is not to be asked any more."""
+        try:
+            yield
+        except Exception as error:
+            self._fail(outcome, KafkaError(ErrorCode.NOT_COORDINATOR))
+            self._reload(led, f"the shard does not take it: {error}")
+            raise
 
     def _committed(self, led: Led[S], outcome: Outcome, commit: asyncio.Future[None]) -> None:
         if commit in led.uncommitted:
