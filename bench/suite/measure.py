@@ -33,7 +33,7 @@ class Options:
 
     rounds: int = 5
     messages: int = 1_000_000
-    seconds: float = 1.5
+    seconds: float = 1.0
     stored_mb: int = 2_000
     connections: tuple[int, ...] = (1_000, 10_000)
 

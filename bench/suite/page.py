@@ -9,7 +9,7 @@ from textwrap import fill
 from typing import Any
 
 from bench.report import PAGE, table
-from bench.suite import charts
+from bench.suite import bends, charts
 from bench.suite.case import Case
 from bench.suite.figures import median, number, ratio, spread, values
 from bench.suite.measure import BARE
@@ -37,7 +37,7 @@ def render(results: Sequence[tuple[Case, Result]], folder: Path = CHARTS) -> str
     text = HEAD + _systems(results)
     for case, result in results:
         text += f"\n## {case.title}\n\n{fill(case.text, LINE)}\n\n{fill(_conditions(result), LINE, break_on_hyphens=False)}\n"
-        text += "".join(_measure(each, result["peers"]) for each in result["measures"])
+        text += "".join(_measure(case.name, each, result["peers"]) for each in result["measures"])
         text += _draw(case, result, folder)
     return text
 
@@ -45,7 +45,7 @@ def render(results: Sequence[tuple[Case, Result]], folder: Path = CHARTS) -> str
 def _systems(results: Sequence[tuple[Case, Result]]) -> str:
     known: dict[str, dict[str, Any]] = {}
     for _, result in results:
-        known |= {key: peer for key, peer in result["peers"].items() if "unavailable" not in peer}
+        known |= {key: peer for key, peer in result["peers"].items() if "version" in peer}
     rows = []
     for peer in known.values():
         first = [peer["name"], peer["version"]]
@@ -71,9 +71,9 @@ def _conditions(result: Result) -> str:
     )
 
 
-def _measure(measure: Result, peers: Mapping[str, Any]) -> str:
+def _measure(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
     if measure["across"]:
-        return _growing(measure, peers)
+        return _growing(case, measure, peers)
     rows = []
     bare = median(values(measure, BARE))
     extra = [name for name in ("p50", "p99.9", "max") if any(values(measure, key, name) for key in measure["runs"])]
@@ -103,15 +103,23 @@ def _measure(measure: Result, peers: Mapping[str, Any]) -> str:
     return f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n\n" + table(head, rows) + _target(measure, peers)
 
 
-def _growing(measure: Result, peers: Mapping[str, Any]) -> str:
-    """A table of the places of a line; where they differ from one system to the other, the line alone tells."""
+def _growing(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
+    """A table of the places of a line; where they differ in kind from one system to the other, the line alone tells."""
     series = _points(measure, peers)
-    places = {tuple(place for place, _ in points) for points in series.values()}
     text = f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n"
-    if len(places) > 1:
-        return text
-    head = [measure["across"], *(number(place) for place in places.pop()), ""]
-    return text + "\n" + table(head, [[name, *(number(rate) for _, rate in points), ""] for name, points in series.items()])
+    most = max(series.values(), key=len)
+    places = [place for place, _ in most]
+    if all(place in places for points in series.values() for place, _ in points):
+        rows = [[name, *(_or_dash(dict(points).get(place)) for place in places), ""] for name, points in series.items()]
+        rows += [[peers[key]["name"], *("-" for _ in places), reason] for key, reason in measure["dashes"].items()]
+        text += "\n" + table([measure["across"], *(number(place) for place in places), ""], rows)
+    ours = series.get(peers[OURS]["name"], []) if OURS in peers else []
+    said = bends.sentence(f"{case}/{measure['name']}", measure["across"], ours)
+    return text + (f"\n{fill(said, LINE)}\n" if said else "")
+
+
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else number(value)
 
 
 def _or_blank(value: float | None) -> str:
@@ -168,6 +176,7 @@ def _points(measure: Result, peers: Mapping[str, Any]) -> dict[str, list[tuple[f
     """The lines of a measure of what grows, by the names of the systems."""
     series = {}
     for key, runs in measure["runs"].items():
-        places = sorted(float(found[1]) for name in runs[0] if (found := _POINT.fullmatch(name)))
+        names = {name for run in runs for name in run}
+        places = sorted(float(found[1]) for name in names if (found := _POINT.fullmatch(name)))
         series[peers[key]["name"]] = [(place, median(values(measure, key, f"at_{place:.0f}")) or 0.0) for place in places]
     return series

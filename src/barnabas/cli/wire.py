@@ -123,7 +123,7 @@ class Wire:
             return
         answer: Any = None
         try:
-            login = log_in(credentials.with_token(), self.name, token_hex(16))
+            login = log_in(credentials.at_hand(self._address[0]), self.name, token_hex(16))
             while True:
                 answer = self.request(login.send(answer))
         except StopIteration:

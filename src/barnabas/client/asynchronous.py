@@ -50,6 +50,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     def __init__(self, address: Address, config: ClientConfig) -> None:
         self.name = f"{address[0]}:{address[1]}"
+        self._host = address[0]
         self.wire = Wire(config.client_id)
         self._credentials = config.credentials
         self._renewing: asyncio.Lock | None = None  # where the session has an end
@@ -96,8 +97,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         return await self._exchange(self.wire.send(call.request, call.at_most, call.at_least))
 
     async def _log_in(self, credentials: Credentials) -> None:
-        if credentials.tokens is not None:
-            credentials = await asyncio.get_running_loop().run_in_executor(None, credentials.with_token)
+        if credentials.come_from_elsewhere:
+            credentials = await asyncio.get_running_loop().run_in_executor(None, credentials.at_hand, self._host)
         login = log_in(credentials, self.name, token_hex(16))
         answer: Any = None
         try:

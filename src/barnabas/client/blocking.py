@@ -52,6 +52,7 @@ class Connection:
 
     def __init__(self, address: Address, config: ClientConfig) -> None:
         self._name = f"{address[0]}:{address[1]}"
+        self._host = address[0]
         self._timeout_ms = config.request_timeout_ms
         self.wire = Wire(config.client_id)
         self._buffer = memoryview(bytearray(0))
@@ -98,7 +99,7 @@ class Connection:
     def _log_in(self) -> None:
         if self._credentials is None:
             return
-        login = log_in(self._credentials.with_token(), self._name, token_hex(16))
+        login = log_in(self._credentials.at_hand(self._host), self._name, token_hex(16))
         answer: Any = None
         try:
             while True:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas.client.bearer import source_from
+from barnabas.client.kerberos import GSSAPI, tickets_from
 from barnabas.client.sasl import MECHANISMS, OAUTHBEARER, Credentials
 from barnabas.config import jaas
 from barnabas.config.listeners import PROTOCOLS, has_tls
@@ -139,6 +140,8 @@ def credentials_from(options: Mapping[str, str]) -> Credentials | None:
         raise ConfigError("sasl.jaas.config", "[hidden]", str(error)) from None
     username = options.get("sasl.username", said.get("username", ""))
     password = options.get("sasl.password", said.get("password", ""))
+    if mechanism == GSSAPI:
+        return Credentials(mechanism, tickets=tickets_from({**said, **options}))
     if mechanism == OAUTHBEARER:
         return Credentials(mechanism, tokens=source_from({**said, **options}))
     if not username or not password:

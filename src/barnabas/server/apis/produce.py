@@ -69,7 +69,8 @@ def handle_produce(
 ) -> None:
     """Append every batch of the request and answer, now or when they are committed."""
     head = read_produce(frame, body, version)
-    access = None if broker.authorizer is None else broker.authorizer.of_hot_request(connection, ApiKey.PRODUCE)
+    authorizer = broker.authorizer
+    access = None if authorizer is None else authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
     if head.acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
         answers = _refuse_all(head, ErrorCode.INVALID_REQUIRED_ACKS)
         connection.send([write_produce_answer(version, correlation_id, answers)])

@@ -360,7 +360,8 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
         if budget is not None and budget.is_free_to_produce:
             budget = None
         known = _Known(partition, head, _START.unpack_from(frame)[0], version, start, budget)
-        if broker.authorizer is not None:
-            access = broker.authorizer.of_hot_request(connection, ApiKey.PRODUCE)
+        authorizer = broker.authorizer
+        if authorizer is not None:
+            access = authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
             known.noted = access.sampled(Operation.WRITE, ResourceType.TOPIC, partition.topic)
         connection.repeated.learn(frame, end, known)
