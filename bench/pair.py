@@ -75,7 +75,7 @@ def render_page(results: dict[str, Any]) -> str:
     text = report.render(results)
     for path, render in PARTS:
         text += render(json.loads(path.read_text())) if path.exists() else ""
-    return text
+    return text + report.SPARK
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:

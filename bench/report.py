@@ -46,6 +46,12 @@ NOTES = """
 - *CPU* is user and system time of the server's process while the case ran.
 - Neither server syncs to disk for each request (the default of both).
 """
+SPARK = """
+## Spark
+
+The data source and the sink beside Spark's own connector, the ratios that were to be reached, and what bounds those that are not:
+[spark.md](spark.md#speed), measured by `make sparkbench`.
+"""
 BARE_NOTE = """A loop that takes requests from the sockets and writes them to files, and one that sends a file, in the same turns with
 the same client. They look at nothing: no CRC, no records, no offsets.
 """
