@@ -36,6 +36,8 @@ MAX_WAITING_CONNECTIONS = 1_000  # of a listener, that wait for its rate of new 
 MAX_DECOMPRESSED_BATCH_BYTES = (
     128 * 1024 * 1024
 )  # what one compressed batch may unfold to; a larger one is refused before it does
+MAX_BATCH_RECORDS = 1_000_000  # of a compressed batch; the most that librdkafka lets one have
+MAX_RECORDS_ONE_BY_ONE = 100_000  # of a batch whose faults are to be worded; that takes the loop some 10 us a record
 MAX_OPEN_SEGMENTS = 20_000  # files of segments; fewer where the system grants fewer than twice as many descriptors
 MAX_WINDOWED_INDEXES = 1_000  # of segments, that keep up to 16 kB of their entries in memory for readers in order
 MAX_PREFERRED_LOG_DIRS = 10_000  # partitions that do not exist yet and have a log directory chosen (AlterReplicaLogDirs)
