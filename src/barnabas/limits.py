@@ -18,6 +18,7 @@ KEPT_FREE_BYTES = 16 * 1024 * 1024  # free memory kept for the buffers of large 
 MAX_REPEATED_REQUESTS = 64  # produce requests that a connection knows again
 MAX_REPEATED_LAYOUTS = 4  # different lengths of what stands before their records
 MAX_REPEATED_BYTES = 512  # of what stands before their records
+MAX_REPEATED_FETCH_BYTES = 4096  # of a fetch request that a connection knows again: about 100 partitions
 MAX_RUN_BYTES = 64 * 1024  # of a request that is worked on together with its neighbours: what is larger gains nothing by it
 MAX_RUN_REQUESTS = 512  # worked on together; the kernel takes 1,024 buffers in one write
 MAX_UNSENT_BYTES = 8 * 1024 * 1024  # answers a slow reader leaves in memory; then its requests are not read

@@ -62,8 +62,8 @@ log = logging.getLogger(__name__)
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 
-PRODUCE = ApiKey.PRODUCE  # for the hot path: looking it up in the enumeration takes longer
-HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, ApiKey.FETCH: handle_fetch}
+PRODUCE, FETCH = ApiKey.PRODUCE, ApiKey.FETCH  # for the hot path: looking them up in the enumeration takes longer
+HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
 HANDLERS: dict[int, Handler] = {}
 for _family in (
     acls,
@@ -124,6 +124,8 @@ class RequestDispatcher:
                 return
             if connection.repeated.take(self._broker, connection, frame):
                 self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
+            elif connection.repeated_fetch is not None and connection.repeated_fetch.take(self._broker, connection, frame):
+                self._broker.metrics.observe_request(FETCH, time.perf_counter_ns() - started)
             else:
                 self._dispatch(connection, frame, started)
         except ProtocolError:

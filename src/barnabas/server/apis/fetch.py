@@ -15,6 +15,7 @@ from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, Parts,
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.security.acls import Operation
+from barnabas.server.apis.repeated_fetch import RepeatedFetch
 from barnabas.server.fetch_session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetching.loading import Loading
 from barnabas.server.fetching.looking import Found, failed
@@ -45,6 +46,10 @@ def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body
         connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
         return
     fetch.start()
+    if context.session is None and broker.authorizer is None:
+        if connection.repeated_fetch is None:
+            connection.repeated_fetch = RepeatedFetch()
+        connection.repeated_fetch.learn(broker, frame, body, version, request)
 
 
 def _refuse(connection: Connection, request: FetchRequest, version: int, correlation_id: int) -> None:
