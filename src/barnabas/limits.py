@@ -14,6 +14,9 @@ LARGE_FRAME_BYTES = 1024 * 1024 + 64 * 1024  # a buffer that takes a request wit
 KEPT_FRAME_BUFFERS = 4  # of those, kept for the next large frames
 FRAME_GROWTH_BYTES = 1024 * 1024  # memory given to a frame ahead of the bytes that arrived for it
 MAX_REQUESTS_IN_FLIGHT = 1_000  # requests of one connection that wait for their answers; then its socket is not read
+MAX_REQUESTS_PER_TURN = (
+    128  # of one connection, worked on before others have their turn; a receive buffer holds thousands of small ones
+)
 KEPT_FREE_BYTES = 16 * 1024 * 1024  # free memory kept for the buffers of large requests instead of given back to the kernel
 MAX_REPEATED_REQUESTS = 64  # produce requests that a connection knows again
 MAX_REPEATED_LAYOUTS = 4  # different lengths of what stands before their records
