@@ -14,6 +14,9 @@ LARGE_FRAME_BYTES = 1024 * 1024 + 64 * 1024  # a buffer that takes a request wit
 KEPT_FRAME_BUFFERS = 4  # of those, kept for the next large frames
 FRAME_GROWTH_BYTES = 1024 * 1024  # memory given to a frame ahead of the bytes that arrived for it
 MAX_REQUESTS_IN_FLIGHT = 1_000  # requests of one connection that wait for their answers; then its socket is not read
+MAX_REQUESTS_PER_TURN = (
+    128  # of one connection, worked on before others have their turn; a receive buffer holds thousands of small ones
+)
 KEPT_FREE_BYTES = 16 * 1024 * 1024  # free memory kept for the buffers of large requests instead of given back to the kernel
 MAX_REPEATED_REQUESTS = 64  # produce requests that a connection knows again
 MAX_REPEATED_LAYOUTS = 4  # different lengths of what stands before their records
@@ -37,6 +40,8 @@ MAX_WAITING_CONNECTIONS = 1_000  # of a listener, that wait for its rate of new 
 MAX_DECOMPRESSED_BATCH_BYTES = (
     128 * 1024 * 1024
 )  # what one compressed batch may unfold to; a larger one is refused before it does
+MAX_BATCH_RECORDS = 1_000_000  # of a compressed batch; the most that librdkafka lets one have
+MAX_RECORDS_ONE_BY_ONE = 100_000  # of a batch whose faults are to be worded; that takes the loop some 10 us a record
 MAX_OPEN_SEGMENTS = 20_000  # files of segments; fewer where the system grants fewer than twice as many descriptors
 MAX_WINDOWED_INDEXES = 1_000  # of segments, that keep up to 16 kB of their entries in memory for readers in order
 MAX_PREFERRED_LOG_DIRS = 10_000  # partitions that do not exist yet and have a log directory chosen (AlterReplicaLogDirs)

@@ -27,7 +27,9 @@ from barnabas.protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from barnabas.protocol.records.batch import Record, build_batch
-from barnabas.protocol.records.compression import Compression
+from barnabas.protocol.records.compression import Compression, compress
+from barnabas.protocol.records.header import HEADER_SIZE, read_header
+from barnabas.protocol.records.record import assemble
 from barnabas.testing import Broker
 from tests.server.in_process import running
 from tests.server.quotas import ALTER, Client, quota_request
@@ -130,6 +132,25 @@ def test_a_batch_that_unfolds_past_the_limit_is_refused_before_it_does(broker: B
     assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
     assert resident_mb(broker) - before < limits.MAX_DECOMPRESSED_BATCH_BYTES / 1e6
     assert serves(broker)
+
+
+@pytest.mark.parametrize(
+    ("count", "code"),
+    [(limits.MAX_BATCH_RECORDS + 1, ErrorCode.MESSAGE_TOO_LARGE), (limits.MAX_RECORDS_ONE_BY_ONE + 1, ErrorCode.INVALID_RECORD)],
+)
+def test_tiny_records_without_number_in_one_batch_are_refused_at_once(broker: Broker, count: int, code: ErrorCode) -> None:
+    """Each of them is at offset 0, which is a fault that takes long to be worded for all."""
+    topic = f"tiny-{count}"
+    create_topic(broker, topic)
+    whole = build_batch([(None, b"")], timestamp_ms=NOW_MS)
+    header = read_header(whole)._replace(attributes=Compression.GZIP, records_count=count, last_offset_delta=count - 1)
+    body = compress(Compression.GZIP, bytes(whole[HEADER_SIZE:]) * count)
+    before = resident_mb(broker)
+    with Client(broker, "bomber") as line:
+        (answer,) = line.produce(topic, assemble(header, body)).responses[0].partition_responses
+    assert answer.error_code == code
+    assert not answer.record_errors
+    assert resident_mb(broker) - before < 50
 
 
 def test_no_name_leads_out_of_the_data_folder(broker: Broker, folder: Path) -> None:

@@ -76,6 +76,32 @@ async def test_frames_come_out_as_they_were_sent(seed: int) -> None:
         line.close()
 
 
+async def test_who_sends_many_requests_at_once_lets_others_have_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_REQUESTS_PER_TURN", 10)
+    recorder, receiver, loop = Recorder(), Receiver(10_000, -1), asyncio.get_running_loop()
+    greedy, other = (Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", loop) for _ in range(2))
+    for line in (greedy, other):
+        line.connection_made(FakeTransport(-1))  # type: ignore[arg-type]  # has what is used of one
+    sent = [b"%d" % number for number in range(35)]
+    stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in sent) + b"\0\0"  # and the start of another
+    buffer = greedy.get_buffer(-1)
+    buffer[: len(stream)] = stream
+    greedy.buffer_updated(len(stream))
+    told = []
+    loop.call_soon(lambda: told.append(len(recorder.frames[greedy])))
+    for turn in (1, 2, 3):
+        assert recorder.frames[greedy] == sent[: 10 * turn]
+        await asyncio.sleep(0)
+    assert recorder.frames[greedy] == sent
+    assert told == [20]  # whoever is ready waits for one turn
+    for part in (b"\0\1", b"x"):
+        greedy.get_buffer(-1)[: len(part)] = part
+        greedy.buffer_updated(len(part))
+    assert recorder.frames[greedy] == [*sent, b"x"]
+    for line in (greedy, other):
+        line.close()
+
+
 @pytest.mark.usefixtures("small_limits")
 async def test_large_buffers_are_used_again_and_a_lost_connection_gives_its_own_back() -> None:
     recorder, receiver = Recorder(), Receiver(10_000, -1)

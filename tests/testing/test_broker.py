@@ -101,6 +101,12 @@ def test_a_setting_that_is_refused_is_told_with_the_log() -> None:
     assert not folder.exists()
 
 
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs a /proc")
+def test_nobody_else_on_the_machine_sees_its_settings() -> None:
+    with Broker({"delegation.token.secret.key": "geheim"}) as broker:
+        assert b"geheim" not in Path(f"/proc/{broker.pid}/cmdline").read_bytes()
+
+
 def test_the_address_is_unknown_before_the_first_start() -> None:
     with pytest.raises(RuntimeError, match="not started"):
         _ = Broker().bootstrap_servers

@@ -5,7 +5,9 @@ Rules
      as they come: a waiting acks=all or long poll does not hold back the work of the next request, only its answer.
   2. A connection that does not take its answers is not read (`limits.MAX_UNSENT_BYTES`, `limits.MAX_REQUESTS_IN_FLIGHT`), nor is any
      while frames in memory exceed `queued.max.request.bytes`.
-  3. A broken frame closes the connection with one log line. Nothing a peer sends may raise past `buffer_updated`.
+  3. A turn of the loop works on so many requests of a connection and no more (`limits.MAX_REQUESTS_PER_TURN`; runs of produce requests,
+     which cost little, are not counted): who sends many at once has others served in between.
+  4. A broken frame closes the connection with one log line. Nothing a peer sends may raise past `buffer_updated`.
 
 How it receives: all connections of a loop share one buffer (`Receiver`). Whole frames are worked on in place; the start of a frame that is
 not complete moves to a buffer of its own, so an idle connection holds no memory; large frames mostly stay where they were received.
@@ -266,7 +268,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- inside
 
     def _take_frames(self, data: memoryview, *, in_large: bool = False) -> None:
-        position, end, size = 0, len(data), 0
+        position, end, size, left = 0, len(data), 0, limits.MAX_REQUESTS_PER_TURN
         repeated, copy = self.repeated, b""
         self._working = True
         try:
@@ -278,9 +280,7 @@ class Connection(asyncio.BufferedProtocol):
                 if stop > end:
                     break
                 if self._paused_for:
-                    self._backlog = bytes(data[position:])
-                    if self._transport is not None:
-                        self._transport.pause_reading()  # uvloop begins to read whatever `connection_made` has asked for
+                    self._put_off(data[position:])
                     return
                 if repeated.may_run and size <= limits.MAX_RUN_BYTES:
                     copy = copy or bytes(data)
@@ -292,6 +292,9 @@ class Connection(asyncio.BufferedProtocol):
                 if self.closed:
                     return
                 position = stop
+                left -= 1
+                if not left:
+                    self._wait_for_turn()
         except ProtocolError as error:
             self._fail(error)
             return
@@ -304,6 +307,17 @@ class Connection(asyncio.BufferedProtocol):
         self._expected = size + 4 if LARGE < size + 4 <= limits.LARGE_FRAME_BYTES else 0
         if position < end:
             self._keep(data[position:], stays=in_large and not position)
+
+    def _put_off(self, rest: memoryview) -> None:
+        """Work on what was received when nothing pauses this connection any more."""
+        self._backlog = bytes(rest)
+        if self._transport is not None:
+            self._transport.pause_reading()  # uvloop begins to read whatever `connection_made` has asked for
+
+    def _wait_for_turn(self) -> None:
+        """Let others have theirs."""
+        self.pause("turn")
+        self._loop.call_soon(self.resume, "turn")
 
     def _keep(self, start: memoryview, *, stays: bool) -> None:
         """Keep the start of an unfinished frame, in the receiver's large buffer if it `stays` at the beginning of that."""

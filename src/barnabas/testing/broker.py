@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Self
 
 import barnabas
 from barnabas.errors import BarnabasError
+from barnabas.testing.child import TASK_VARIABLE
 from barnabas.testing.users import settings_for, store_users
 
 if TYPE_CHECKING:
@@ -278,11 +279,11 @@ class Broker:
         path = os.pathsep.join(part for part in (source, os.environ.get("PYTHONPATH")) if part)
         with (folder / "broker.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "barnabas.testing.child", json.dumps(task)],
+                [sys.executable, "-m", "barnabas.testing.child"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, "PYTHONPATH": path},
+                env={**os.environ, "PYTHONPATH": path, TASK_VARIABLE: json.dumps(task)},
                 start_new_session=True,  # Ctrl-C in the terminal is for the tests; they end the broker themselves
             )
 

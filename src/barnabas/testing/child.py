@@ -2,6 +2,8 @@
 
 The parent never writes to the pipe on standard input, so the end of it means that the parent died or dropped the broker. It is
 a pipe and not a signal on the parent's death, because that follows the parent's thread, and test runners use threads that end.
+
+What to run comes in the environment: everybody on the machine sees the arguments of a process, and settings hold passwords.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import shutil
 import signal
 import sys
 import threading
+
+TASK_VARIABLE = "BARNABAS_TESTING_TASK"
 
 
 def main(task_text: str) -> int:
@@ -39,4 +43,4 @@ def _watch_parent(orphaned: threading.Event) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(os.environ.pop(TASK_VARIABLE)))

@@ -113,9 +113,9 @@ const scenarios = {
     await using(kafka.admin(), async (admin) => {
       await admin.createPartitions({ topicPartitions: [{ topic: name, count: 3 }] });
       const resource = { type: ConfigResourceTypes.TOPIC, name };
-      await admin.alterConfigs({ validateOnly: false, resources: [{ ...resource, configEntries: [{ name: "retention.ms", value: "5000" }] }] });
+      await admin.alterConfigs({ validateOnly: false, resources: [{ ...resource, configEntries: [{ name: "retention.ms", value: "5000000" }] }] });
       const { resources } = await admin.describeConfigs({ includeSynonyms: true, resources: [resource] });
-      assert.strictEqual(resources[0].configEntries.find((entry) => entry.configName === "retention.ms").configValue, "5000");
+      assert.strictEqual(resources[0].configEntries.find((entry) => entry.configName === "retention.ms").configValue, "5000000");
       await admin.setOffsets({ groupId: name, topic: name, partitions: [{ partition: 0, offset: "5" }] });
       const [committed] = await admin.fetchOffsets({ groupId: name, topics: [name] });
       assert.strictEqual(committed.partitions.find((each) => each.partition === 0).offset, "5");

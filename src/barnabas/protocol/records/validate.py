@@ -13,7 +13,9 @@ Rules
   3. A batch of another origin than a client is trusted in what only clients can get wrong.
 
 Where we are stricter than Kafka: offset deltas of uncompressed batches are checked as well (Kafka checks those of compressed ones
-only, and serves the others to consumers as they are), and codecs 5 to 7 get their own error instead of UNKNOWN_SERVER_ERROR.
+only, and serves the others to consumers as they are), and codecs 5 to 7 get their own error instead of UNKNOWN_SERVER_ERROR. The
+records of a batch are bounded (`limits.MAX_BATCH_RECORDS`), for a small one may unfold to millions of tiny ones; of a faulty batch
+with more than `limits.MAX_RECORDS_ONE_BY_ONE` it is not said which record is at fault.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from barnabas import limits
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import InvalidRecordError, KafkaError
@@ -107,7 +110,7 @@ def validate_batch(
         raise _client_error(header)
 
     codec = attributes & COMPRESSION_MASK
-    data = records_of(buffer, position, header) if codec else view[position + HEADER_SIZE : end]
+    data = _unfolded(buffer, position, header) if codec else view[position + HEADER_SIZE : end]
     max_timestamp = _check_records(data, header, config, now_ms)
     if config.message_timestamp_type != "CreateTime":
         attributes |= LOG_APPEND_TIME_BIT
@@ -122,6 +125,13 @@ def validate_batch(
         view[position + HEADER_SIZE : end] if target == codec else compress(target, data, _level(target, config)),
         config,
     )
+
+
+def _unfolded(buffer: Buffer, position: int, header: BatchHeader) -> Buffer:
+    if header.records_count > limits.MAX_BATCH_RECORDS:
+        told = f"The record batch has {header.records_count} records, and may have {limits.MAX_BATCH_RECORDS}."
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, told)
+    return records_of(buffer, position, header)
 
 
 def _check_records(data: Buffer, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:
@@ -142,6 +152,8 @@ def _check_records(data: Buffer, header: BatchHeader, config: TopicConfig, now_m
 
 def _check_one_by_one(data: Buffer, header: BatchHeader, config: TopicConfig, now_ms: int) -> int:
     """As `_check_records`, slow and exact: the judge of everything unusual."""
+    if header.records_count > limits.MAX_RECORDS_ONE_BY_ONE:
+        raise invalid(f"Found an invalid record in a batch of {header.records_count}.")
     data = bytes(data) if type(data) is memoryview else data
     compacted = "compact" in config.cleanup_policy and not header.attributes & CONTROL_BIT
     check_time = config.message_timestamp_type == "CreateTime"
