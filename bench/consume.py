@@ -71,12 +71,19 @@ class _Reader:
 
 def walk_partitions(answer: memoryview) -> Iterator[tuple[int, memoryview]]:
     """Each partition of a fetch answer (without its size in front) and its records; raises BadAnswer for an error of any of them."""
+    for _, index, records in walk_topics(answer):
+        yield index, records
+
+
+def walk_topics(answer: memoryview) -> Iterator[tuple[str, int, memoryview]]:
+    """As `walk_partitions`, with the topic before the partition."""
     error = int.from_bytes(answer[9:11], "big")  # past header and throttle time
     if error:
         raise BadAnswer(f"fetch answered with error code {error}")
     topics, position = _varint(answer, 15)  # past the session
     for _ in range(topics - 1):
         length, position = _varint(answer, position)
+        topic = str(answer[position : position + length - 1], "utf-8")
         partitions, position = _varint(answer, position + length - 1)
         for _ in range(partitions - 1):
             index, error, *_ = _PARTITION.unpack_from(answer, position)
@@ -87,7 +94,7 @@ def walk_partitions(answer: memoryview) -> Iterator[tuple[int, memoryview]]:
                 raise BadAnswer("aborted transactions where there are none")
             length, position = _varint(answer, position + 4)  # behind the preferred replica
             length = max(length - 1, 0)
-            yield index, answer[position : position + length]
+            yield topic, index, answer[position : position + length]
             position += length
             if answer[position]:
                 raise BadAnswer(f"fetch of partition {index} answered with tagged fields")

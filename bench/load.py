@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any, Protocol
 
 from bench.wire import AnswerShape, BadAnswer, produce_frame
@@ -79,11 +80,12 @@ class Line(Protocol):
 
 
 class KafkaLine:
-    """Produce requests of one batch to one partition."""
+    """Produce requests of one batch to one partition, or to some in turn."""
 
-    def __init__(self, address: Address, pattern: Pattern, topic: str, partition: int, connect: Connect) -> None:
+    def __init__(self, address: Address, pattern: Pattern, topic: str, partitions: Sequence[int], connect: Connect) -> None:
         frames = [
-            produce_frame(topic, partition, pattern.batch, acks=pattern.acks, correlation_id=i) for i in range(pattern.chunk)
+            produce_frame(topic, partition, pattern.batch, acks=pattern.acks, correlation_id=i)
+            for i, partition in enumerate(islice(cycle(partitions), pattern.chunk))
         ]
         self.chunk = b"".join(frames)
         self.requests, self.window = pattern.chunk, pattern.window
@@ -185,7 +187,7 @@ def produce_to(
 ) -> Load:
     """As `produce`, where partition i is written to at `leaders[i]`."""
     count = len(leaders)
-    lines = [KafkaLine(leaders[i % count], pattern, topic, i % count, connect) for i in range(pattern.connections)]
+    lines = [KafkaLine(leaders[i % count], pattern, topic, [i % count], connect) for i in range(pattern.connections)]
     requests, elapsed = drive(lines, seconds, most_bytes / len(pattern.batch))
     return Load(requests, requests * pattern.records_per_batch, elapsed)
 

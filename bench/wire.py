@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from struct import Struct
 from typing import TypeVar
 
@@ -42,6 +42,7 @@ BATCH_HEAD = Struct(">qiibIhiqqqhii")
 _CRC_FROM = 21
 _HEAD = Struct(">hhih")
 _I32 = Struct(">i")
+_FETCHED = Struct(">iiqiqib")  # a partition of a fetch
 _ERROR_IN_ANSWER = 4  # bytes from the partition index to its error code
 
 Answer = TypeVar("Answer", bound=Message)
@@ -100,16 +101,21 @@ def hello_frame() -> bytes:
     return _frame(API_VERSIONS, 3, 0, body, flexible=True)
 
 
-def fetch_frame(topic: str, offsets: dict[int, int], *, max_bytes: int, partition_max_bytes: int) -> bytes:
+def fetch_frame(topic: str, offsets: Mapping[int, int], *, max_bytes: int, partition_max_bytes: int) -> bytes:
     """A fetch outside of any session, from the offset given for each partition."""
-    name = topic.encode()
-    body = (
-        Struct(">iiiibii").pack(-1, 500, 1, max_bytes, 0, 0, -1) + b"\2" + varint(len(name) + 1) + name + varint(len(offsets) + 1)
-    )
-    for partition, offset in offsets.items():
-        body += Struct(">iiqiqi").pack(partition, -1, offset, -1, -1, partition_max_bytes) + b"\0"
-    body += b"\0\1\1\0"  # no tagged fields, nothing forgotten, no rack
-    return _frame(FETCH, FETCH_VERSION, 0, body, flexible=True)
+    return fetch_topics_frame({topic: offsets}, max_bytes=max_bytes, partition_max_bytes=partition_max_bytes)
+
+
+def fetch_topics_frame(topics: Mapping[str, Mapping[int, int]], *, max_bytes: int, partition_max_bytes: int) -> bytes:
+    """As `fetch_frame`, of some topics."""
+    parts = [Struct(">iiiibii").pack(-1, 500, 1, max_bytes, 0, 0, -1), varint(len(topics) + 1)]
+    for topic, offsets in topics.items():
+        name = topic.encode()
+        parts += [varint(len(name) + 1), name, varint(len(offsets) + 1)]
+        parts += [_FETCHED.pack(partition, -1, at, -1, -1, partition_max_bytes, 0) for partition, at in offsets.items()]
+        parts.append(b"\0")  # no tagged fields
+    parts.append(b"\1\1\0")  # nothing forgotten, no rack, no tagged fields
+    return _frame(FETCH, FETCH_VERSION, 0, b"".join(parts), flexible=True)
 
 
 def _frame(

@@ -1,9 +1,9 @@
 """From the moment at which a message was meant to leave a producer to the moment at which a consumer has it.
 
-One thread is both: it has messages to send on a schedule made beforehand, over one connection to the leader of each
-partition, and keeps one fetch waiting at every broker. As Kafka's producer does, a connection has at most `IN_FLIGHT` requests without an
-answer; what comes due meanwhile goes along in one batch. The n-th message of a partition has the offset n, so its time follows from the
-offsets that a fetch brings. Answers to the producer are checked and timed as well.
+One thread is both: it has messages to send on a schedule made beforehand, and keeps a fetch waiting at each of its consumers. As Kafka's
+producer does, a connection has at most `IN_FLIGHT` requests without an answer; what comes due meanwhile goes along in one batch. The n-th
+message of a partition has the offset n, so its time follows from the offsets that a fetch brings. Answers to the producer are checked and
+timed as well. Where messages lie in the partitions already, it is kept how long the consumers took to come up to the producers.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ import socket
 import time
 from array import array
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, zip_longest
 from struct import Struct
 from typing import Protocol
 
-from bench.consume import walk_partitions
+from bench.consume import walk_topics
 from bench.latency import STALLED_S, percentile, wake_in_time
-from bench.wire import BATCH_HEAD, AnswerReader, AnswerShape, BadAnswer, fetch_frame, produce_frame, record_batch
+from bench.peers.peer import SLACK_S
+from bench.wire import BATCH_HEAD, AnswerReader, AnswerShape, BadAnswer, fetch_topics_frame, produce_frame, record_batch
 
 IN_FLIGHT = 5  # max.in.flight.requests.per.connection of Kafka's producer
-MAX_MESSAGES = 100  # in a batch: with 100 bytes each they are about its batch.size
+BATCH_BYTES, MAX_MESSAGES = 16_384, 100  # in a batch: its batch.size
 VALUE_BYTES = 100
 MAX_BYTES = 1024 * 1024
 _I32 = Struct(">i")
@@ -34,15 +36,37 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class EndToEnd:
-    """Milliseconds, in order: of messages until they were acknowledged, and until they were consumed."""
+    """Milliseconds, in order: of messages until they were acknowledged, and until they were consumed.
+
+    Fields:
+        caught_up: how many messages had come, and in how many seconds, when the consumers were up with the producers first.
+    """
 
     acknowledged: array[float]
     consumed: array[float]
+    caught_up: tuple[int, float] = (0, 0.0)
 
     def figures(self) -> dict[str, float]:
         """Percentiles of both."""
         both = {"": self.consumed, "acknowledged_": self.acknowledged}
         return {f"{name}p{p:g}_ms": percentile(values, p) for name, values in both.items() for p in (50.0, 99.0, 99.9)}
+
+
+@dataclass(slots=True)
+class Stream:
+    """A partition and what was and is to be sent to it; `waiting` messages lie in it before.
+
+    Names of topics that are measured together have one length, so that their answers have.
+    """
+
+    address: Address
+    topic: str
+    partition: int = 0
+    waiting: int = 0
+    meant: array[float] = field(default_factory=lambda: array("d"))
+    sent: int = 0
+    answered: int = 0
+    is_pending: bool = False
 
 
 class _Readable(Protocol):
@@ -52,70 +76,72 @@ class _Readable(Protocol):
 
 
 class _Producer:
-    """The connection to the leader of one partition.
+    """One connection, to the leader of its streams.
 
     Args:
-        meant: when each message of the partition was meant to leave, filled here.
-        acknowledged: takes the milliseconds until each was.
+        acknowledged: takes the milliseconds until each message was.
     """
 
-    def __init__(
-        self, address: Address, topic: str, partition: int, acks: int, meant: array[float], acknowledged: array[float]
-    ) -> None:
-        self.socket = socket.create_connection(address)
+    def __init__(self, streams: Sequence[Stream], acks: int, value_bytes: int, acknowledged: array[float]) -> None:
+        self.socket = socket.create_connection(streams[0].address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._target = topic, partition, acks
-        self._answers = AnswerReader(self.socket, AnswerShape(topic, 1))
-        self._meant = meant
+        self._acks, self._value_bytes = acks, value_bytes
+        self._most = max(1, min(MAX_MESSAGES, BATCH_BYTES // value_bytes))
+        self._answers = AnswerReader(self.socket, AnswerShape(streams[0].topic, 1))
         self._acknowledged = acknowledged
-        self._ends: deque[int] = deque()  # of the requests in flight: how many messages were sent then
-        self._sent = self._answered = 0
+        self._pending: deque[Stream] = deque()
+        self._ends: deque[tuple[Stream, int]] = deque()  # of the requests in flight: how many messages were sent then
 
-    def due(self, meant: float) -> None:
+    def due(self, stream: Stream, meant: float) -> None:
         """A message is to leave."""
-        self._meant.append(meant)
+        stream.meant.append(meant)
+        if not stream.is_pending:
+            stream.is_pending = True
+            self._pending.append(stream)
         self._send()
 
     def _send(self) -> None:
-        waiting = min(len(self._meant) - self._sent, MAX_MESSAGES)
-        if waiting and len(self._ends) < IN_FLIGHT:
-            topic, partition, acks = self._target
-            self.socket.sendall(produce_frame(topic, partition, _batch(waiting), acks=acks))
-            self._sent += waiting
-            self._ends.append(self._sent)
+        while self._pending and len(self._ends) < IN_FLIGHT:
+            stream = self._pending.popleft()
+            messages = min(len(stream.meant) - stream.sent, self._most)
+            batch = _batch(messages, self._value_bytes)
+            self.socket.sendall(produce_frame(stream.topic, stream.partition, batch, acks=self._acks))
+            stream.sent += messages
+            self._ends.append((stream, stream.sent))
+            stream.is_pending = stream.sent < len(stream.meant)
+            if stream.is_pending:
+                self._pending.append(stream)
 
     def ready(self) -> None:
         answers, now = self._answers.receive()
         for _ in range(answers):
-            end = self._ends.popleft()
-            self._acknowledged.extend((now - meant) * 1000 for meant in self._meant[self._answered : end])
-            self._answered = end
-            self._send()
+            stream, end = self._ends.popleft()
+            self._acknowledged.extend((now - meant) * 1000 for meant in stream.meant[stream.answered : end])
+            stream.answered = end
+        self._send()
 
 
 @cache
-def _batch(messages: int) -> bytes:
-    return record_batch(messages, VALUE_BYTES)
+def _batch(messages: int, value_bytes: int) -> bytes:
+    return record_batch(messages, value_bytes)
 
 
 class _Consumer:
-    """The fetch that waits at one broker for all partitions that it leads.
+    """The fetch that waits at one broker for some streams that it leads."""
 
-    Args:
-        meant: when each message was meant to leave, by partition.
-    """
-
-    def __init__(self, address: Address, topic: str, partitions: Sequence[int], meant: Sequence[array[float]]) -> None:
-        self.socket = socket.create_connection(address)
+    def __init__(self, streams: Sequence[Stream]) -> None:
+        self.socket = socket.create_connection(streams[0].address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.latencies: array[float] = array("d")
-        self._topic = topic
-        self._offsets = dict.fromkeys(partitions, 0)
-        self._meant = meant
+        self.came = 0
+        self._streams = {(stream.topic, stream.partition): stream for stream in streams}
+        self._offsets: dict[str, dict[int, int]] = {}
+        for stream in streams:
+            self._offsets.setdefault(stream.topic, {})[stream.partition] = 0
         self._buffer = bytearray()
 
     def fetch(self) -> None:
-        self.socket.sendall(fetch_frame(self._topic, self._offsets, max_bytes=MAX_BYTES, partition_max_bytes=MAX_BYTES))
+        self.socket.sendall(fetch_topics_frame(self._offsets, max_bytes=MAX_BYTES, partition_max_bytes=MAX_BYTES))
 
     def ready(self) -> None:
         """Take in what came; a whole answer is followed by the next fetch."""
@@ -126,59 +152,78 @@ class _Consumer:
         if len(self._buffer) < 4 or len(self._buffer) < 4 + _I32.unpack_from(self._buffer)[0]:
             return
         now = time.perf_counter()
-        for index, records in walk_partitions(memoryview(self._buffer)[4:]):
-            self._take(index, records, now)
+        for topic, index, records in walk_topics(memoryview(self._buffer)[4:]):
+            self._take(self._streams[topic, index], records, now)
         self._buffer = bytearray()
         self.fetch()
 
-    def _take(self, index: int, records: memoryview, now: float) -> None:
+    def _take(self, stream: Stream, records: memoryview, now: float) -> None:
+        offsets = self._offsets[stream.topic]
         position = 0
         while position + BATCH_HEAD.size <= len(records):
             head = BATCH_HEAD.unpack_from(records, position)
             offset, size = head[0], head[1] + 12
             if position + size > len(records):
                 return
-            if offset != self._offsets[index]:
-                raise BadAnswer(f"partition {index} answered offset {offset}, expected {self._offsets[index]}")
+            if offset != offsets[stream.partition]:
+                raise BadAnswer(f"partition {stream.partition} answered offset {offset}, expected {offsets[stream.partition]}")
             after = offset + head[12]
-            self.latencies.extend((now - meant) * 1000 for meant in self._meant[index][offset:after])
-            self._offsets[index] = after
+            first, last = max(offset - stream.waiting, 0), max(after - stream.waiting, 0)
+            self.latencies.extend((now - meant) * 1000 for meant in stream.meant[first:last])
+            self.came += head[12]
+            offsets[stream.partition] = after
             position += size
 
 
 def measure(leaders: Sequence[Address], topic: str, *, acks: int, rate: int, seconds: float) -> EndToEnd:
-    """Send `rate` messages a second for `seconds` to all partitions in turn, and consume them.
+    """Send `rate` messages a second for `seconds` to all partitions in turn, each over a connection of its own, and consume them, over
+    one connection to each broker.
 
     Args:
         leaders: where each partition of the topic is led; the topic is empty.
     """
+    streams = [Stream(address, topic, partition) for partition, address in enumerate(leaders)]
+    by_broker = [[stream for stream in streams if stream.address == address] for address in dict.fromkeys(leaders)]
+    return measure_streams([[stream] for stream in streams], by_broker, acks=acks, rate=rate, seconds=seconds)
+
+
+def measure_streams(
+    producers: Sequence[Sequence[Stream]],
+    consumers: Sequence[Sequence[Stream]],
+    *,
+    acks: int,
+    rate: int,
+    seconds: float,
+    value_bytes: int = VALUE_BYTES,
+) -> EndToEnd:
+    """As `measure`, where the streams of each connection are said; those of one have one address."""
     wake_in_time()
     acknowledged: array[float] = array("d")
-    meant: list[array[float]] = [array("d") for _ in leaders]
-    lines = [_Producer(leader, topic, i, acks, meant[i], acknowledged) for i, leader in enumerate(leaders)]
-    consumers = [
-        _Consumer(address, topic, [p for p, at in enumerate(leaders) if at == address], meant)
-        for address in dict.fromkeys(leaders)
-    ]
+    lines = {_Producer(streams, acks, value_bytes, acknowledged): streams for streams in producers}
+    readers = [_Consumer(streams) for streams in consumers]
     try:
-        _run(lines, consumers, rate, int(rate * seconds))
+        caught_up = _run(lines, readers, rate, int(rate * seconds))
     finally:
-        for each in _all(lines, consumers):
+        for each in _descriptors(chain(lines, readers)).values():
             each.socket.close()
-    consumed = array("d", sorted(latency for consumer in consumers for latency in consumer.latencies))
-    return EndToEnd(array("d", sorted(acknowledged)), consumed)
+    consumed = array("d", sorted(chain.from_iterable(reader.latencies for reader in readers)))
+    return EndToEnd(array("d", sorted(acknowledged)), consumed, caught_up)
 
 
-def _run(lines: Sequence[_Producer], consumers: Sequence[_Consumer], rate: int, total: int) -> None:
-    by_descriptor: dict[int, _Readable] = {each.socket.fileno(): each for each in _all(lines, consumers)}
+def _run(lines: Mapping[_Producer, Sequence[Stream]], consumers: Sequence[_Consumer], rate: int, total: int) -> tuple[int, float]:
+    by_descriptor = _descriptors(chain(lines, consumers))
+    rows = zip_longest(*([(line, stream) for stream in streams] for line, streams in lines.items()))
+    turns = [turn for row in rows for turn in row if turn is not None]  # of one connection after the other
+    waiting = sum(stream.waiting for _, stream in turns)
+    began = time.perf_counter() + 0.01
     for consumer in consumers:
         consumer.fetch()
-    began = time.perf_counter() + 0.01
-    sent = 0
+    sent, caught_up = 0, (0, 0.0)
     while sum(len(consumer.latencies) for consumer in consumers) < total:
         now = time.perf_counter()
         while sent < total and began + sent / rate <= now:
-            lines[sent % len(lines)].due(began + sent / rate)
+            line, stream = turns[sent % len(turns)]
+            line.due(stream, began + sent / rate)
             sent += 1
         wait = began + sent / rate - time.perf_counter() if sent < total else STALLED_S
         readable, _, _ = select.select(by_descriptor, (), (), max(wait, 0))
@@ -186,7 +231,12 @@ def _run(lines: Sequence[_Producer], consumers: Sequence[_Consumer], rate: int, 
             raise BadAnswer(f"no answer for {STALLED_S:g} s")
         for descriptor in readable:
             by_descriptor[descriptor].ready()
+        if waiting and not caught_up[0]:
+            came = sum(consumer.came for consumer in consumers)
+            if came >= waiting + sent - rate * SLACK_S:
+                caught_up = came, time.perf_counter() - began
+    return caught_up
 
 
-def _all(lines: Sequence[_Producer], consumers: Sequence[_Consumer]) -> list[_Readable]:
-    return [*lines, *consumers]
+def _descriptors(each: Iterable[_Readable]) -> dict[int, _Readable]:
+    return {one.socket.fileno(): one for one in each}

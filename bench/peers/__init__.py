@@ -9,6 +9,7 @@ from bench.peers.kafka_protocol import ApacheKafka, Barnabas
 from bench.peers.nats import Nats
 from bench.peers.peer import Peer
 from bench.peers.rabbitmq import RabbitMq
+from bench.peers.rabbitmq_queues import RabbitMqQueues
 from bench.peers.redis import Redis
 
 OURS = "barnabas"
@@ -16,6 +17,7 @@ PEERS: dict[str, Callable[[], Peer]] = {
     OURS: Barnabas,
     "kafka": ApacheKafka,
     "rabbitmq": RabbitMq,
+    "rabbitmq-queues": RabbitMqQueues,
     "activemq": ActiveMq,
     "nats": Nats,
     "redis": Redis,

@@ -19,7 +19,7 @@ from typing import Self
 from tools.kafka import free_ports
 
 from bench.load import Load
-from bench.peers.peer import Amount, Delays, Message, PeerUnavailable, Setting
+from bench.peers.peer import Amount, CannotDo, Delays, Message, PeerUnavailable, Setting
 from bench.peers.process import OwnProcess, Process, program
 from bench.peers.streams import connect, streams_of
 from bench.wire import BadAnswer
@@ -40,6 +40,7 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 HEAP = "1g"
+MOST_PRODUCERS = 4
 GREETING = b"ActiveMQ"  # in what a broker says first
 
 
@@ -91,6 +92,9 @@ class ActiveMq(OwnProcess):
             "false",
             "activemq.apache.org, Producer flow control: producers are not held up by the memory of a queue",
         ),
+        Setting("transport", "nio", "activemq.apache.org, Configuring Transports: for many connections"),
+        Setting("maximumConnections", "20000", "activemq.apache.org, Configuring Transports: the default is 1,000 by its script"),
+        Setting("wireFormat.maxInactivityDuration", "0", "activemq.apache.org, InactivityMonitor: idle clients stay"),
         Setting("-Xms, -Xmx", HEAP, "as much as Apache Kafka has"),
         Setting(
             "useAsyncSend, optimizeAcknowledge, copyMessageOnSend=false",
@@ -104,6 +108,7 @@ class ActiveMq(OwnProcess):
         self.address = ("127.0.0.1", 0)
         self._clients: dict[str, subprocess.Popen[str]] = {}
         self._classpath = ""
+        self._partitions: dict[str, int] = {}
 
     @property
     def data_dir(self) -> Path:
@@ -119,8 +124,8 @@ class ActiveMq(OwnProcess):
         return self
 
     def _is_ready(self) -> bool:
-        with self.greet() as line:
-            return GREETING in line.recv(4096)
+        self.greet().close()
+        return True
 
     def __exit__(self, *_: object) -> None:
         while self._clients:
@@ -151,19 +156,32 @@ class ActiveMq(OwnProcess):
             raise BadAnswer(f"{command}: {answer or 'the client ended'}")
         return answer
 
-    def create(self, topic: str, partitions: int) -> None:
+    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
         """A queue is there with its first message."""
+        self._partitions[topic] = partitions
 
     def delete(self, topic: str) -> None:
-        self._ask(f"delete {topic}-0")
+        self._ask(f"delete {topic} {self._partitions.pop(topic)}")
 
     def stored(self, topic: str, partitions: int) -> int:
         return sum(int(self._ask(f"stored {queue}")) for queue in streams_of(topic, partitions))
 
     def greet(self) -> socket.socket:
-        return connect(self.address)
+        """Both sides say first how they write; what the broker says is good for a client as well."""
+        line = connect(self.address)
+        said = line.recv(4096)
+        if GREETING not in said:
+            line.close()
+            raise ConnectionError("no broker yet")
+        line.sendall(said)
+        line.recv(65_536)
+        return line
 
     def produce(self, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Load:
+        if max(producers, partitions) > MOST_PRODUCERS:
+            raise CannotDo("its producers are processes of their own, too many for one machine")
+        if partitions > producers:
+            raise CannotDo("a producer writes to one queue")
         queues = streams_of(topic, partitions)
         each = int(min(amount.messages, 1e9)) // producers
 
@@ -184,6 +202,9 @@ class ActiveMq(OwnProcess):
         requests, records, seconds = map(float, self._ask(f"consume {topic}-0 {messages} {pull}", "consumes").split())
         return Load(int(requests), int(records), seconds)
 
-    def end_to_end(self, topic: str, message: Message, rate: int, seconds: float, *, partitions: int = 1) -> Delays:
-        late, *delays = map(float, self._ask(f"delays {topic} {message.value_bytes} {rate} {seconds} {partitions}").split())
-        return Delays(array("d", delays), late)
+    def end_to_end(
+        self, topics: Sequence[str], message: Message, rate: int, seconds: float, *, partitions: int = 1, waiting: int = 0
+    ) -> Delays:
+        words = ",".join(topics), message.value_bytes, rate, seconds, partitions, waiting
+        late, came, after, *delays = map(float, self._ask("delays " + " ".join(map(str, words))).split())
+        return Delays(array("d", delays), late, (int(came), after))

@@ -15,8 +15,9 @@ from typing import Self
 from tools.kafka import VERSION, KafkaUnavailable
 
 from barnabas.protocol.records.compression import Compression
+from barnabas.protocol.records.scan import compiled_walk
 from bench import consume, load, servers, wire
-from bench.cluster import end_to_end
+from bench.cluster.end_to_end import Stream, measure_streams
 from bench.latency import undisturbed
 from bench.load import KafkaLine, Load, Pattern
 from bench.peers.peer import Amount, Delays, Message, PeerUnavailable, Setting, wait_for_stored
@@ -28,6 +29,9 @@ ROOT = Path(__file__).resolve().parents[2]
 WINDOW_BYTES = 4_000_000  # in flight at most; for small requests the number of them holds before
 ONE_WINDOW, BATCH_WINDOW = 256, 64  # requests in flight of one message, and of more
 LEAST_PULL_BYTES = 1024
+USUAL_BYTES = 1_000_000  # up to here a batch of one message fits into max.message.bytes
+HEAD_BYTES = 1_000  # of a batch, and more
+CLIENTS = 4  # producers and consumers end to end, at most
 CODECS = {
     "none": Compression.NONE,
     "gzip": Compression.GZIP,
@@ -90,8 +94,9 @@ class _KafkaProtocol:
     def ready_after_s(self) -> float:
         return self._server.ready_after_s
 
-    def create(self, topic: str, partitions: int) -> None:
-        servers.create_topic(self._server, topic, partitions)
+    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
+        settings = {"max.message.bytes": str(largest_bytes + HEAD_BYTES)} if largest_bytes >= USUAL_BYTES else None
+        servers.create_topic(self._server, topic, partitions, settings)
 
     def delete(self, topic: str) -> None:
         servers.delete_topic(self._server, topic)
@@ -103,10 +108,10 @@ class _KafkaProtocol:
         batch = batch_of(message.batch, message.value_bytes, message.codec)
         window = max(2, min(ONE_WINDOW if message.batch == 1 else BATCH_WINDOW, WINDOW_BYTES // len(batch)))
         chunk = max(1, min(window // 4, int(amount.messages // message.batch) or 1))
-        pattern = Pattern(producers, batch, message.batch, message.acks, window, chunk)
-        lines = [
-            KafkaLine(self.address, pattern, topic, number % partitions, socket.create_connection) for number in range(producers)
-        ]
+        shares = [range(number % partitions, partitions, producers) for number in range(producers)]
+        most = max(map(len, shares))
+        pattern = Pattern(producers, batch, message.batch, message.acks, max(window, most), max(chunk, most))
+        lines = [KafkaLine(self.address, pattern, topic, share, socket.create_connection) for share in shares]
         before = self.stored(topic, partitions) if message.acks == 0 else 0
 
         def settle(requests: int) -> None:
@@ -127,10 +132,16 @@ class _KafkaProtocol:
             partition_max_bytes=max(pull_bytes // partitions, LEAST_PULL_BYTES),
         )
 
-    def end_to_end(self, topic: str, message: Message, rate: int, seconds: float, *, partitions: int = 1) -> Delays:
+    def end_to_end(
+        self, topics: Sequence[str], message: Message, rate: int, seconds: float, *, partitions: int = 1, waiting: int = 0
+    ) -> Delays:
+        streams = [Stream(self.address, topic, number, waiting) for topic in topics for number in range(partitions)]
+        shares = [streams[number::CLIENTS] for number in range(min(CLIENTS, len(streams)))]
         with undisturbed():
-            found = end_to_end.measure([self.address] * partitions, topic, acks=message.acks, rate=rate, seconds=seconds)
-        return Delays(found.consumed)
+            found = measure_streams(
+                shares, shares, acks=message.acks, rate=rate, seconds=seconds, value_bytes=message.value_bytes
+            )
+        return Delays(found.consumed, caught_up=found.caught_up)
 
     @property
     def nudge(self) -> bytes:
@@ -156,7 +167,8 @@ class Barnabas(_KafkaProtocol):
         found = subprocess.run(
             ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
         )
-        return f"commit {found.stdout.strip()}" if found.returncode == 0 else "of this checkout"
+        commit = f"commit {found.stdout.strip()}" if found.returncode == 0 else "of this checkout"
+        return commit if compiled_walk() is not None else f"{commit}, nothing compiled"
 
 
 class ApacheKafka(_KafkaProtocol):

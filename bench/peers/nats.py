@@ -21,6 +21,7 @@ from bench.peers.streams import StreamPeer, connect, streams_of
 from bench.wire import BadAnswer
 
 EXPIRES_NS = 60_000_000_000
+MAX_PAYLOAD = 16 * 1024 * 1024
 PULLS = 2  # requests that wait, so that the next is there when one is served
 _inboxes = itertools.count()
 _REPLY = b"$JS.ACK."  # in the header line of each message of a consumer
@@ -33,6 +34,7 @@ class Nats(StreamPeer):
     nudge = b"PING\r\n"
     settings = (
         Setting("jetstream.store_dir", "a folder", "docs.nats.io, JetStream: what turns it on"),
+        Setting("max_payload", "16 MiB", "docs.nats.io, Configuration: for messages of more than 1 MB"),
         Setting("stream storage", "file", "docs.nats.io, Streams: the default, kept on disk"),
         Setting(
             "stream duplicate_window", "100 ms", "docs.nats.io, Streams: nothing is sent twice here; the least that is allowed"
@@ -57,7 +59,7 @@ class Nats(StreamPeer):
         self._running = Process("nats")
         self.address = ("127.0.0.1", free_ports(1)[0])
         (self._running.folder / "conf").write_text(
-            f'listen: "127.0.0.1:{self.address[1]}"\njetstream {{ store_dir: "{self.data_dir}" }}\n'
+            f'listen: "127.0.0.1:{self.address[1]}"\nmax_payload: {MAX_PAYLOAD}\njetstream {{ store_dir: "{self.data_dir}" }}\n'
         )
         start = [server, "-c", str(self._running.folder / "conf")]
         self.ready_after_s = self._running.start(start, lambda: "error" not in self._ask("INFO"))
@@ -83,7 +85,7 @@ class Nats(StreamPeer):
             raise BadAnswer(f"{subject}: {answer['error']}")
         return answer
 
-    def create(self, topic: str, partitions: int) -> None:
+    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
         for stream in streams_of(topic, partitions):
             self._do(
                 f"STREAM.CREATE.{stream}",

@@ -66,10 +66,19 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Milliseconds from when each message was meant to leave until a consumer had it, in order of size."""
+    """Milliseconds from when each message was meant to leave until a consumer had it, in order of size.
+
+    Fields:
+        caught_up: how many messages had come, and in how many seconds, when consumers had come up to producers first, where messages
+            were waiting.
+    """
 
     consumed: array[float]
     generator_late_p99_ms: float = 0.0
+    caught_up: tuple[int, float] = (0, 0.0)
+
+
+SLACK_S = 0.01  # consumers are up with producers when they lack no more than was sent in this time
 
 
 class Peer(Protocol):
@@ -100,7 +109,9 @@ class Peer(Protocol):
         """From the start of the process until it serves."""
         ...
 
-    def create(self, topic: str, partitions: int) -> None: ...
+    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
+        """Raises CannotDo where no message of `largest_bytes` is taken."""
+        ...
 
     def delete(self, topic: str) -> None: ...
 
@@ -112,8 +123,10 @@ class Peer(Protocol):
         """Read so many from the beginning, about `pull_bytes` at a time."""
         ...
 
-    def end_to_end(self, topic: str, message: Message, rate: int, seconds: float, *, partitions: int = 1) -> Delays:
-        """Messages on a schedule made beforehand, to an empty topic."""
+    def end_to_end(
+        self, topics: Sequence[str], message: Message, rate: int, seconds: float, *, partitions: int = 1, waiting: int = 0
+    ) -> Delays:
+        """Messages on a schedule made beforehand, to topics with names of one length; in each partition `waiting` lie already."""
         ...
 
     def stored(self, topic: str, partitions: int) -> int:

@@ -6,19 +6,14 @@ credit. Confirmations cannot be left out.
 
 from __future__ import annotations
 
-import os
 import select
 import socket
-from pathlib import Path
 from struct import Struct
-from typing import Self
 
-from tools.kafka import free_ports
-
-from bench.peers.peer import CannotDo, Message, PeerUnavailable, Setting
-from bench.peers.process import Process, program
+from bench.peers.peer import CannotDo, Message, Setting
+from bench.peers.rabbitmq_node import NO_PASSWORD, RabbitNode
 from bench.peers.redis import value
-from bench.peers.streams import StreamPeer, connect, streams_of
+from bench.peers.streams import connect, streams_of
 from bench.wire import BadAnswer
 
 DECLARE_PUBLISHER, PUBLISH, CONFIRM, SUBSCRIBE, DELIVER, CREDIT = 1, 2, 3, 7, 8, 9
@@ -27,16 +22,9 @@ FIRST, LAST = 1, 2  # where a subscription begins
 OK = 1
 CREDITS = 10  # chunks that are on their way or worked on; what its Java client begins with
 EMPTY_AFTER_S = 0.3  # a stream without a last chunk
-LIB = Path("/usr/lib/rabbitmq/bin")
-NO_PASSWORD = b"\0guest\0guest"
 _HEAD = Struct(">IHH")  # size, key, version
 _CHUNK = Struct(">BBBHIqQQ")  # subscription; magic, type, entries, records, timestamp, epoch, first offset
 _CONFIRM = Struct(">BI")
-
-
-def _is_open(port: int) -> bool:
-    connect(("127.0.0.1", port)).close()
-    return True
 
 
 def text(words: str) -> bytes:
@@ -98,67 +86,23 @@ class Talk:
         return int(first + records)
 
 
-class RabbitMq(StreamPeer):
+class RabbitMq(RabbitNode):
     """One node with the stream plugin."""
 
     name = "RabbitMQ streams"
     settings = (
         Setting("enabled_plugins", "rabbitmq_stream", "rabbitmq.com, Stream plugin: the protocol for the highest throughput"),
         Setting("queue type", "stream", "rabbitmq.com, Streams: for large logs, many consumers and throughput"),
+        Setting("stream.frame_max", "0", "rabbitmq.com, Stream plugin: no limit, for messages of more than 1 MB"),
     )
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.address = ("127.0.0.1", 0)
-
-    @property
-    def version(self) -> str:
-        found = sorted(LIB.parent.glob("lib/rabbitmq_server-*"))
-        return found[-1].name.rpartition("-")[2] if found else "unknown"
-
-    @property
-    def data_dir(self) -> Path:
-        return self.process.folder / "data"
-
-    def __enter__(self) -> Self:
-        program("rabbitmq-server", "rabbitmq-server")
-        if not (LIB / "rabbitmq-server").exists():
-            raise PeerUnavailable(f"{LIB} is not there (Debian package: rabbitmq-server)")
-        amqp, streams, distribution, names = free_ports(4)
-        self.address = ("127.0.0.1", streams)
-        self._running = Process("rabbitmq")
-        folder = self._running.folder
-        (folder / "rabbitmq.conf").write_text(
-            f"listeners.tcp.1 = 127.0.0.1:{amqp}\nstream.listeners.tcp.1 = 127.0.0.1:{streams}\nlog.console.level = error\n"
-        )
-        (folder / "enabled_plugins").write_text("[rabbitmq_stream].")
-        environment = {
-            "HOME": str(folder),
-            "ERL_EPMD_PORT": str(names),
-            "ERL_EPMD_ADDRESS": "127.0.0.1",
-            "RABBITMQ_NODENAME": f"bench-{os.getpid()}@localhost",
-            "RABBITMQ_DIST_PORT": str(distribution),
-            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
-            "RABBITMQ_MNESIA_BASE": str(self.data_dir),
-            "RABBITMQ_LOG_BASE": str(folder / "log"),
-        }
-        epmd = program("epmd", "erlang-base")  # the node would leave one of its own behind
-        self._running.start([epmd], lambda: _is_open(names), environment)
-        self.ready_after_s = self._running.start([str(LIB / "rabbitmq-server")], self._is_ready, environment)
-        return self
-
-    def _is_ready(self) -> bool:
-        try:
-            self.greet().close()
-        except BadAnswer:
-            return False
-        return True
+    def port_of(self, amqp: int, streams: int) -> int:
+        return streams
 
     def greet(self) -> socket.socket:
         return Talk(self.address).socket
 
-    def create(self, topic: str, partitions: int) -> None:
+    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
         talk = Talk(self.address)
         with talk.socket:
             for stream in streams_of(topic, partitions):

@@ -10,6 +10,7 @@ import re
 import socket
 import string
 import subprocess
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Self
@@ -24,6 +25,7 @@ from bench.wire import BadAnswer
 _LAST_ID = re.compile(rb"\$\d+\r\n(\d+-\d+)\r\n\*2\r\n")
 _DELETE = b"for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end"
 LINES_OF_HEAD, LINES_OF_ENTRY, LINES_OF_ID = 5, 8, 2  # of RESP in an answer to XREAD, each ended by CRLF
+VALUES, BLOCK_BYTES = 512, 65_536  # values that are kept; letters after which a long one repeats itself
 BLOCK_MS = b"0"  # for as long as it takes
 
 
@@ -32,9 +34,11 @@ def command(*parts: bytes) -> bytes:
     return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in parts)
 
 
+@lru_cache(VALUES)
 def value(size: int, number: int) -> bytes:
     """Letters and digits at random, others for each number: a store that compresses does not find them alike."""
-    return "".join(Random(number).choices(string.ascii_letters + string.digits, k=size)).encode()
+    block = "".join(Random(number).choices(string.ascii_letters + string.digits, k=min(size, BLOCK_BYTES))).encode()
+    return (block * (size // BLOCK_BYTES + 1))[:size]
 
 
 class Redis(StreamPeer):
@@ -85,7 +89,7 @@ class Redis(StreamPeer):
             raise BadAnswer(answer.decode())
         return answer
 
-    def create(self, topic: str, partitions: int) -> None:
+    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
         """A stream is there with its first entry."""
 
     def delete(self, topic: str) -> None:

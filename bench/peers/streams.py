@@ -10,18 +10,20 @@ import select
 import socket
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from typing import Any, Protocol
 
 from bench.latency import STALLED_S, undisturbed, wake_in_time
 from bench.load import Line, Load, drive
-from bench.peers.peer import Amount, Delays, Message, wait_for_stored
+from bench.peers.peer import SLACK_S, Amount, Delays, Message, wait_for_stored
 from bench.peers.process import OwnProcess
 from bench.wire import BadAnswer
 
 RECEIVE_BYTES = 1024 * 1024
 WINDOW_BYTES = 4_000_000  # in flight at most, as for Kafka's protocol
 ONE_WINDOW, BATCH_WINDOW, CHUNKS = 256, 64, 4
+PULL = 1_000  # messages that a consumer asks for end to end, where it asks for numbers
 
 
 class Receiver(Protocol):
@@ -48,6 +50,9 @@ class StreamPeer(OwnProcess):
     def line(self, stream: str, message: Message, requests: int, window: int) -> Line:
         raise NotImplementedError
 
+    def greet(self) -> socket.socket:
+        raise NotImplementedError
+
     def receiver(self, stream: str, message: Message, pull: int) -> Receiver:
         """Args: pull: messages to ask for at a time."""
         raise NotImplementedError
@@ -61,7 +66,8 @@ class StreamPeer(OwnProcess):
         chunk = max(1, min(window // CHUNKS, int(amount.messages // message.batch) or 1))
         before = self.stored(topic, partitions)
         streams = streams_of(topic, partitions)
-        lines = [self.line(streams[number % partitions], message, chunk, window) for number in range(producers)]
+        many = max(producers, partitions)  # a producer writes to one stream
+        lines = [self.line(streams[number % partitions], message, chunk, window) for number in range(many)]
 
         def settle(requests: int) -> None:
             if message.acks == 0:
@@ -74,15 +80,19 @@ class StreamPeer(OwnProcess):
 
     def consume(self, topic: str, message: Message, messages: int, *, partitions: int = 1, pull_bytes: int) -> Load:
         pull = max(pull_bytes // message.value_bytes // partitions, 1)
-        return read([self.receiver(stream, message, pull) for stream in streams_of(topic, partitions)], messages)
+        with closing(Watch()) as watch:
+            return read(watch, [self.receiver(stream, message, pull) for stream in streams_of(topic, partitions)], messages)
 
-    def end_to_end(self, topic: str, message: Message, rate: int, seconds: float, *, partitions: int = 1) -> Delays:
-        streams = streams_of(topic, partitions)
+    def end_to_end(
+        self, topics: Sequence[str], message: Message, rate: int, seconds: float, *, partitions: int = 1, waiting: int = 0
+    ) -> Delays:
+        streams = [stream for topic in topics for stream in streams_of(topic, partitions)]
         one = Message(message.value_bytes, 1, message.acks)
-        lines = [self.line(stream, one, 1, ONE_WINDOW) for stream in streams]
-        receivers = [self.receiver(stream, one, ONE_WINDOW) for stream in streams]
-        with undisturbed():
-            return on_schedule(lines, receivers, rate, int(rate * seconds))
+        with closing(Watch()) as watch:
+            lines = [self.line(stream, one, 1, ONE_WINDOW) for stream in streams]
+            receivers = [self.receiver(stream, one, PULL) for stream in streams]
+            with undisturbed():
+                return on_schedule(watch, lines, receivers, rate, int(rate * seconds), waiting)
 
 
 def connect(address: tuple[str, int]) -> socket.socket:
@@ -121,16 +131,39 @@ class _Inbox:
         return count
 
 
-def read(receivers: Sequence[Receiver], messages: int) -> Load:
+class Watch:
+    """Which of some sockets have something, however many there are, waited for with the precision of `select`.
+
+    It has to be made before they are: `select` takes none but small descriptors, and epoll waits for whole milliseconds.
+    """
+
+    def __init__(self) -> None:
+        self._poller = select.epoll()
+
+    def add(self, sockets: Iterable[socket.socket]) -> None:
+        for each in sockets:
+            self._poller.register(each.fileno(), select.EPOLLIN)
+
+    def readable(self, seconds: float) -> list[int]:
+        if not select.select([self._poller], (), (), seconds)[0]:
+            return []
+        return [descriptor for descriptor, _ in self._poller.poll(0)]
+
+    def close(self) -> None:
+        self._poller.close()
+
+
+def read(watch: Watch, receivers: Sequence[Receiver], messages: int) -> Load:
     """Until `messages` came."""
     inboxes = {receiver.socket.fileno(): _Inbox(receiver) for receiver in receivers}
     try:
+        watch.add(receiver.socket for receiver in receivers)
         began = time.perf_counter()
         for receiver in receivers:
             receiver.begin()
         came = 0
         while came < messages:
-            readable, _, _ = select.select(inboxes, (), (), STALLED_S)
+            readable = watch.readable(STALLED_S)
             if not readable:
                 raise BadAnswer(f"{came} of {messages} messages came, then none for {STALLED_S:g} s")
             came += sum(inboxes[descriptor].receive() for descriptor in readable)
@@ -140,41 +173,66 @@ def read(receivers: Sequence[Receiver], messages: int) -> Load:
             receiver.socket.close()
 
 
-def on_schedule(lines: Sequence[Line], receivers: Sequence[Receiver], rate: int, total: int) -> Delays:
-    """Send one message after the other to the lines in turn; receiver i is of the stream that line i writes to."""
+def on_schedule(
+    watch: Watch, lines: Sequence[Line], receivers: Sequence[Receiver], rate: int, total: int, waiting: int = 0
+) -> Delays:
+    """Send one message after the other to the lines in turn; receiver i is of the stream that line i writes to, and in which `waiting`
+    messages lie already."""
     wake_in_time()
-    answers = {line.socket.fileno(): _Inbox(line) for line in lines}
-    came = {receiver.socket.fileno(): (number, _Inbox(receiver)) for number, receiver in enumerate(receivers)}
-    meant: list[array[float]] = [array("d") for _ in lines]
-    taken = [0] * len(lines)
-    delays: array[float] = array("d")
     try:
-        for receiver in receivers:
-            receiver.begin()
-        began = time.perf_counter() + 0.01
-        sent = 0
-        while len(delays) < total:
-            now = time.perf_counter()
-            while sent < total and began + sent / rate <= now:
-                number = sent % len(lines)
-                meant[number].append(began + sent / rate)
-                lines[number].socket.sendall(lines[number].chunk)
-                sent += 1
-            wait = began + sent / rate - time.perf_counter() if sent < total else STALLED_S
-            readable, _, _ = select.select([*came, *answers], (), (), max(wait, 0))
-            if not readable and sent == total:
-                raise BadAnswer(f"{len(delays)} of {total} messages came, then none for {STALLED_S:g} s")
-            for descriptor in readable:
-                if descriptor in answers:
-                    answers[descriptor].receive()
-                    continue
-                number, inbox = came[descriptor]
-                count, now = inbox.receive(), time.perf_counter()
-                delays.extend((now - at) * 1000 for at in meant[number][taken[number] : taken[number] + count])
-                taken[number] += count
+        watch.add([*(line.socket for line in lines), *(receiver.socket for receiver in receivers)])
+        return _Schedule(lines, receivers, rate, total, waiting).run(watch)
     finally:
         for line in lines:
             line.socket.close()
         for receiver in receivers:
             receiver.socket.close()
-    return Delays(array("d", sorted(delays)))
+
+
+class _Schedule:
+    """One run of `on_schedule`."""
+
+    def __init__(self, lines: Sequence[Line], receivers: Sequence[Receiver], rate: int, total: int, waiting: int) -> None:
+        self._lines, self._receivers = lines, receivers
+        self._rate, self._total, self._waiting = rate, total, waiting
+        self._answers = {line.socket.fileno(): _Inbox(line) for line in lines}
+        self._inboxes = {receiver.socket.fileno(): (number, _Inbox(receiver)) for number, receiver in enumerate(receivers)}
+        self._meant: list[array[float]] = [array("d") for _ in lines]
+        self._taken = [-waiting] * len(lines)  # of the messages of this run
+        self._delays: array[float] = array("d")
+        self._sent = self._came = 0
+
+    def run(self, watch: Watch) -> Delays:
+        began = time.perf_counter() + 0.01
+        for receiver in self._receivers:
+            receiver.begin()
+        backlog, caught_up = self._waiting * len(self._lines), (0, 0.0)
+        while len(self._delays) < self._total:
+            self._send(began)
+            due = began + self._sent / self._rate - time.perf_counter()
+            readable = watch.readable(max(due, 0) if self._sent < self._total else STALLED_S)
+            if not readable and self._sent == self._total:
+                raise BadAnswer(f"{len(self._delays)} of {self._total} messages came, then none for {STALLED_S:g} s")
+            for descriptor in readable:
+                if descriptor in self._answers:
+                    self._answers[descriptor].receive()
+                else:
+                    self._take(*self._inboxes[descriptor])
+            if backlog and not caught_up[0] and self._came >= backlog + self._sent - self._rate * SLACK_S:
+                caught_up = self._came, time.perf_counter() - began
+        return Delays(array("d", sorted(self._delays)), caught_up=caught_up)
+
+    def _send(self, began: float) -> None:
+        now = time.perf_counter()
+        while self._sent < self._total and began + self._sent / self._rate <= now:
+            number = self._sent % len(self._lines)
+            self._meant[number].append(began + self._sent / self._rate)
+            self._lines[number].socket.sendall(self._lines[number].chunk)
+            self._sent += 1
+
+    def _take(self, number: int, inbox: _Inbox) -> None:
+        count, now = inbox.receive(), time.perf_counter()
+        before, after = self._taken[number], self._taken[number] + count
+        self._delays.extend((now - at) * 1000 for at in self._meant[number][max(before, 0) : max(after, 0)])
+        self._taken[number] = after
+        self._came += count

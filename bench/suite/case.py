@@ -33,13 +33,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`measures` are taken of all systems while they run side by side; `only` names those that speak what is asked."""
+    """`measures` are taken of all systems while they run side by side; `only` names those that can do it, `why` what the others lack."""
 
     name: str
     title: str
     text: str
     measures: Callable[[Options], Sequence[Measure]]
     only: tuple[str, ...] | None = None
+    why: str = ""
     charts: tuple[str, ...] = ()  # names of measures that are drawn side by side
 
     def run(self, makers: Makers, options: Options, say: Say) -> Outcome:
@@ -48,6 +49,7 @@ class Case:
         with ExitStack() as running:
             for key, make in makers.items():
                 if self.only is not None and key not in self.only:
+                    described[key] = {"name": getattr(make, "name", key), "cannot": self.why}
                     continue
                 try:
                     peers[key] = running.enter_context(make())
@@ -56,9 +58,13 @@ class Case:
                     say(f"{key}: not measured: {error}")
                 else:
                     described[key] = describe_peer(peers[key])
-            measured = []
-            for measure in self.measures(options):
-                measured.append(take_turns(measure, peers, makers, options.rounds))
+            measured, measures = [], self.measures(options)
+            if all(measure.is_fresh for measure in measures):
+                running.close()  # they start their own
+            for measure in measures:
+                found = take_turns(measure, peers, makers, options.rounds)
+                found.dashes |= {key: each["cannot"] for key, each in described.items() if "cannot" in each}
+                measured.append(found)
                 say(line_of(measured[-1]))
         return Outcome(described, measured)
 

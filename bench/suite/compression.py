@@ -32,4 +32,5 @@ COMPRESSION = Case(
     "The same words in batches of each codec; the percentage is what is left of their size.",
     _measures,
     only=("barnabas", "kafka"),
+    why="it is not told of compression",
 )

@@ -25,6 +25,7 @@ from bench.suite.compression import COMPRESSION
 from bench.suite.connections import CONNECTIONS
 from bench.suite.groups import GROUPS
 from bench.suite.growth import GROWTH
+from bench.suite.idle import IDLE
 from bench.suite.kreps import KREPS
 from bench.suite.linkedin import LINKEDIN
 from bench.suite.measure import FAILED, Options
@@ -32,7 +33,7 @@ from bench.suite.openmessaging import OPENMESSAGING
 from bench.suite.start import START
 
 CASES: Mapping[str, Case] = {
-    case.name: case for case in (LINKEDIN, START, KREPS, OPENMESSAGING, CONNECTIONS, GROUPS, COMPRESSION, GROWTH)
+    case.name: case for case in (LINKEDIN, START, IDLE, KREPS, OPENMESSAGING, CONNECTIONS, GROUPS, COMPRESSION, GROWTH)
 }
 FULL = Options()
 QUICK = Options(rounds=2, messages=200_000, seconds=0.5, stored_mb=200, connections=(1_000,))

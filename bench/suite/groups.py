@@ -71,5 +71,6 @@ GROUPS = Case(
     "(`group.initial.rebalance.delay.ms`).",
     _measures,
     only=("barnabas", "kafka"),
+    why="no groups that share partitions",
     charts=("form",),
 )

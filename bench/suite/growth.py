@@ -1,89 +1,182 @@
-"""`growth`: one rate against a growing quantity, as lines: bytes of a message, partitions, producers."""
+"""`growth`: one rate against a growing quantity, as lines: bytes of a message, partitions, producers, consumers.
+
+What is stored grows in `kreps-2014`, clients that do nothing in `connections`. A line ends where a system can do no more, or where making
+the partitions would take longer than `CREATE_LIMIT_S`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from bench.peers.peer import Amount, CannotDo, Message, Peer
+from bench.peers.process import cpu_of
 from bench.suite.case import Case, fresh_name
+from bench.suite.linkedin import fill
 from bench.suite.measure import Figures, Measure, Meter, Options
 
-SIZES = (10, 100, 1_000, 10_000, 100_000, 900_000)  # bytes; max.message.bytes of Kafka's default is the end
-PARTITIONS = (1, 10, 100, 1_000)
-PRODUCERS = (1, 2, 8, 32, 128)
-VALUE_BYTES, BATCH = 100, 50
+SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+PARTITIONS = (1, 10, 100, 1_000, 5_000)
+PRODUCERS = (1, 4, 16, 64, 256, 1_024)
+CONSUMERS = (1, 4, 16, 64)
+SHARES = 16  # consumers of which each reads its share of the topic; more of them read as much each
+VALUE_BYTES, BATCH, WRITERS = 100, 50, 8
 BATCH_BYTES, BYTES_EACH = 16_384, 200_000_000  # batch.size of Kafka's producer; what is written at most for one point
+WARM_UP_MESSAGES = 20_000
+CREATE_LIMIT_S, PULL_BYTES = 60.0, 1_000_000
+ROUNDS = 2
 
 
-def points(places: Sequence[int], rate_at: Callable[[int], float]) -> Figures:
-    """A figure for each place, and the last as a share of the best as the value."""
-    rates = {place: rate_at(place) for place in places}
-    figures = {f"at_{place}": rate for place, rate in rates.items()}
-    return {**figures, "value": rates[places[-1]] / max(rates.values())}
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Of values: how many MB a second, and CPU seconds of the system for a GB."""
+
+    mb_per_s: float
+    cpu_s_per_gb: float
 
 
-def _written(peer: Peer, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> float:
-    """Bytes of values a second to a fresh topic."""
-    topic = fresh_name("growth")
-    peer.create(topic, partitions)
+def points(places: Iterable[int], measure_at: Callable[[int], Point]) -> Figures:
+    """The figures of each place up to one that cannot be done, and the last rate as a share of the best as the value."""
+    found: dict[int, Point] = {}
+    for place in places:
+        try:
+            found[place] = measure_at(place)
+        except CannotDo:
+            if not found:
+                raise
+            break
+    figures = {f"at_{place}": point.mb_per_s for place, point in found.items()}
+    figures |= {f"cpu_{place}": point.cpu_s_per_gb for place, point in found.items()}
+    rates = [point.mb_per_s for point in found.values()]
+    return {**figures, "value": rates[-1] / max(rates)}
+
+
+def _written(peer: Peer, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Point:
+    """In single messages where the system has no batches."""
+    spent = cpu_of(peer.pids)
     try:
         load = peer.produce(topic, message, amount, partitions=partitions, producers=producers)
     except CannotDo:
+        if message.batch == 1:
+            raise
         single = Message(message.value_bytes, 1, message.acks)
         load = peer.produce(topic, single, amount, partitions=partitions, producers=producers)
-    finally:
-        peer.delete(topic)
-    return load.records_per_s * message.value_bytes / 1e6
+    return _point(load.records * message.value_bytes, load.seconds, cpu_of(peer.pids) - spent)
+
+
+def _point(size: int, seconds: float, cpu_s: float) -> Point:
+    return Point(size / seconds / 1e6, cpu_s / size * 1e9)
 
 
 def _sizes(options: Options) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
-        def rate(size: int) -> float:
-            message = Message(size, max(1, BATCH_BYTES // size), 1)
-            return _written(peer, message, Amount(BYTES_EACH / size, options.seconds))
+        def at(size: int) -> Point:
+            topic = fresh_name("size")
+            peer.create(topic, 1, largest_bytes=size)
+            try:
+                return _written(
+                    peer, topic, Message(size, max(1, BATCH_BYTES // size), 1), Amount(BYTES_EACH / size, options.seconds)
+                )
+            finally:
+                peer.delete(topic)
 
-        return points(SIZES, rate)
+        return points(SIZES, at)
 
     return run
 
 
 def _partitions(options: Options) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
-        def rate(count: int) -> float:
-            amount = Amount(options.messages, options.seconds)
-            return _written(peer, Message(VALUE_BYTES, BATCH, 1), amount, partitions=count, producers=min(count, 100))
+        each_s = 0.0
 
-        return points(PARTITIONS, rate)
+        def at(count: int) -> Point:
+            nonlocal each_s
+            if each_s * count > CREATE_LIMIT_S:
+                raise CannotDo(f"{count:,} partitions would take {each_s * count:.0f} s to make")
+            topic, began = fresh_name("partitions"), time.perf_counter()
+            peer.create(topic, count)
+            each_s = (time.perf_counter() - began) / count
+            try:
+                amount = Amount(options.messages, options.seconds)
+                return _written(peer, topic, Message(VALUE_BYTES, BATCH, 1), amount, partitions=count, producers=WRITERS)
+            finally:
+                peer.delete(topic)
+
+        return points(PARTITIONS, at)
 
     return run
 
 
 def _producers(options: Options) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
-        def rate(count: int) -> float:
-            return _written(peer, Message(VALUE_BYTES, 1, 1), Amount(options.messages, options.seconds), producers=count)
+        def at(count: int) -> Point:
+            topic = fresh_name("producers")
+            peer.create(topic, 1)
+            try:
+                return _written(peer, topic, Message(VALUE_BYTES), Amount(options.messages, options.seconds), producers=count)
+            finally:
+                peer.delete(topic)
 
-        return points(PRODUCERS, rate)
+        return points(PRODUCERS, at)
 
     return run
 
 
+def _consumers(options: Options) -> Callable[[Peer, Meter], Figures]:
+    def run(peer: Peer, meter: Meter) -> Figures:
+        topic = fresh_name("consumers")
+        peer.create(topic, 1)
+        message, messages = fill(peer, topic, options, VALUE_BYTES)
+
+        def read(share: int) -> int:
+            return peer.consume(topic, message, share, pull_bytes=PULL_BYTES).records
+
+        def at(count: int) -> Point:
+            shares = [messages // min(count, SHARES)] * count
+            with ThreadPoolExecutor(count) as threads:
+                began, spent = time.perf_counter(), cpu_of(peer.pids)
+                came = sum(threads.map(read, shares))
+                seconds, spent = time.perf_counter() - began, cpu_of(peer.pids) - spent
+            if peer.stored(topic, 1) < messages:
+                raise CannotDo("what one consumer reads is not there for another")
+            return _point(came * VALUE_BYTES, seconds, spent)
+
+        try:
+            return points(CONSUMERS, at)
+        finally:
+            peer.delete(topic)
+
+    return run
+
+
+def _warm_up(peer: Peer) -> None:
+    topic = fresh_name("warm")
+    peer.create(topic, 1)
+    _written(peer, topic, Message(VALUE_BYTES, BATCH, 1), Amount(WARM_UP_MESSAGES, 1.0))
+    peer.delete(topic)
+
+
 def _measures(options: Options) -> Sequence[Measure]:
-    def measure(name: str, title: str, across: str, run: Callable[[Peer, Meter], Figures]) -> Measure:
-        rounds = min(options.rounds, 3)
-        return Measure(name, title, "last as a share of the best", run, rounds=rounds, across=across)
+    def measure(name: str, title: str, across: str, run: Callable[[Peer, Meter], Figures], rounds: int = ROUNDS) -> Measure:
+        rounds = min(options.rounds, rounds)
+        return Measure(name, title, "last as a share of the best", run, rounds=rounds, across=across, warm_up=_warm_up)
 
     return [
         measure("size", "MB/s against the bytes of a message", "bytes of a message", _sizes(options)),
-        measure("partitions", "MB/s against the partitions of a topic, up to 100 producers", "partitions", _partitions(options)),
+        measure("partitions", "MB/s against partitions, all of them written to in turn", "partitions", _partitions(options), 1),
         measure("producers", "MB/s against producers of single messages", "producers", _producers(options)),
+        measure("consumers", "MB/s against consumers, all together", "consumers", _consumers(options)),
     ]
 
 
 GROWTH = Case(
     "growth",
     "As it grows",
-    "MB of values a second against a growing quantity; messages of 100 bytes in batches of 50 where nothing else is said.",
+    "MB of values a second against a growing quantity. Messages are of 100 bytes in batches of 50 where nothing else is said, and "
+    "batches are of about 16 kB where the size grows; systems without batches are sent single messages. Partitions are written to by eight "
+    "connections, or by one for each where a system's producers write to one stream. What is stored grows above (`kreps-2014`), as do "
+    "clients that do nothing (`connections`).",
     _measures,
-    only=("barnabas", "kafka", "rabbitmq", "nats", "redis"),
 )

@@ -20,7 +20,7 @@ from bench.suite.measure import Figures, Measure, Meter, Options
 
 VALUE_BYTES, BATCH = 100, 64  # his batch.size is 8,196 bytes
 PULL_BYTES = 1_000_000
-RATE, RATE_S = 5_000, 3.0
+RATE, RATE_S = 5_000, 1.5
 CONSUMERS = 3
 STEPS = 10  # of what is stored
 
@@ -68,6 +68,7 @@ def _consumers(options: Options) -> Measure:
         run,
         warm_up=warm_up,
         clean_up=lambda peer: peer.delete(filled[peer.name][0]),
+        rounds=min(options.rounds, 3),
     )
 
 
@@ -92,14 +93,14 @@ def _both(options: Options) -> Callable[[Peer, Meter], Figures]:
     return run
 
 
-def delays(message: Message, rate: int, seconds: float, partitions: int = 1) -> Callable[[Peer, Meter], Figures]:
+def _delays(message: Message, rate: int, seconds: float) -> Callable[[Peer, Meter], Figures]:
     """Percentiles of the time from when a message was meant to leave until it was consumed; p99 is the one that is compared."""
 
     def run(peer: Peer, meter: Meter) -> Figures:
         topic = fresh_name("delays")
-        peer.create(topic, partitions)
+        peer.create(topic, 1)
         with meter:
-            found = peer.end_to_end(topic, message, rate, seconds, partitions=partitions)
+            found = peer.end_to_end([topic], message, rate, seconds)
         peer.delete(topic)
         return percentiles(found)
 
@@ -127,7 +128,7 @@ def _stored(options: Options) -> Callable[[Peer, Meter], Figures]:
         each = options.stored_mb * 1_000_000 / STEPS / VALUE_BYTES
 
         def write(message: Message) -> Figures:
-            loads = [peer.produce(topic, message, Amount(each, options.seconds)) for _ in range(STEPS)]
+            loads = [peer.produce(topic, message, Amount(each, options.seconds / 2)) for _ in range(STEPS)]
             stored = accumulate(load.records * VALUE_BYTES / 1e6 for load in loads)
             figures = {f"at_{place:.0f}": load.records_per_s for place, load in zip(stored, loads, strict=True)}
             return {**figures, "value": loads[-1].records_per_s / max(load.records_per_s for load in loads[:-1])}
@@ -148,12 +149,12 @@ def _measures(options: Options) -> Sequence[Measure]:
         Measure("produce-3", "three producers, three partitions", rate, _producers(options, 3), target=1.5),
         consuming("consume-1", options, VALUE_BYTES, PULL_BYTES),
         _consumers(options),
-        Measure("both", "one producer and one consumer at once, together", rate, _both(options)),
+        Measure("both", "one producer and one consumer at once, together", rate, _both(options), rounds=min(options.rounds, 3)),
         Measure(
             "delays",
             f"end to end at {RATE:,} messages/s, p99",
             "ms",
-            delays(Message(VALUE_BYTES, 1, 1), RATE, RATE_S),
+            _delays(Message(VALUE_BYTES, 1, 1), RATE, RATE_S),
             higher_is_better=False,
             target=2.0,
         ),

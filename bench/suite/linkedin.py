@@ -22,7 +22,7 @@ VALUE_BYTES, PULL_BYTES = 200, 200_000
 LEAST_READ_S = 0.5  # shorter ones are repeated
 MUCH_BYTES = 100_000_000  # from here on removing the files would disturb what follows
 WRITTEN_AFTER_S = 2.0  # what systems keep back before they write it to their files
-FILL_SECONDS = 4.0
+FILL_SECONDS = 2.0
 
 
 def produced(load: Load) -> Figures:
@@ -149,6 +149,7 @@ def _measures(options: Options) -> Sequence[Measure]:
                     "messages/s",
                     producing(message, options),
                     bare=bare_producing(message, options) if batch > 1 and acks else None,
+                    rounds=None if acks else min(options.rounds, 3),
                     target=target,
                 )
             )

@@ -9,7 +9,7 @@ from textwrap import fill
 from typing import Any
 
 from bench.report import PAGE, table
-from bench.suite import charts
+from bench.suite import bends, charts
 from bench.suite.case import Case
 from bench.suite.figures import median, number, ratio, spread, values
 from bench.suite.measure import BARE
@@ -18,7 +18,8 @@ CHARTS = PAGE.with_suffix("")  # the folder docs/performance/
 LINE = 140
 OURS, KAFKA = "barnabas", "kafka"
 Result = dict[str, Any]
-_POINT = re.compile(r"at_(\d+)")
+Points = list[tuple[float, float]]
+_POINT, _SPENT = re.compile(r"at_(\d+)"), re.compile(r"cpu_(\d+)")
 HEAD = """
 # Beside the field
 
@@ -26,7 +27,8 @@ Measured by `python -m bench run`, which starts every system on loopback with fr
 time, all of them in each repetition and in turning order. Clients and systems share the cores, so the CPU that a system took for a million
 messages, and the most memory that it had, stand beside its rate. Figures are medians with the smallest and the largest; *times* says how
 many times better barnabas is, the median of the ratios of the pairs. A dash is what a system cannot do. No system syncs its files for each
-message.
+message. Counts are smaller than in the studies, so that a case takes about six minutes; where others worked on the machine meanwhile, each
+case says how much of it they took, and rates are lower than at rest.
 """
 
 
@@ -37,7 +39,7 @@ def render(results: Sequence[tuple[Case, Result]], folder: Path = CHARTS) -> str
     text = HEAD + _systems(results)
     for case, result in results:
         text += f"\n## {case.title}\n\n{fill(case.text, LINE)}\n\n{fill(_conditions(result), LINE, break_on_hyphens=False)}\n"
-        text += "".join(_measure(each, result["peers"]) for each in result["measures"])
+        text += "".join(_measure(case.name, each, result["peers"]) for each in result["measures"])
         text += _draw(case, result, folder)
     return text
 
@@ -45,7 +47,7 @@ def render(results: Sequence[tuple[Case, Result]], folder: Path = CHARTS) -> str
 def _systems(results: Sequence[tuple[Case, Result]]) -> str:
     known: dict[str, dict[str, Any]] = {}
     for _, result in results:
-        known |= {key: peer for key, peer in result["peers"].items() if "unavailable" not in peer}
+        known |= {key: peer for key, peer in result["peers"].items() if "version" in peer}
     rows = []
     for peer in known.values():
         first = [peer["name"], peer["version"]]
@@ -71,9 +73,9 @@ def _conditions(result: Result) -> str:
     )
 
 
-def _measure(measure: Result, peers: Mapping[str, Any]) -> str:
+def _measure(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
     if measure["across"]:
-        return _growing(measure, peers)
+        return _growing(case, measure, peers)
     rows = []
     bare = median(values(measure, BARE))
     extra = [name for name in ("p50", "p99.9", "max") if any(values(measure, key, name) for key in measure["runs"])]
@@ -103,15 +105,29 @@ def _measure(measure: Result, peers: Mapping[str, Any]) -> str:
     return f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n\n" + table(head, rows) + _target(measure, peers)
 
 
-def _growing(measure: Result, peers: Mapping[str, Any]) -> str:
-    """A table of the places of a line; where they differ from one system to the other, the line alone tells."""
+def _growing(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
+    """A table of the places of a line; where they differ in kind from one system to the other, the line alone tells."""
     series = _points(measure, peers)
-    places = {tuple(place for place, _ in points) for points in series.values()}
     text = f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n"
-    if len(places) > 1:
-        return text
-    head = [measure["across"], *(number(place) for place in places.pop()), ""]
-    return text + "\n" + table(head, [[name, *(number(rate) for _, rate in points), ""] for name, points in series.items()])
+    places = [place for place, _ in max(series.values(), key=len, default=[])]
+    if all(place in places for points in series.values() for place, _ in points):
+        dashes = [[peers[key]["name"], *("-" for _ in places), reason] for key, reason in measure["dashes"].items()]
+        text += "\n" + _places(measure["across"], places, series, dashes)
+        spent = _points(measure, peers, _SPENT)
+        if any(spent.values()):
+            text += "\nCPU seconds of the system for a GB of values:\n\n" + _places(measure["across"], places, spent, [])
+    ours = series.get(peers[OURS]["name"], []) if OURS in peers else []
+    said = bends.sentence(f"{case}/{measure['name']}", measure["across"], ours)
+    return text + (f"\n{fill(said, LINE)}\n" if said else "")
+
+
+def _places(across: str, places: Sequence[float], series: Mapping[str, Points], more: Sequence[list[str]]) -> str:
+    rows = [[name, *(_or_dash(dict(points).get(place)) for place in places), ""] for name, points in series.items()]
+    return table([across, *(number(place) for place in places), ""], [*rows, *more])
+
+
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else number(value)
 
 
 def _or_blank(value: float | None) -> str:
@@ -164,10 +180,12 @@ def _draw(case: Case, result: Result, folder: Path) -> str:
     return text
 
 
-def _points(measure: Result, peers: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
+def _points(measure: Result, peers: Mapping[str, Any], kind: re.Pattern[str] = _POINT) -> dict[str, Points]:
     """The lines of a measure of what grows, by the names of the systems."""
     series = {}
     for key, runs in measure["runs"].items():
-        places = sorted(float(found[1]) for name in runs[0] if (found := _POINT.fullmatch(name)))
-        series[peers[key]["name"]] = [(place, median(values(measure, key, f"at_{place:.0f}")) or 0.0) for place in places]
+        names = {name: float(found[1]) for run in runs for name in run if (found := kind.fullmatch(name))}
+        series[peers[key]["name"]] = [
+            (place, median(values(measure, key, name)) or 0.0) for name, place in sorted(names.items(), key=lambda each: each[1])
+        ]
     return series

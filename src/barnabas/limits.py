@@ -3,7 +3,10 @@
 Those that a user may set are configuration keys (`config.py`); these are the ones nobody needs to set.
 """
 
-MAX_ARRAY_LENGTH = 1_000_000  # elements of one array in a request
+MAX_ARRAY_LENGTH = 1_000_000  # elements of one array in a message
+MAX_REQUEST_ELEMENTS = (
+    1_000_000  # of all arrays of a request together: arrays within arrays make of each of its bytes up to fifty
+)
 MAX_TAGGED_FIELDS = 10_000  # tagged fields behind one struct of a request
 MAX_BUFFERS_PER_WRITE = 64  # buffers handed to one writev; the kernel takes 1,024
 RECEIVE_BUFFER_BYTES = 256 * 1024  # the one buffer into which all connections of a loop receive

@@ -23,6 +23,7 @@ class FakePeer:
     data_dir = Path()
     ready_after_s = 0.25
     nudge = b""
+    largest_bytes = 1_000_000
 
     def __init__(self, seconds_each: float = 1e-6, largest_batch: int = 50, name: str = "fake") -> None:
         self.name = name
@@ -43,7 +44,9 @@ class FakePeer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.is_running = False
 
-    def create(self, topic: str, partitions: int) -> None:
+    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
+        if largest_bytes > self.largest_bytes:
+            raise CannotDo("messages are smaller")
         self.topics[topic] = 0
 
     def delete(self, topic: str) -> None:
@@ -61,8 +64,11 @@ class FakePeer:
         self.asked.append("consume")
         return Load(1, messages, messages * self.seconds_each)
 
-    def end_to_end(self, topic: str, message: Message, rate: int, seconds: float, *, partitions: int = 1) -> Delays:
-        return Delays(array("d", range(1, int(rate * seconds) + 1)))
+    def end_to_end(
+        self, topics: Sequence[str], message: Message, rate: int, seconds: float, *, partitions: int = 1, waiting: int = 0
+    ) -> Delays:
+        self.asked.append(f"end to end {len(topics)} of {partitions}")
+        return Delays(array("d", range(1, int(rate * seconds) + 1)), caught_up=(waiting, 0.5))
 
     def stored(self, topic: str, partitions: int) -> int:
         return self.topics[topic]

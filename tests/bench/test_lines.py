@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
-from bench.peers import nats, rabbitmq, redis
+from bench.peers import nats, rabbitmq, redis, streams
+from bench.peers import rabbitmq_queues as queues
 from bench.peers.kafka_protocol import Barnabas
 from bench.peers.peer import Amount, CannotDo, Message
 from bench.wire import BadAnswer
@@ -81,11 +83,72 @@ def test_rabbitmq_confirmations_of_parts_of_batches_add_up(line: socket.socket) 
         publisher.take(_view(rabbitmq.frame(4, bytes(5))))
 
 
+def _confirmation(tag: int, *, multiple: bool) -> bytes:
+    return queues.method(queues.ACK, tag.to_bytes(8, "big") + bytes([multiple]))
+
+
+def test_confirmations_of_queues_may_stand_for_many_and_come_out_of_order(line: socket.socket) -> None:
+    publisher = queues._Publisher(line, "q-0", Message(10, 1, 1), 1, 64)
+    one, many = _confirmation(2, multiple=False), _confirmation(4, multiple=True)
+    assert publisher.take(_view(one)) == (1, len(one))
+    assert publisher.take(_view(many + one[:5])) == (3, len(many))
+    assert publisher.take(_view(_confirmation(5, multiple=False))) == (1, len(one))
+    with pytest.raises(BadAnswer, match=r"method 60\.120"):
+        publisher.take(_view(queues.method((60, 120), bytes(9))))
+
+
+def _delivery(tag: int, body: bytes) -> bytes:
+    head = b"\1c" + tag.to_bytes(8, "big") + b"\0" + queues.short("") + queues.short("q-0")
+    return queues.method(queues.DELIVER, head) + queues.content(body)
+
+
+@pytest.mark.parametrize("size", [10, 300_000], ids=["one frame", "three frames"])
+def test_deliveries_of_queues_are_counted_and_acknowledged(size: int) -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        talk = queues.Talk.__new__(queues.Talk)
+        talk.socket = near
+        consumer = queues._Consumer(talk, "q-0", size, 10)
+        first, second = (_delivery(tag, bytes(size)) for tag in (1, 2))
+        assert consumer.take(_view(first + second[:-1])) == (1, len(first))
+        assert far.recv(100) == _confirmation(1, multiple=True)
+        with pytest.raises(BadAnswer, match="delivery 7, expected 2"):
+            consumer.take(_view(_delivery(7, bytes(size))))
+        with pytest.raises(BadAnswer, match="something else"):
+            consumer.take(_view(bytes(len(first))))
+
+
 def test_systems_without_batches_say_so() -> None:
+    with pytest.raises(CannotDo):
+        queues.RabbitMqQueues().line("s", Message(10, 2, 1), 1, 64)
     with pytest.raises(CannotDo):
         redis.Redis().line("s", Message(10, 2, 1), 1, 64)
     with pytest.raises(CannotDo):
         nats.Nats().line("s", Message(10, 2, 1), 1, 64)
+
+
+class _Wire:
+    """A sender or a receiver of single bytes; what a sender sends, the other end is given."""
+
+    chunk, requests, window, is_answered = b"x", 1, 1, True
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+
+    def begin(self) -> None:
+        """Whatever comes is taken."""
+
+    def take(self, received: memoryview) -> tuple[int, int]:
+        return len(received), len(received)
+
+
+def test_messages_that_wait_are_no_part_of_the_schedule() -> None:
+    near, far = socket.socketpair()
+    far.sendall(bytes(7))  # what waits
+    with closing(streams.Watch()) as watch:
+        found = streams.on_schedule(watch, [_Wire(far)], [_Wire(near)], 1_000, 50, waiting=7)
+    assert len(found.consumed) == 50
+    assert found.caught_up[0] >= 7
 
 
 def test_a_broker_of_ours_takes_and_gives_all_that_is_counted() -> None:
@@ -96,6 +159,16 @@ def test_a_broker_of_ours_takes_and_gives_all_that_is_counted() -> None:
             assert peer.stored(topic, 1) == load.records >= 2_000
             assert peer.consume(topic, message, load.records, pull_bytes=20_000).records == load.records
         peer.create("delays", 2)
-        found = peer.end_to_end("delays", Message(100, 1, 1), 1_000, 0.2, partitions=2)
+        peer.create("others", 2)
+        found = peer.end_to_end(["delays", "others"], Message(100, 1, 1), 1_000, 0.2, partitions=2)
         assert len(found.consumed) == 200
+        assert found.caught_up == (0, 0.0)
+        peer.create("waiting", 1)
+        load = peer.produce("waiting", Message(100, 10, 1), Amount(2_000, 30.0))
+        found = peer.end_to_end(["waiting"], Message(100, 10, 1), 1_000, 0.2, waiting=load.records)
+        assert len(found.consumed) == 200
+        assert found.caught_up[0] >= load.records
+        peer.create("many", 5)
+        load = peer.produce("many", Message(100, 1, 1), Amount(2_000, 30.0), partitions=5, producers=2)
+        assert peer.stored("many", 5) == load.records >= 2_000
         assert peer.ready_after_s > 0

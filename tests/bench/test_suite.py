@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bench.peers.peer import Message, Peer
-from bench.suite import figures, guard, page, results
+from bench.peers.peer import CannotDo, Message, Peer
+from bench.suite import bends, figures, guard, idle, page, results
 from bench.suite.case import Case, Outcome
-from bench.suite.growth import GROWTH
+from bench.suite.growth import GROWTH, Point, points
+from bench.suite.idle import IDLE
 from bench.suite.kreps import KREPS
 from bench.suite.linkedin import producing
 from bench.suite.measure import BARE, Figures, Measure, Meter, Options, View, take_turns
@@ -67,6 +68,17 @@ def test_a_system_that_fails_has_a_dash_and_the_others_their_figures() -> None:
     assert {key: len(runs) for key, runs in measured.runs.items()} == {"barnabas": 3}
 
 
+def test_an_interruption_goes_on_where_cleaning_up_fails() -> None:
+    def run(peer: Peer, meter: Meter) -> Figures:
+        try:
+            raise SystemExit(143)
+        finally:
+            raise BadAnswer("it is gone")
+
+    with pytest.raises(SystemExit):
+        take_turns(_rate("ending", run), {"barnabas": FakePeer()}, {}, rounds=1)
+
+
 def test_an_absent_system_is_one_line_and_the_others_are_measured() -> None:
     said: list[str] = []
     outcome = _case(_produce_50()).run({"barnabas": FakePeer, "absent": AbsentPeer}, OPTIONS, said.append)
@@ -89,11 +101,67 @@ def test_a_fresh_measure_starts_a_system_for_each_repetition() -> None:
     assert outcome.measured[0].runs["barnabas"] == [{"value": 0.25}] * OPTIONS.rounds
 
 
-@pytest.mark.parametrize("case", [KREPS, OPENMESSAGING, GROWTH], ids=lambda case: str(case.name))
-def test_a_case_measures_all_that_it_says(case: Case) -> None:
+@pytest.mark.parametrize("case", [KREPS, OPENMESSAGING, GROWTH, IDLE], ids=lambda case: str(case.name))
+def test_a_case_measures_all_that_it_says(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle, "SETTLE_S", 0.0)
+    monkeypatch.setattr(idle, "IDLE_S", 0.01)
     outcome = case.run({"barnabas": lambda: FakePeer(1e-3)}, OPTIONS, lambda line: None)
     assert all(measured.runs["barnabas"] for measured in outcome.measured)
-    assert {name for measured in outcome.measured for name in [measured.measure.name]} >= set(case.charts)
+    assert {shown["name"] for measured in outcome.measured for shown in measured.as_json()} >= set(case.charts)
+
+
+def test_a_system_that_a_case_is_not_for_has_a_dash_with_the_reason(tmp_path: Path) -> None:
+    case = Case("a-case", "A case", "", lambda options: [_produce_50()], only=("barnabas",), why="no groups")
+    outcome = case.run({"barnabas": FakePeer, "other": lambda: FakePeer(name="other")}, OPTIONS, lambda line: None)
+    assert outcome.measured[0].dashes == {"other": "no groups"}
+    assert "| no groups |" in page.render([(case, _result(case, outcome))], tmp_path)
+
+
+def test_messages_of_topics_and_a_backlog_are_asked_for() -> None:
+    peer = FakePeer()
+    OPENMESSAGING.run({"barnabas": lambda: peer}, OPTIONS, lambda line: None)
+    assert {"end to end 1 of 100", "end to end 100 of 1"} <= set(peer.asked)
+    assert not peer.topics
+
+
+def _up_to(most: int, place: int) -> Point:
+    if place > most:
+        raise CannotDo("more than it takes")
+    return Point(10.0 / place, 1.0)
+
+
+def test_a_line_ends_where_a_system_can_do_no_more() -> None:
+    found = points((1, 2, 4), lambda place: _up_to(2, place))
+    assert found == {"at_1": 10.0, "at_2": 5.0, "cpu_1": 1.0, "cpu_2": 1.0, "value": 0.5}
+    with pytest.raises(CannotDo):
+        points((1, 2), lambda place: _up_to(0, place))
+
+
+def test_a_line_that_bends_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bends.sentence("growth/size", "bytes", [(1, 10.0), (10, 8.0), (100, 12.0)]) == ""
+    bent = [(1.0, 10.0), (10.0, 5.0), (100.0, 8.0)]
+    assert bends.sentence("none/of", "bytes", bent).endswith("at the end it is 80% of the best. Why is not measured yet.")
+    monkeypatch.setitem(bends.REASONS, "growth/size", "The disk is full.")
+    said = bends.sentence("growth/size", "bytes", bent)
+    assert said.startswith("Our line bends at 10 bytes: 50% of the best before;")
+    assert said.endswith(" The disk is full.")
+
+
+def test_every_reason_is_of_a_line_that_there_is() -> None:
+    lines = {f"{case.name}/{m.name}" for case in (KREPS, GROWTH) for m in case.measures(OPTIONS) if m.across}
+    assert bends.REASONS.keys() <= lines
+
+
+def test_places_that_a_system_does_not_reach_are_dashes(tmp_path: Path) -> None:
+    case = Case("growth", "Growth", "", lambda options: [m for m in GROWTH.measures(options) if m.name == "size"])
+
+    def large() -> FakePeer:
+        peer = FakePeer(name="large")
+        peer.largest_bytes = 10_000_000
+        return peer
+
+    outcome = case.run({"barnabas": FakePeer, "large": large}, OPTIONS, lambda line: None)
+    assert "| - |  |" in page.render([(case, _result(case, outcome))], tmp_path)
 
 
 def _result(case: Case, outcome: Outcome) -> results.Result:

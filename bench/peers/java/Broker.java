@@ -27,7 +27,7 @@ public class Broker {
         broker.getSystemUsage().getStoreUsage().setLimit(100L << 30);
         broker.getSystemUsage().getTempUsage().setLimit(10L << 30);
         broker.getSystemUsage().getMemoryUsage().setLimit(700L << 20);
-        broker.addConnector("tcp://127.0.0.1:" + arguments[0]);
+        broker.addConnector("nio://127.0.0.1:" + arguments[0] + "?maximumConnections=20000&wireFormat.maxInactivityDuration=0");
         broker.start();
         broker.waitUntilStopped();
     }

@@ -13,11 +13,14 @@ import org.apache.activemq.ActiveMQConnection;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.apache.activemq.ActiveMQMessageProducer;
 import org.apache.activemq.AsyncCallback;
+import org.apache.activemq.command.ActiveMQQueue;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.Arrays;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
 /** Does what its standard input says, a command a line, and answers a line to each: Client PORT. */
@@ -54,12 +57,21 @@ public class Client {
             case "stored":
                 return Long.toString(stored(words[1]));
             case "delays":
-                return delays(words[1], number(words[2]), number(words[3]), Double.parseDouble(words[4]), number(words[5]));
+                return delays(names(words[1].split(","), number(words[5])), number(words[2]), number(words[3]),
+                        Double.parseDouble(words[4]), Long.parseLong(words[6]));
             case "delete":
-                return delete(words[1]);
+                return delete(words[1], number(words[2]));
             default:
                 return "error unknown command";
         }
+    }
+
+    private static String[] names(String[] topics, int partitions) {
+        String[] queues = new String[topics.length * partitions];
+        for (int i = 0; i < queues.length; i++) {
+            queues[i] = topics[i / partitions] + "-" + i % partitions;
+        }
+        return queues;
     }
 
     private static int number(String word) {
@@ -163,46 +175,52 @@ public class Client {
         }
     }
 
-    private String delete(String queue) throws JMSException {
+    private String delete(String topic, int partitions) throws JMSException {
         try (ActiveMQConnection connection = connect(false, 1)) {
-            connection.destroyDestination(new org.apache.activemq.command.ActiveMQQueue(queue));
+            for (String queue : names(new String[] {topic}, partitions)) {
+                connection.destroyDestination(new ActiveMQQueue(queue));
+            }
         }
         return "done";
     }
 
-    /** Milliseconds of each message from when it was meant to leave, and how late the generator was at its p99. */
-    private String delays(String topic, int bytes, int rate, double seconds, int queues) throws Exception {
+    /** How late the generator was at its p99, when consumers had caught up, and the milliseconds of each message since it was due. */
+    private String delays(String[] queues, int bytes, int rate, double seconds, long waiting) throws Exception {
         int total = (int) (rate * seconds);
-        double[] delays = new double[total];
         double[] late = new double[total];
-        long began = System.nanoTime() + 300_000_000L;
-        Thread[] consumers = new Thread[queues];
+        Run run = new Run(queues, rate, total, waiting);
+        Thread[] consumers = new Thread[queues.length];
         AtomicReference<Exception> failed = new AtomicReference<>();
-        for (int queue = 0; queue < queues; queue++) {
+        for (int queue = 0; queue < queues.length; queue++) {
             int own = queue;
             consumers[queue] = new Thread(() -> {
                 try {
-                    take(topic + "-" + own, own, queues, total, began, rate, delays);
-                } catch (JMSException | RuntimeException error) {
+                    take(run, own);
+                } catch (JMSException | InterruptedException | RuntimeException error) {
                     failed.set(error);
+                    run.ready.countDown();
                 }
             });
             consumers[queue].start();
         }
         try (Connection connection = connect(true, 1)) {
             Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-            MessageProducer[] producers = new MessageProducer[queues];
-            for (int queue = 0; queue < queues; queue++) {
-                producers[queue] = session.createProducer(session.createQueue(topic + "-" + queue));
+            MessageProducer[] producers = new MessageProducer[queues.length];
+            for (int queue = 0; queue < queues.length; queue++) {
+                producers[queue] = session.createProducer(session.createQueue(queues[queue]));
                 producers[queue].setDeliveryMode(DeliveryMode.PERSISTENT);
             }
+            run.ready.await();
+            run.began = System.nanoTime() + 10_000_000L;
+            run.go.countDown();
             for (int sent = 0; sent < total; sent++) {
-                long meant = began + sent * 1_000_000_000L / rate;
+                long meant = run.meant(sent);
                 for (long left = meant - System.nanoTime(); left > 0; left = meant - System.nanoTime()) {
                     Thread.sleep(left / 1_000_000L, (int) (left % 1_000_000L));
                 }
                 late[sent] = (System.nanoTime() - meant) / 1e6;
-                producers[sent % queues].send(message(session, bytes));
+                run.sent = sent + 1;
+                producers[sent % queues.length].send(message(session, bytes));
             }
             for (Thread consumer : consumers) {
                 consumer.join();
@@ -211,25 +229,73 @@ public class Client {
         if (failed.get() != null) {
             throw failed.get();
         }
-        Arrays.sort(delays);
+        Arrays.sort(run.delays);
         Arrays.sort(late);
-        StringBuilder answer = new StringBuilder(String.format("%.4f", late[(int) (total * 0.99)]));
-        for (double delay : delays) {
+        StringBuilder answer = new StringBuilder(String.format("%.4f %s", late[(int) (total * 0.99)], run.caughtUp));
+        for (double delay : run.delays) {
             answer.append(String.format(" %.4f", delay));
         }
         return answer.toString();
     }
 
-    private void take(String queue, int first, int step, int total, long began, int rate, double[] delays) throws JMSException {
+    /** What producers and consumers of one schedule share; `waiting` messages lie in each queue before it begins. */
+    private static class Run {
+        final String[] queues;
+        final int rate;
+        final int total;
+        final long waiting;
+        final double[] delays;
+        final CountDownLatch ready;
+        final CountDownLatch go = new CountDownLatch(1);
+        volatile long began;
+        final AtomicLong came = new AtomicLong();
+        volatile int sent;
+        volatile String caughtUp;
+
+        Run(String[] queues, int rate, int total, long waiting) {
+            this.queues = queues;
+            this.rate = rate;
+            this.total = total;
+            this.waiting = waiting;
+            this.ready = new CountDownLatch(queues.length);
+            this.delays = new double[total];
+            this.caughtUp = waiting > 0 ? null : "0 0";
+        }
+
+        long meant(int number) {
+            return began + number * 1_000_000_000L / rate;
+        }
+
+        /** A message came; consumers have caught up when they lack no more than is sent in 10 ms. */
+        void took() {
+            long count = came.incrementAndGet();
+            if (caughtUp == null && count >= waiting * queues.length + sent - rate / 100) {
+                caughtUp = String.format("%d %.6f", count, (System.nanoTime() - began) / 1e9);
+            }
+        }
+    }
+
+    private void take(Run run, int queue) throws JMSException, InterruptedException {
         try (Connection connection = connect(false, 1000)) {
             Session session = connection.createSession(false, Session.DUPS_OK_ACKNOWLEDGE);
-            MessageConsumer consumer = session.createConsumer(session.createQueue(queue));
-            for (int number = first; number < total; number += step) {
-                if (consumer.receive(LATEST_MS) == null) {
-                    throw new JMSException("messages are missing");
-                }
-                delays[number] = (System.nanoTime() - (began + number * 1_000_000_000L / rate)) / 1e6;
+            MessageConsumer consumer = session.createConsumer(session.createQueue(run.queues[queue]));
+            run.ready.countDown();
+            run.go.await();
+            for (long left = run.waiting; left > 0; left--) {
+                receive(consumer);
+                run.took();
             }
+            for (int number = queue; number < run.total; number += run.queues.length) {
+                receive(consumer);
+                run.delays[number] = (System.nanoTime() - run.meant(number)) / 1e6;
+                run.took();
+            }
+        }
+    }
+
+    private static void receive(MessageConsumer consumer) throws JMSException {
+        if (consumer.receive(LATEST_MS) == null) {
+            throw new JMSException("messages are missing");
         }
     }
 }

@@ -14,10 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import BarnabasError, ProtocolError
-from barnabas.protocol.codec import decode
+from barnabas.protocol.codec import decode_request
 from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.server.answers import encode_answer, response_class
@@ -58,10 +59,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PRODUCE, FETCH, SASL_HANDSHAKE, API_VERSIONS, WRITE_TXN_MARKERS, SASL_AUTHENTICATE, ENVELOPE = 0, 1, 17, 18, 27, 36, 58
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 
+PRODUCE, FETCH = ApiKey.PRODUCE, ApiKey.FETCH  # for the hot path: looking them up in the enumeration takes longer
 HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
 HANDLERS: dict[int, Handler] = {}
 for _family in (
@@ -86,10 +87,10 @@ for _family in (
 ):
     HANDLERS.update(_family.HANDLERS)
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
-BETWEEN_BROKERS = frozenset({ENVELOPE, *controller.BETWEEN_BROKERS})  # served in a cluster
+BETWEEN_BROKERS = frozenset({ApiKey.ENVELOPE, *controller.BETWEEN_BROKERS})  # served in a cluster
 HANDLERS.update(controller.BETWEEN_BROKERS)
 # From quotas: brokers, and who is not known yet
-EXEMPT = BETWEEN_BROKERS | {WRITE_TXN_MARKERS, SASL_HANDSHAKE, SASL_AUTHENTICATE}
+EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 _TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED | BETWEEN_BROKERS}  # first, last version
 
 
@@ -165,9 +166,9 @@ class RequestDispatcher:
             hot(self._broker, connection, frame, header.body, version, header.correlation_id)
             self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
             return
-        if api_key == SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
+        if api_key == ApiKey.SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
             return
-        request = decode(self._request_class(api_key), version, frame, header.body, exact=False)
+        request = decode_request(self._request_class(api_key), version, frame, header.body)
         if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.pulse is not None:
             give_sign_of_life(self._broker, self._broker.pulse, connection, header, frame)
             return
@@ -227,7 +228,7 @@ class RequestDispatcher:
         first, last = self._versions(header.api_key)
         if not first <= header.api_version <= last:
             raise ProtocolError(f"api {header.api_key} does not have version {header.api_version}")
-        request = decode(self._request_class(header.api_key), header.api_version, frame, header.body, exact=False)
+        request = decode_request(self._request_class(header.api_key), header.api_version, frame, header.body)
         return await _awaited(self._handle(context, request))
 
     async def close(self) -> None:
@@ -270,7 +271,7 @@ class RequestDispatcher:
 
     def _refuse_version(self, connection: Connection, header: RequestHeader) -> None:
         """Only ApiVersions has an answer to a version it does not know, in version 0 (KIP-511)."""
-        if header.api_key != API_VERSIONS:
+        if header.api_key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"api {APIS[header.api_key][1]} does not have version {header.api_version}")
         connection.send([encode_answer(api_versions.refuse_version(), header._replace(api_version=0))])
 
@@ -289,7 +290,6 @@ class RequestDispatcher:
             connection.peer_host,
             connection.principal,
             connection.listener,
-            id(connection),
             connection.local_port,
             connection.client_software,
             connection.groups,

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode
-from barnabas.protocol.codec import decode
+from barnabas.protocol.codec import decode_request
 from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, Parts, write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
@@ -34,12 +34,13 @@ NEWS_LINGER_MS = 5  # for which a follower is not told that the high watermark m
 
 def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int) -> None:
     """Answer at once, or when `min_bytes` are there or `max_wait_ms` have passed."""
-    request = decode(FetchRequest, version, frame, body, exact=False)
+    request = decode_request(FetchRequest, version, frame, body)
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         _refuse(connection, request, version, correlation_id)
         return
     context = broker.fetch_sessions.open(request, version, broker.clock.now_ms())
-    fetch = _Fetch(broker, connection, request, context, version, correlation_id)
+    client_id = None if broker.authorizer is None else broker.authorizer.client_id(frame)
+    fetch = _Fetch(broker, connection, request, context, version, correlation_id, client_id)
     if context.error:
         parts = write_fetch_answer(version, correlation_id, [], error_code=context.error)
         connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
@@ -83,8 +84,9 @@ class _Fetch(Loading):
         context: FetchContext,
         version: int,
         correlation_id: int,
+        client_id: str | None,
     ) -> None:
-        super().__init__(broker, connection, request, context, version)
+        super().__init__(broker, connection, request, context, version, client_id)
         self._correlation_id = correlation_id
         budget = connection.budget if self._replica_id < 0 else None
         self._allowance = None if budget is None else Allowance(broker, connection, budget)

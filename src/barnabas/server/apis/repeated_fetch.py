@@ -25,7 +25,7 @@ from uuid import UUID
 
 from barnabas import limits
 from barnabas.errors import KafkaError, StorageError
-from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
@@ -156,7 +156,7 @@ def _wanted(broker: Broker, topic: str | UUID, asked: FetchPartition) -> _Wanted
 
 def _places_of_offsets(frame: memoryview, body: int, version: int) -> list[int]:
     """Where the offsets stand in a request; none, if there is anything in it that we would not write as it stands there."""
-    request = decode(FetchRequest, version, frame, body, exact=False)
+    request = decode_request(FetchRequest, version, frame, body)
     if encode(request, version) != frame[body:]:
         return []
     partitions = [partition for topic in request.topics for partition in topic.partitions]

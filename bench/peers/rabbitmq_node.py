@@ -1,0 +1,79 @@
+"""One node of RabbitMQ with the stream plugin: what both ways into it, streams and queues, start and stop alike."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Self
+
+from tools.kafka import free_ports
+
+from bench.peers.peer import PeerUnavailable
+from bench.peers.process import Process, program
+from bench.peers.streams import StreamPeer, connect
+from bench.wire import BadAnswer
+
+LIB = Path("/usr/lib/rabbitmq/bin")
+NO_PASSWORD = b"\0guest\0guest"
+
+
+def _is_open(port: int) -> bool:
+    connect(("127.0.0.1", port)).close()
+    return True
+
+
+class RabbitNode(StreamPeer):
+    """A node by itself; `address` is that of the protocol that is spoken with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.address = ("127.0.0.1", 0)
+
+    @property
+    def version(self) -> str:
+        found = sorted(LIB.parent.glob("lib/rabbitmq_server-*"))
+        return found[-1].name.rpartition("-")[2] if found else "unknown"
+
+    @property
+    def data_dir(self) -> Path:
+        return self.process.folder / "data"
+
+    def port_of(self, amqp: int, streams: int) -> int:
+        """Which of the two is spoken to."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        program("rabbitmq-server", "rabbitmq-server")
+        if not (LIB / "rabbitmq-server").exists():
+            raise PeerUnavailable(f"{LIB} is not there (Debian package: rabbitmq-server)")
+        amqp, streams, distribution, names = free_ports(4)
+        self.address = ("127.0.0.1", self.port_of(amqp, streams))
+        self._running = Process("rabbitmq")
+        folder = self._running.folder
+        (folder / "rabbitmq.conf").write_text(
+            f"listeners.tcp.1 = 127.0.0.1:{amqp}\nstream.listeners.tcp.1 = 127.0.0.1:{streams}\n"
+            "stream.frame_max = 0\nlog.console.level = error\n"
+        )
+        (folder / "enabled_plugins").write_text("[rabbitmq_stream].")
+        environment = {
+            "HOME": str(folder),
+            "ERL_EPMD_PORT": str(names),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODENAME": f"bench-{os.getpid()}@localhost",
+            "RABBITMQ_DIST_PORT": str(distribution),
+            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
+            "RABBITMQ_MNESIA_BASE": str(self.data_dir),
+            "RABBITMQ_LOG_BASE": str(folder / "log"),
+        }
+        epmd = program("epmd", "erlang-base")  # the node would leave one of its own behind
+        self._running.start([epmd], lambda: _is_open(names), environment)
+        self.ready_after_s = self._running.start([str(LIB / "rabbitmq-server")], self._is_ready, environment)
+        return self
+
+    def _is_ready(self) -> bool:
+        try:
+            self.greet().close()
+        except BadAnswer:
+            return False
+        return True

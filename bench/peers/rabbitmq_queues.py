@@ -1,0 +1,212 @@
+"""RabbitMQ's queues: one durable classic queue a partition, over AMQP 0-9-1, as it was measured in 2011.
+
+A message is persistent and confirmed (publisher confirms), many in flight; consumers acknowledge what came, many at a time. What is read
+from a queue is gone. AMQP has no batch of messages, but a confirmation may stand for many.
+"""
+
+from __future__ import annotations
+
+import socket
+from struct import Struct
+
+from bench.peers.peer import CannotDo, Message, Setting
+from bench.peers.rabbitmq_node import NO_PASSWORD, RabbitNode
+from bench.peers.redis import value
+from bench.peers.streams import connect, streams_of
+from bench.wire import BadAnswer
+
+METHOD, HEADER, BODY, END = 1, 2, 3, b"\xce"
+GREETING = b"AMQP\x00\x00\x09\x01"
+START, START_OK, TUNE, TUNE_OK, OPEN, OPEN_OK = (10, 10), (10, 11), (10, 30), (10, 31), (10, 40), (10, 41)
+CHANNEL_OPEN, CHANNEL_OPEN_OK = (20, 10), (20, 11)
+DECLARE, DECLARE_OK, DELETE, DELETE_OK = (50, 10), (50, 11), (50, 40), (50, 41)
+QOS, QOS_OK, CONSUME, CONSUME_OK, PUBLISH, DELIVER, ACK = (60, 10), (60, 11), (60, 20), (60, 21), (60, 40), (60, 60), (60, 80)
+SELECT, SELECT_OK = (85, 10), (85, 11)
+PASSIVE, DURABLE = 1, 2
+PERSISTENT_FLAG, PERSISTENT = 0x1000, 2  # the property "delivery-mode" and what it says
+FRAME_MAX = 131_072  # what RabbitMQ proposes
+LARGEST_PREFETCH = 65_535
+TAG = b"c"
+_FRAME = Struct(">BHI")  # type, channel, size
+_METHOD = Struct(">HH")
+_CONTENT = Struct(">HHQHB")  # class, weight, size of the body, properties, delivery mode
+_CONFIRM = Struct(">BHIHHQBB")  # a whole frame: Basic.Ack with its tag, and whether it stands for all before
+_TAG_AT = _FRAME.size + _METHOD.size + 1 + len(TAG)  # of a delivery's number, in the frame that begins it
+
+
+def short(words: str) -> bytes:
+    return bytes([len(words)]) + words.encode()
+
+
+def frame(kind: int, channel: int, payload: bytes) -> bytes:
+    return _FRAME.pack(kind, channel, len(payload)) + payload + END
+
+
+def method(which: tuple[int, int], arguments: bytes, channel: int = 1) -> bytes:
+    return frame(METHOD, channel, _METHOD.pack(*which) + arguments)
+
+
+def content(body: bytes) -> bytes:
+    """A message's header and its body in frames."""
+    room = FRAME_MAX - _FRAME.size - len(END)
+    head = frame(HEADER, 1, _CONTENT.pack(PUBLISH[0], 0, len(body), PERSISTENT_FLAG, PERSISTENT))
+    return head + b"".join(frame(BODY, 1, body[at : at + room]) for at in range(0, len(body), room))
+
+
+VERSION_2 = (len(short("x-queue-version")) + 5).to_bytes(4, "big") + short("x-queue-version") + b"I" + (2).to_bytes(4, "big")
+
+
+class Talk:
+    """A connection with one channel."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.socket = connect(address)
+        self.socket.sendall(GREETING)
+        self._expect(START)
+        self.ask(
+            START_OK, bytes(4) + short("PLAIN") + len(NO_PASSWORD).to_bytes(4, "big") + NO_PASSWORD + short("en_US"), TUNE, 0
+        )
+        self.socket.sendall(method(TUNE_OK, (1).to_bytes(2, "big") + FRAME_MAX.to_bytes(4, "big") + bytes(2), 0))  # no heartbeats
+        self.ask(OPEN, short("/") + b"\0\0", OPEN_OK, 0)
+        self.ask(CHANNEL_OPEN, b"\0", CHANNEL_OPEN_OK)
+
+    def ask(self, which: tuple[int, int], arguments: bytes, answer: tuple[int, int], channel: int = 1) -> bytes:
+        """The arguments of the answer; raises BadAnswer for another one."""
+        self.socket.sendall(method(which, arguments, channel))
+        return self._expect(answer)
+
+    def _expect(self, which: tuple[int, int]) -> bytes:
+        kind, _, size = _FRAME.unpack(self._exactly(_FRAME.size))
+        payload = self._exactly(size + len(END))
+        found = _METHOD.unpack_from(payload)
+        if kind != METHOD or found != which:
+            raise BadAnswer(f"method {found} where {which} was expected: {payload[4:-1]!r}")
+        return payload[_METHOD.size : -1]
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = self.socket.recv(size - len(data))
+            if not piece:
+                raise BadAnswer("the server closed the connection")
+            data += piece
+        return data
+
+    def declare(self, queue: str, flags: int) -> int:
+        """The messages that wait in it."""
+        answer = self.ask(DECLARE, b"\0\0" + short(queue) + bytes([flags]) + VERSION_2, DECLARE_OK)
+        return int.from_bytes(answer[1 + len(queue) : 5 + len(queue)], "big")
+
+
+class RabbitMqQueues(RabbitNode):
+    """One node, its queues."""
+
+    name = "RabbitMQ queues"
+    settings = (
+        Setting("queue", "durable, classic", "rabbitmq.com, Queues: what is kept where nothing is replicated"),
+        Setting("x-queue-version", "2", "rabbitmq.com, Classic queues: takes more, with less memory"),
+        Setting("delivery-mode", "2", "rabbitmq.com, Confirms: a confirmed persistent message is on disk"),
+        Setting("confirm.select", "", "rabbitmq.com, Confirms: many in flight rather than one by one"),
+        Setting("basic.qos", "what is asked for at a time", "rabbitmq.com, Consumer prefetch: hundreds for throughput"),
+    )
+
+    def port_of(self, amqp: int, streams: int) -> int:
+        return amqp
+
+    def greet(self) -> socket.socket:
+        return Talk(self.address).socket
+
+    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
+        talk = Talk(self.address)
+        with talk.socket:
+            for queue in streams_of(topic, partitions):
+                talk.declare(queue, DURABLE)
+
+    def delete(self, topic: str) -> None:
+        talk = Talk(self.address)
+        with talk.socket:
+            number = 0
+            while True:
+                try:
+                    talk.declare(f"{topic}-{number}", PASSIVE)
+                except BadAnswer:  # there is none with this number
+                    return
+                talk.ask(DELETE, b"\0\0" + short(f"{topic}-{number}") + b"\0", DELETE_OK)
+                number += 1
+
+    def stored(self, topic: str, partitions: int) -> int:
+        talk = Talk(self.address)
+        with talk.socket:
+            return sum(talk.declare(queue, PASSIVE) for queue in streams_of(topic, partitions))
+
+    def line(self, stream: str, message: Message, requests: int, window: int) -> _Publisher:
+        if message.batch > 1:
+            raise CannotDo("a publication is one message")
+        talk = Talk(self.address)
+        if message.acks:
+            talk.ask(SELECT, b"\0", SELECT_OK)
+        return _Publisher(talk.socket, stream, message, requests, window)
+
+    def receiver(self, stream: str, message: Message, pull: int) -> _Consumer:
+        return _Consumer(Talk(self.address), stream, message.value_bytes, min(pull, LARGEST_PREFETCH))
+
+
+class _Publisher:
+    """One connection that publishes to a queue."""
+
+    def __init__(self, line: socket.socket, queue: str, message: Message, requests: int, window: int) -> None:
+        self.socket = line
+        self.is_answered = message.acks != 0
+        self.requests, self.window = requests, window
+        publish = method(PUBLISH, b"\0\0" + short("") + short(queue) + b"\0")
+        self.chunk = b"".join(publish + content(value(message.value_bytes, number)) for number in range(requests))
+        self._floor = 0  # all up to this tag are confirmed,
+        self._above: set[int] = set()  # and these
+
+    def take(self, received: memoryview) -> tuple[int, int]:
+        confirmations = len(received) // _CONFIRM.size
+        before = self._floor + len(self._above)
+        for number in range(confirmations):
+            kind, _, _, of_class, which, tag, is_multiple, _ = _CONFIRM.unpack_from(received, number * _CONFIRM.size)
+            if kind != METHOD or (of_class, which) != ACK:
+                raise BadAnswer(f"method {of_class}.{which} where confirmations were expected")
+            if is_multiple:
+                self._floor = max(self._floor, tag)
+                self._above = {each for each in self._above if each > tag}
+            else:
+                self._above.add(tag)
+        while self._floor + 1 in self._above:
+            self._floor += 1
+            self._above.remove(self._floor)
+        return self._floor + len(self._above) - before, confirmations * _CONFIRM.size
+
+
+class _Consumer:
+    """One connection that is sent a queue; all deliveries have one size, so they are counted by it."""
+
+    def __init__(self, talk: Talk, queue: str, value_bytes: int, prefetch: int) -> None:
+        self.socket = talk.socket
+        self._talk, self._queue, self._prefetch = talk, queue, prefetch
+        delivery = method(DELIVER, bytes([len(TAG)]) + TAG + bytes(8) + b"\0" + short("") + short(queue))
+        self._size = len(delivery + content(bytes(value_bytes)))
+        self._tag = 0
+
+    def begin(self) -> None:
+        self._talk.ask(QOS, bytes(4) + self._prefetch.to_bytes(2, "big") + b"\0", QOS_OK)
+        self._talk.ask(CONSUME, b"\0\0" + short(self._queue) + bytes([len(TAG)]) + TAG + b"\0" + bytes(4), CONSUME_OK)
+
+    def take(self, received: memoryview) -> tuple[int, int]:
+        came = len(received) // self._size
+        if not came:
+            return 0, 0
+        used = came * self._size
+        begins, ends = (bytes(received[at : used : self._size]) for at in (0, self._size - 1))
+        if begins != bytes([METHOD]) * came or ends != END * came:
+            raise BadAnswer("something else where deliveries were expected")
+        at = used - self._size + _TAG_AT
+        tag = int.from_bytes(received[at : at + 8], "big")
+        if tag != self._tag + came:
+            raise BadAnswer(f"delivery {tag}, expected {self._tag + came}")
+        self._tag = tag
+        self.socket.sendall(method(ACK, tag.to_bytes(8, "big") + b"\1"))
+        return came, used

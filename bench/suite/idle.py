@@ -1,0 +1,59 @@
+"""`idle`: what a thousand partitions cost that nobody uses: memory and CPU, and how long it takes to make them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from bench.peers.peer import Message, Peer
+from bench.peers.process import cpu_of, resident_mb
+from bench.suite.case import Case, fresh_name
+from bench.suite.measure import Figures, Measure, Meter, Options, View
+
+PARTITIONS, RATE = 1_000, 1_000
+ONE = Message(100, 1, 1)
+SETTLE_S, IDLE_S = 2.0, 5.0
+
+
+def _idle(peer: Peer, meter: Meter) -> Figures:
+    topic = fresh_name("idle")
+    began = time.perf_counter()
+    peer.create(topic, PARTITIONS)
+    made = time.perf_counter() - began
+    peer.end_to_end([topic], ONE, RATE, PARTITIONS / RATE, partitions=PARTITIONS)  # one message for each, written and read
+    time.sleep(SETTLE_S)
+    spent = cpu_of(peer.pids)
+    time.sleep(IDLE_S)
+    share = (cpu_of(peer.pids) - spent) / IDLE_S * 100
+    return {"value": resident_mb(peer.pids), "cpu": share, "made": made}
+
+
+def _measures(options: Options) -> Sequence[Measure]:
+    views = (
+        View("cpu", f"CPU while {PARTITIONS:,} partitions are idle", "% of a core", "cpu", limit=1.0),
+        View("made", f"time to make a topic of {PARTITIONS:,} partitions", "s", "made"),
+    )
+    return [
+        Measure(
+            "memory",
+            f"memory with {PARTITIONS:,} partitions, idle",
+            "MB",
+            _idle,
+            higher_is_better=False,
+            is_fresh=True,
+            rounds=min(options.rounds, 2),
+            limit=80.0,
+            views=views,
+        )
+    ]
+
+
+IDLE = Case(
+    "idle",
+    "A thousand partitions",
+    "One topic of 1,000 partitions (streams, queues) is made in a system that was just started; one message is written to each and read, "
+    "all clients go, and two seconds later the system is watched for five. Streams of Redis and queues of ActiveMQ are made by their first "
+    "message.",
+    _measures,
+    charts=("memory", "cpu"),
+)
