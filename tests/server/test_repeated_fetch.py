@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas import limits
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -83,14 +84,14 @@ def test_a_repeat_has_the_bytes_of_a_first_one(tmp_path: Path, monkeypatch: pyte
     def test(client: Client, line: Line) -> None:
         broker = client.broker
         for version in VERSIONS:
-            for limits in ({}, {"partition_max_bytes": 1}, {"max_bytes": 300}, {"min_bytes": 0}):
-                fields = {"isolation_level": isolation_level, **limits}
+            for bounds in ({}, {"partition_max_bytes": 1}, {"max_bytes": 300}, {"min_bytes": 0}):
+                fields = {"isolation_level": isolation_level, **bounds}
                 asked(line, version, request(broker, [0, 0, 0], version, **fields))
                 before = counted.taken
                 for offsets in ([3, 7, 0], [0, 19, 20], [20, 20, 19], [5, 5, 5]):
                     wanted = request(broker, offsets, version, **fields)
                     with Line(broker.endpoints[0].port) as other:
-                        assert asked(line, version, wanted) == asked(other, version, wanted), (version, limits, offsets)
+                        assert asked(line, version, wanted) == asked(other, version, wanted), (version, bounds, offsets)
                 assert counted.taken - before == (4 if version >= FIRST_REPEATED else 0)
 
     run(tmp_path, test)
@@ -176,5 +177,20 @@ def test_a_quota_that_comes_later_is_paid(tmp_path: Path, monkeypatch: pytest.Mo
         waits = [line.ask((FETCH, LATEST), wanted, FetchResponse).throttle_time_ms for _ in range(2)]
         assert counted.taken == 1
         assert waits[1] > 0
+
+    run(tmp_path, test)
+
+
+def test_a_long_request_is_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        wanted = request(client.broker, [0, 0, 0])
+        size = len(framed((FETCH, LATEST), wanted)) - 4
+        for most, taken in ((size - 1, 0), (size, 1)):
+            monkeypatch.setattr(limits, "MAX_REPEATED_FETCH_BYTES", most)
+            with Line(client.broker.endpoints[0].port) as other:
+                assert [errors(other, wanted) for _ in range(2)] == [[0, 0, 0]] * 2
+            assert counted.taken == taken
 
     run(tmp_path, test)
