@@ -13,7 +13,7 @@ from struct import Struct
 from typing import Any
 
 from bench.load import Connect, Load
-from bench.wire import BATCH_HEAD, BadAnswer, fetch_frame
+from bench.wire import BATCH_HEAD, BadAnswer, FetchLine
 
 MAX_BYTES = 50 * 1024 * 1024  # fetch.max.bytes of Kafka's consumer
 PARTITION_MAX_BYTES = 1024 * 1024  # its max.partition.fetch.bytes
@@ -28,33 +28,32 @@ class _Reader:
         self, line: Any, topic: str, partitions: int, records_per_batch: int, batch_bytes: int, partition_max_bytes: int
     ) -> None:
         self._line = line
-        self._limits = {"max_bytes": MAX_BYTES, "partition_max_bytes": partition_max_bytes}
-        self._topic = topic
+        self._request = FetchLine(topic, partitions, max_bytes=MAX_BYTES, partition_max_bytes=partition_max_bytes)
         self._records = records_per_batch
         self._batch_bytes = batch_bytes
-        self._buffer = memoryview(bytearray((partitions + 1) * (partition_max_bytes + batch_bytes)))
+        self._buffer = memoryview(bytearray(_I32.size + (partitions + 1) * (partition_max_bytes + batch_bytes)))
         self.offsets = dict.fromkeys(range(partitions), 0)
         self.requests = 0
 
     def fetch(self) -> None:
         """One request for all partitions, and its answer."""
-        self._line.sendall(fetch_frame(self._topic, self.offsets, **self._limits))
+        self._line.sendall(self._request.frame(self.offsets.values()))
         self.requests += 1
-        self._receive(self._buffer[:4])
-        (size,) = _I32.unpack_from(self._buffer)
-        if size > len(self._buffer):
-            raise BadAnswer(f"an answer of {size} bytes, more than was asked for")
-        answer = self._buffer[:size]
-        self._receive(answer)
-        self._walk(answer)
+        filled = self._receive(0, _I32.size)
+        end = _I32.size + _I32.unpack_from(self._buffer)[0]
+        if not _I32.size <= end <= len(self._buffer) or filled > end:
+            raise BadAnswer(f"an answer of {end} bytes, {filled} of them at once, where {len(self._buffer)} fit")
+        self._receive(filled, end)
+        self._walk(self._buffer[_I32.size : end])
 
-    def _receive(self, target: memoryview) -> None:
-        filled = 0
-        while filled < len(target):
-            got = self._line.recv_into(target[filled:])
+    def _receive(self, filled: int, least: int) -> int:
+        """Go on until at least so many bytes of the answer are there; how many are."""
+        while filled < least:
+            got = self._line.recv_into(self._buffer[filled:])
             if not got:
                 raise BadAnswer("the server closed the connection")
             filled += got
+        return filled
 
     def _walk(self, answer: memoryview) -> None:
         for index, records in walk_partitions(answer):
