@@ -20,7 +20,7 @@ from bench.peers.peer import SLACK_S, Amount, Delays, Message, wait_for_stored
 from bench.peers.process import OwnProcess
 from bench.wire import BadAnswer
 
-RECEIVE_BYTES = 1024 * 1024
+RECEIVE_BYTES, MOST_BYTES = 1024 * 1024, 64 * 1024 * 1024
 WINDOW_BYTES = 4_000_000  # in flight at most, as for Kafka's protocol
 ONE_WINDOW, BATCH_WINDOW, CHUNKS = 256, 64, 4
 PULL = 1_000  # messages that a consumer asks for end to end, where it asks for numbers
@@ -127,8 +127,16 @@ class _Inbox:
             self._filled = len(rest)
             self._buffer[: len(rest)] = rest
         elif self._filled == len(self._buffer):
-            raise BadAnswer("an answer that is larger than what was asked for")
+            self._grow()
         return count
+
+    def _grow(self) -> None:
+        """Twice the room, for an answer that has not ended yet."""
+        if self._filled > MOST_BYTES:
+            raise BadAnswer("an answer that does not end")
+        grown = memoryview(bytearray(2 * self._filled))
+        grown[: self._filled] = self._buffer
+        self._buffer = grown
 
 
 class Watch:
