@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,7 @@ HOMES = {  # libraries that one package alone may know
     "click": ("cli/",),
     "rich": ("cli/",),
     "jwt": ("security/jwt_keys.py",),
-    "gssapi": ("server/authentication/kerberos.py",),
+    "gssapi": ("server/authentication/kerberos.py", "client/kerberos.py"),
 }
 
 
@@ -33,6 +35,12 @@ def section(title: str) -> str:
     text = ARCHITECTURE.read_text()
     start = text.index(f"## {title}\n")
     return text[start : text.find("\n## ", start)]
+
+
+def test_every_limit_is_met_by_a_test() -> None:
+    names = set(re.findall(r"^([A-Z_]+) = ", (SOURCE / "limits.py").read_text(), re.MULTILINE))
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert {name for name in names if not re.search(rf"\b{name}\b", tests)} == set()
 
 
 def test_every_package_is_in_the_code_map() -> None:
@@ -63,9 +71,14 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
     assert missing == []
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports_of(path: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -79,6 +92,30 @@ def test_a_library_is_known_where_it_belongs() -> None:
         name = path.relative_to(SOURCE).as_posix()
         strays += [(name, library) for library in imports_of(path) & HOMES.keys() if not name.startswith(HOMES[library])]
     assert strays == []
+
+
+def modules_taken(path: Path) -> set[str]:
+    """The modules of ours that `path` imports, functions included; not what it names for types alone."""
+    found, pending = set[str](), list[ast.AST]([parsed(path)])
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            pending += node.orelse
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        pending += ast.iter_child_nodes(node)
+    return found
+
+
+def test_imports_have_no_circles_those_within_functions_included() -> None:
+    modules = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path for path in SOURCE.rglob("*.py")}
+    assert len(modules) > 500
+    graph = {name: modules_taken(path) & modules.keys() - {name} for name, path in modules.items()}
+    order = list(TopologicalSorter(graph).static_order())  # raises CycleError with the modules of a circle
+    assert set(order) == modules.keys()
 
 
 def test_each_invariant_has_a_place_and_a_proof() -> None:

@@ -240,8 +240,23 @@ def render_index() -> str:
     return "\n".join([*lines, "}", ""])
 
 
+def render_keys() -> str:
+    lines = [
+        '"""What each API is called, and its number. Written by tools/generate_messages.py; do not edit."""',
+        "",
+        "from enum import IntEnum",
+        "",
+        "",
+        "class ApiKey(IntEnum):",
+        '    """The API keys of requests."""',
+        "",
+    ]
+    lines += [f"    {name.upper()} = {key}" for key, name in sorted(api_key_map.items())]
+    return "\n".join([*lines, ""])
+
+
 def render_all() -> dict[str, str]:
-    pages = {"__init__.py": render_index()}
+    pages = {"__init__.py": render_index(), "api_keys.py": render_keys()}
     for key, name in sorted(api_key_map.items()):
         pages[f"{name}.py"] = render_module(name, key)
     for name in DATA_MESSAGES:

@@ -1,7 +1,7 @@
 """The cases of `bench.cluster`, each one measurement of one cluster.
 
 A *producer* is what a client library is: one connection to each broker, each writing to one partition there. *Bulk* are batches of 16 kB,
-the `batch.size` of Kafka's producer.
+the `batch.size` of Kafka's producer; *large* ones are of 256 kB.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from bench.load import Pattern, produce_to
 from bench.wire import record_batch
 
 Figures = dict[str, float]
-BATCH_BYTES = 16_384
+BATCH_BYTES, LARGE_BYTES = 16_384, 262_144
 RATE = 5_000
 LEADER, ALL = 1, -1
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Seconds of a measurement, and of the load before the first of a case."""
+    """Seconds of a measurement, and of each load before the first of a case."""
 
     warm_up_s: float
     load_s: float
@@ -77,7 +77,7 @@ def _produce_case(
         }
 
     many = "one producer" if producers == 1 else f"{producers} producers"
-    what = {"one": "one record a request", "fifty": "50 records a batch", "bulk": "bulk"}[kind]
+    what = {"one": "one record a request", "fifty": "50 records a batch", "bulk": "bulk", "large": "large batches"}[kind]
     size = "1 kB" if value_bytes == 1_000 else f"{value_bytes} B"
     title = f"{what}, {size}, acks={'all' if acks == ALL else acks}, {many}"
     return ClusterCase(name, title, "records_per_s", "records/s", True, target, run)
@@ -92,7 +92,15 @@ def _fifty(connections: int, acks: int, value_bytes: int) -> Pattern:
 
 
 def _bulk(connections: int, acks: int, value_bytes: int) -> Pattern:
-    records = BATCH_BYTES // len(record_batch(1, value_bytes)[61:])
+    return _full(BATCH_BYTES, connections, acks, value_bytes)
+
+
+def _large(connections: int, acks: int, value_bytes: int) -> Pattern:
+    return _full(LARGE_BYTES, connections, acks, value_bytes)
+
+
+def _full(batch_bytes: int, connections: int, acks: int, value_bytes: int) -> Pattern:
+    records = batch_bytes // len(record_batch(1, value_bytes)[61:])
     return Pattern(connections, record_batch(records, value_bytes), records, acks, 10, 5)
 
 
@@ -144,5 +152,6 @@ CASES = (
         for acks in (ALL, LEADER)
         for producers in (1, 3)
     ),
+    _produce_case("large", 3, ALL, 100, _large, 1.5),
     *(_latency_case(acks) for acks in (ALL, LEADER)),
 )

@@ -7,12 +7,12 @@ from typing import Any
 
 from barnabas.config.broker import BrokerConfig
 from barnabas.coordination.classic.group import ClassicGroup
+from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import Now
 from barnabas.coordination.records import (
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitValue,
-    Record,
     group_record,
     offset_record,
 )

@@ -35,6 +35,7 @@ MAX_DECOMPRESSED_BATCH_BYTES = (
     128 * 1024 * 1024
 )  # what one compressed batch may unfold to; a larger one is refused before it does
 MAX_OPEN_SEGMENTS = 20_000  # files of segments; fewer where the system grants fewer than twice as many descriptors
+MAX_WINDOWED_INDEXES = 1_000  # of segments, that keep up to 16 kB of their entries in memory for readers in order
 MAX_PREFERRED_LOG_DIRS = 10_000  # partitions that do not exist yet and have a log directory chosen (AlterReplicaLogDirs)
 MAX_MOVES_OF_LOGS = 100_000  # between log directories, waiting or under way
 MAX_DECISIONS_PER_SESSION = 2_000  # of the authorizer, remembered for one principal on one host

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.errors import BadInput
-from barnabas.cli.group import lag_rows, parse_scope
+from barnabas.cli.group import lag_rows
+from barnabas.cli.offsets import parse_scope
 from tests.cli.conftest import Command
 
 

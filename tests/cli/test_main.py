@@ -19,10 +19,6 @@ COMMANDS = [(name, command) for name, command in walk(main.cli, "barnabas")]
 LEAVES = [(name, command) for name, command in COMMANDS if not isinstance(command, click.Group)]
 
 
-def python(program: str) -> str:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-
-
 def test_help_imports_nothing_heavy() -> None:
     program = "import sys; from barnabas.cli.main import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.errors import BadInput
-from barnabas.cli.user import read_password
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.user import _Running, read_password, upsertions
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+from barnabas.security.users import Deletion
 from barnabas.testing import Broker
 from tests.cli.conftest import UNUSED, Command
 
@@ -61,6 +67,32 @@ def test_users_of_a_folder_without_a_broker(command: Command, tmp_path: Path) ->
     assert command("user", "list", *place).lines[1:] == ["bob   SCRAM-SHA-512"]
     assert command("user", "delete", "bob", *place).code == 0
     assert command("user", "list", *place).err == "no users\n"
+
+
+class OfKafka:
+    """Answers as Apache Kafka does: a user may stand once in a request, whatever the mechanism."""
+
+    def __init__(self) -> None:
+        self.altered: list[tuple[str, int]] = []
+
+    def request(self, request: AlterUserScramCredentialsRequest) -> AlterUserScramCredentialsResponse:
+        changes = [(each.name, each.mechanism) for each in request.deletions]
+        changes += [(each.name, each.mechanism) for each in request.upsertions]
+        names = [name for name, _ in changes]
+        refused = {name for name in names if names.count(name) > 1}
+        self.altered += [change for change in changes if change[0] not in refused]
+        results = [AlterUserScramCredentialsResult(user=name, error_code=92 * (name in refused)) for name in dict.fromkeys(names)]
+        return AlterUserScramCredentialsResponse(results=results)
+
+
+def test_a_user_is_altered_once_in_a_request() -> None:
+    kafka = OfKafka()
+    users = _Running(kafka)
+    users.alter([], upsertions("bob", ["SCRAM-SHA-256", "SCRAM-SHA-512"], "x", 4096))
+    users.alter([Deletion("bob", 1), Deletion("ann", 2), Deletion("bob", 2)], [])
+    assert kafka.altered == [("bob", 1), ("bob", 2), ("bob", 1), ("ann", 2), ("bob", 2)]
+    with pytest.raises(Failure, match="user bob: DUPLICATE_RESOURCE"):
+        users.alter([Deletion("bob", 1), Deletion("bob", 1)], [])
 
 
 def test_what_cannot_be(command: Command, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.client import transactions
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster import Broker, Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionFailed, ResourceError, TimedOut, UnsupportedRequest
 from barnabas.client.transactions import Initialised, Owner
@@ -153,3 +153,19 @@ def test_every_broker_lists_and_only_known_ids_are_described() -> None:
     assert fake.run(transactions.list_transactions(CONFIG, Cluster(), ["Ongoing"])) == {"of 1": "Ongoing", "of 2": "Ongoing"}
     found = fake.run(transactions.describe_transactions(CONFIG, Cluster(), ["here", "gone"]))
     assert {name: each.owner for name, each in found.items()} == {"here": Owner(1, 2)}
+
+
+def test_brokers_that_are_known_list_at_once_and_the_others_afterwards() -> None:
+    def answer(request: Message, node_id: int) -> Any:
+        assert isinstance(request, ListTransactionsRequest)
+        if node_id == 3:
+            raise ConnectionFailed("broker 3", "refused")
+        return ListTransactionsResponse(
+            transaction_states=[Listed(transactional_id=f"of {node_id}", transaction_state="Ongoing")]
+        )
+
+    fake, cluster = shell(answer), Cluster()
+    cluster.brokers = {1: Broker(1, "127.0.0.1", 1), 3: Broker(3, "127.0.0.1", 3)}  # 3 has left, and 2 has come
+    assert fake.run(transactions.list_transactions(CONFIG, cluster, ["Ongoing"])) == {"of 1": "Ongoing", "of 2": "Ongoing"}
+    assert [node for node, request in fake.sent if isinstance(request, ListTransactionsRequest)] == [1, 3, 2]
+    assert fake.pauses == []

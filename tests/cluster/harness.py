@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,10 +18,11 @@ from barnabas.config.listeners import Endpoint
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.replication.partitions import Partitions
 from barnabas.server.apis import cluster, configs, log_dirs, metadata, topics, transactions
 
-HANDLERS = {
+HANDLERS: dict[ApiKey, Any] = {
     **topics.HANDLERS,
     **configs.HANDLERS,
     **cluster.HANDLERS,
@@ -115,7 +115,7 @@ class FakeBroker:
         prefix = type(request).__name__.removesuffix("Request")
         api_key = next(key for key, api in APIS.items() if api[1] == prefix)
         arrived = decode(type(request), version, bytes(encode(request, version)))
-        answer = HANDLERS[api_key](self, Context(version), arrived)  # type: ignore[operator]
+        answer = HANDLERS[ApiKey(api_key)](self, Context(version), arrived)
         if inspect.isawaitable(answer):
             answer = await answer
         return decode(type(answer), version, bytes(encode(answer, version)))
@@ -125,8 +125,3 @@ class FakeBroker:
 
     async def __aexit__(self, *_: object) -> None:
         await self.controller.close()
-
-
-def run_once(broker: FakeBroker, request: Message, version: int) -> Any:
-    """For scripts without a loop."""
-    return asyncio.run(broker.ask(request, version))

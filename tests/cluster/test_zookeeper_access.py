@@ -122,6 +122,7 @@ def test_a_session_comes_back_with_its_log_in(sasl_server: ZooKeeper) -> None:
         sasl_server.start()
         wait_until(lambda: answer_of(store) == "1")
         store.commit([Put("/one", b"2", 0)])
+        assert answer_of(store) == "2"
 
 
 def test_a_certificate_and_a_log_in_together(tls_server: ZooKeeper, certificates: Path) -> None:
@@ -170,6 +171,8 @@ def test_files_are_read_anew_for_each_connection(tls_server: ZooKeeper, certific
         wait_until(lambda: "certificate not taken" in answer_of(store))
         shutil.copy(certificates / "ca.crt", authority)
         wait_until(lambda: answer_of(store) == "1")
+        store.commit([Put("/one", b"2", 0)])
+        assert answer_of(store) == "2"
 
 
 def answer_of(store: ZooKeeperStore) -> str:

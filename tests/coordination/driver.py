@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.coordination.classic.group import ClassicGroup
+from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import Outcome
-from barnabas.coordination.records import Record
 from barnabas.coordination.shard import GroupShard
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid4, uuid5
 
 from barnabas.coordination.groups import GroupCoordinator
+from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import NO_PRODUCER, Caller, Now, Producer
-from barnabas.coordination.records import Record
 from barnabas.coordination.seams import EndMarker, LogEntry
 from barnabas.errors import KafkaError
 

@@ -84,12 +84,14 @@ class Pasted:
         for port in list(self.servers):
             self.stop(port)
 
-    def run_page(self, page: Path) -> None:
-        """Run every block of `page`; a difference is an AssertionError that names the block's line."""
-        for block in blocks_of(page):
+    def run_page(self, page: Path) -> int:
+        """Run every block of `page`; how many that were. A difference is an AssertionError that names the block's line."""
+        blocks = blocks_of(page)
+        for block in blocks:
             output = self.run(block)
             missing = first_missing(block.prints, output)
             assert missing is None, f"{page.name}:{block.line} was to print {missing!r}, and printed:\n{output}"
+        return len(blocks)
 
     def run(self, block: Block) -> str:
         """What the block prints."""

@@ -8,8 +8,6 @@ import pytest
 
 from tests.docs.pasted import ROOT, Pasted
 
-PAGES = ["docs/getting-started.md", "docs/guides/python-clients.md", "docs/guides/moving-from-kafka.md", "README.md"]
-
 pytest.importorskip("pyspark")
 
 PAGES = ["README.md", "docs/getting-started.md", "docs/guides/moving-from-kafka.md", "docs/guides/python-clients.md"]
@@ -20,4 +18,4 @@ PAGES = ["README.md", "docs/getting-started.md", "docs/guides/moving-from-kafka.
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_runs_as_pasted(page: str, tmp_path: Path) -> None:
     with Pasted(tmp_path) as reader:
-        reader.run_page(ROOT / page)
+        assert reader.run_page(ROOT / page) > 0, "it has something to paste"

@@ -6,6 +6,7 @@ Needs the package gssapi too (extra `kerberos`), which is built against libkrb5-
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -19,8 +20,25 @@ from aiokafka.errors import KafkaConnectionError
 from kafka import KafkaProducer
 from tools.kafka import free_ports, run_tool
 
+from barnabas.cli.main import run
+from barnabas.client.asynchronous import AsyncClient
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.errors import ClientError, LoginFailed
+from barnabas.client.results import NewTopic
+from barnabas.client.sasl import RENEWED_AFTER
+from barnabas.cluster.store import ABSENT, Put, StoreUnavailable
+from barnabas.cluster.zookeeper_access import access_of
+from barnabas.cluster.zookeeper_address import parse_address
+from barnabas.cluster.zookeeper_store import ZooKeeperStore
+from barnabas.config.broker import BrokerConfig
+from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.testing import Broker
 from barnabas.testing.broker import BrokerFailed
+from barnabas.testing.zookeeper import ZooKeeper
+from tests.cluster.test_zookeeper_access import ENFORCED
+from tests.server.cluster.in_process import running
+from tests.waiting import until
 
 pytest.importorskip("gssapi")
 KRB5KDC, KDB5_UTIL, KADMIN, KINIT = (shutil.which(each, path="/usr/sbin:/usr/bin") for each in (
@@ -33,7 +51,7 @@ pytestmark = [
 ]
 REALM, TIMEOUT_S = "BARNABAS.TEST", 20
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
-SERVICE = f"kafka/localhost@{REALM}"
+SERVICE, ZOOKEEPER = f"kafka/localhost@{REALM}", f"zookeeper/localhost@{REALM}"
 
 
 class Centre:
@@ -57,7 +75,7 @@ class Centre:
             "KRB5RCACHENAME": "none:",
         }
         self._run(KDB5_UTIL, "-r", REALM, "-P", "master", "create", "-s")
-        for principal, keys in ((SERVICE, "kafka.keytab"), (f"alice@{REALM}", "alice.keytab")):
+        for principal, keys in ((SERVICE, "kafka.keytab"), (f"alice@{REALM}", "alice.keytab"), (ZOOKEEPER, "zookeeper.keytab")):
             self._run(KADMIN, "-r", REALM, "-q", f"addprinc -randkey {principal}")
             self._run(KADMIN, "-r", REALM, "-q", f"ktadd -k {folder}/{keys} {principal}")
         assert KRB5KDC is not None
@@ -150,6 +168,124 @@ def test_kafkas_tools(broker: Broker, centre: Centre, tmp_path: Path, monkeypatc
     shown = ["--bootstrap-server", f"localhost:{broker.port}", "--command-config", str(file)]
     run_tool("kafka-topics", *shown, "--create", "--topic", "of-java")
     assert "of-java" in run_tool("kafka-topics", *shown, "--list").stdout
+
+
+def ours(bootstrap: str, login: str = f"{MODULE} required useTicketCache=true;", **changes: str) -> ClientConfig:
+    """Our own client's settings; the ticket is that of the cache, which is alice's."""
+    shown = {
+        "bootstrap.servers": bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.jaas.config": login,
+    }
+    return ClientConfig.from_options({**shown, **{key.replace("_", "."): value for key, value in changes.items()}})
+
+
+def test_our_client(broker: Broker, centre: Centre) -> None:
+    bootstrap = f"localhost:{broker.port}"
+    with BlockingClient(ours(bootstrap)) as client:
+        client.create_topics([NewTopic("ours", 1, 1)])
+    login = (
+        f'{MODULE} required useKeyTab=true keyTab="{centre.folder}/alice.keytab" principal="alice@{REALM}" serviceName="kafka";'
+    )
+    with BlockingClient(ours(bootstrap, login, sasl_kerberos_service_name="")) as client:
+        produced = client.produce("ours", 0, build_batch([Record(0, 0, None, b"hello")]))
+    assert produced.base_offset == 0
+
+
+async def test_our_client_logs_in_again(centre: Centre) -> None:
+    with Broker(settings(centre, connections_max_reauth_ms="1500"), log_level="debug") as broker:
+        async with AsyncClient(ours(f"localhost:{broker.port}")) as client:
+            await client.create_topics([NewTopic("ours", 1, 1)])
+            batch = build_batch([Record(0, 0, None, b"hello")])
+            await client.produce("ours", 0, batch)
+            before, renewed_s = broker.log.count("logged in peer="), time.monotonic() + 1.5 * RENEWED_AFTER
+            await until(lambda: time.monotonic() > renewed_s)
+            await client.produce("ours", 0, batch)
+            await until(lambda: broker.log.count("logged in peer=") == before + 1)
+
+
+def test_the_command_line(broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\n")
+    shown = ["-b", f"localhost:{broker.port}", "--command-config", str(file)]
+    assert run(["user", "list", *shown]) == 0
+    assert run(["user", "list", *shown, "-X", "sasl.kerberos.service.name=other"]) == 1
+    assert "no ticket for the service other" in capsys.readouterr().err
+
+
+def test_who_has_no_ticket(broker: Broker, centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bootstrap = f"localhost:{broker.port}"
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/none")
+    keyless = f'{MODULE} required keyTab="{centre.folder}/kafka.keytab" principal="bob@{REALM}";'
+    unknown = f'{MODULE} required keyTab="{centre.folder}/kafka.keytab" principal="{SERVICE}";'
+    for config in (ours(bootstrap), ours(bootstrap, keyless), ours(bootstrap, unknown, sasl_kerberos_service_name="other")):
+        with pytest.raises(LoginFailed, match="no ticket for the service"), BlockingClient(config) as client:
+            client.create_topics([NewTopic("ours", 1, 1)])
+
+
+def test_a_centre_that_does_not_answer(broker: Broker, centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (centre.folder / "krb5.conf").read_text()
+    (tmp_path / "krb5.conf").write_text(re.sub(r"kdc = .*", "kdc = 127.0.0.1:1", text))
+    monkeypatch.setenv("KRB5_CONFIG", str(tmp_path / "krb5.conf"))
+    shutil.copy(centre.folder / "alice.keytab", tmp_path / "unused.keytab")  # of which there are no tickets in memory
+    login = f'{MODULE} required keyTab="{tmp_path}/unused.keytab" principal="alice@{REALM}";'
+    config = ours(f"localhost:{broker.port}", login, default_api_timeout_ms="500")
+    with pytest.raises(ClientError, match="Cannot contact any KDC") as caught, BlockingClient(config) as client:
+        client.create_topics([NewTopic("ours", 1, 1)])
+    assert not isinstance(caught.value, LoginFailed)
+
+
+async def test_brokers_among_themselves(centre: Centre, tmp_path: Path) -> None:
+    own = settings(
+        centre,
+        listeners="SECURE://127.0.0.1:0",
+        advertised_listeners="SECURE://localhost:0",
+        listener_security_protocol_map="SECURE:SASL_PLAINTEXT",
+        inter_broker_listener_name="SECURE",
+        sasl_mechanism_inter_broker_protocol="GSSAPI",
+        sasl_kerberos_service_name="kafka",
+    )
+    async with running(tmp_path, count=2, **own) as cluster:
+        brokers = cluster.brokers.values()
+        async with AsyncClient(ours(",".join(f"localhost:{broker.endpoints[0].port}" for broker in brokers))) as client:
+            await client.create_topics([NewTopic("t", 2, 2)])
+            for partition in range(2):
+                await client.produce("t", partition, build_batch([Record(0, 0, None, b"hello")]))
+        found = [broker.partitions.get("t", number) for broker in brokers for number in range(2)]
+        await cluster.until(lambda: all(each is not None and each.log.log_end_offset == 1 for each in found))
+        assert all(broker.doors.counts.failures == 0 for broker in brokers)
+
+
+@pytest.fixture
+def zookeeper(centre: Centre, tmp_path: Path) -> Iterator[ZooKeeper]:
+    """It takes nobody without a ticket."""
+    login = f'{MODULE} required useKeyTab=true storeKey=true keyTab="{centre.folder}/zookeeper.keytab" principal="{ZOOKEEPER}";'
+    (tmp_path / "jaas.conf").write_text(f"Server {{ {login} }};\n")
+    files = {
+        "java.security.auth.login.config": str(tmp_path / "jaas.conf"),
+        "java.security.krb5.conf": f"{centre.folder}/krb5.conf",
+    }
+    with ZooKeeper(properties={**ENFORCED, **files}) as running:
+        yield running
+
+
+def test_zookeeper(zookeeper: ZooKeeper, centre: Centre) -> None:
+    address = parse_address(zookeeper.address.replace("127.0.0.1", "localhost") + "/kafka")
+
+    def opened(who: str, keys: str, **more: str) -> ZooKeeperStore:
+        login = f'{MODULE} required useKeyTab=true keyTab="{centre.folder}/{keys}.keytab" principal="{who}";'
+        config, _ = BrokerConfig.from_properties({"zookeeper.sasl.jaas.config": login, **more})
+        return ZooKeeperStore(address, access=access_of(config), connection_timeout_ms=1_000)
+
+    with opened(SERVICE, "kafka", **{"zookeeper.set.acl": "true"}) as store:
+        store.commit([Put("/users/alice", b"keys", ABSENT)])
+        assert [entry.path for entry in store.list("/")] == ["/users/alice"]
+        with opened(f"alice@{REALM}", "alice") as of_alice, pytest.raises(StoreUnavailable, match="NoAuthError"):
+            of_alice.list("/")
+    with pytest.raises(StoreUnavailable, match=r"log-in by SASL refused: .*no ticket for the service zookeeper"):
+        opened(f"bob@{REALM}", "alice").close()
 
 
 async def test_a_name_that_no_rule_is_for_stays_outside(centre: Centre) -> None:

@@ -19,7 +19,6 @@ from barnabas.testing import Broker
 from tests.server.wire import Line
 
 BROKER = 4  # resource type; the name of all brokers' default is empty
-DEADLINE_S = 30
 CONFIG: dict[str, str | int | bool] = {"log.cleaner.backoff.ms": 50, "log.segment.delete.delay.ms": 0}
 COMPACTED = {"cleanup.policy": "compact", "internal.segment.bytes": "20000", "min.cleanable.dirty.ratio": "0.01"}
 NOT_YET = {**COMPACTED, "cleanup.policy": "delete"}  # so that one cleaning has all of the log once it is set to compact

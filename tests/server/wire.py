@@ -15,6 +15,7 @@ from barnabas.testing import Broker
 
 SIZE = struct.Struct(">i")
 TIMEOUT_S = 20.0
+CLIENT_ID = "limits"
 CREATE_TOPICS = (19, 7)
 NOW_MS = 1_700_000_000_000
 
@@ -76,7 +77,7 @@ class Line:
 
 
 def framed(api: tuple[int, int], request: Message, correlation_id: int = 0) -> bytes:
-    frame = write_request_header(*api, correlation_id, "limits") + bytes(encode(request, api[1]))
+    frame = write_request_header(*api, correlation_id, CLIENT_ID) + bytes(encode(request, api[1]))
     return SIZE.pack(len(frame)) + frame
 
 

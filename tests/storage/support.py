@@ -9,6 +9,7 @@ from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import AppendOrigin, AppendResult, Log
+from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.reading import FileRegion
 
 NOW = 1_700_000_000_000
@@ -39,6 +40,7 @@ def open_log(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     files: OsFiles = FILES,
+    open_files: OpenFiles | None = None,
 ) -> Log:
     return Log.open(
         folder / "topic-0",
@@ -49,6 +51,7 @@ def open_log(
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
         topic_id=TOPIC_ID,
+        open_files=open_files,
     )
 
 

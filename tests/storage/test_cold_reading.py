@@ -97,6 +97,20 @@ def test_a_reader_in_order_gets_every_batch_and_the_loop_reads_nothing(
     log.close()
 
 
+def test_what_was_verified_and_has_left_memory_is_not_read_by_the_loop(tmp_path: Path) -> None:
+    log, files = make_log(tmp_path, [500] * 40, TopicConfig(segment_bytes=8000, index_interval_bytes=500))
+    segment = log.segments[0]
+    segment.trust.add(0, segment.size)
+    segment.index.floor_by_value(segment.size)  # the index is found out, which reads a little of it
+    files.noted.clear()
+    region = read(log, files, 0, 3000)
+    assert region is not None
+    assert region.size == 3000, "a thread finds where the last whole batch ends"
+    assert all(size <= 512 for _, size in files.noted), "of the index"
+    assert look(files, region).end < 3000
+    log.close()
+
+
 def test_a_first_batch_that_is_larger_than_the_limit(tmp_path: Path) -> None:
     log, files = make_log(tmp_path, [5000, 100, 100], TopicConfig(segment_bytes=6000))
     whole = split_batches(log.segments[0].path.read_bytes())[0][1].size

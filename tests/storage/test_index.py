@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import read_header
 from barnabas.storage.files import OsFiles
 from barnabas.storage.index import KEPT_ENTRIES, OFFSET_ENTRY, SparseIndex
-from tests.storage.support import FILES, append, open_log, read_all
+from barnabas.storage.index_window import MAX_WINDOWS
+from barnabas.storage.open_files import OpenFiles
+from tests.storage.support import FILES, append, bytes_of, open_log, read_all, records_in
 
 COUNT = 5 * KEPT_ENTRIES
 
@@ -93,6 +96,7 @@ def test_what_a_read_ends_with_is_not_fetched_from_the_disk(tmp_path: Path) -> N
     at, segment = 0, log.segments[0]
     while at + 5_000 < segment.size:
         end = segment.whole_batches_end(at, at + 5_000)
+        assert end is not None, "it is asked for now"
         assert at < end <= at + 5_000
         assert end > at + 4_500, "at most an interval of the index and a batch less"
         assert segment.fileno not in files.read
@@ -109,9 +113,11 @@ def test_a_reader_goes_on_where_it_stopped_without_a_search(tmp_path: Path, monk
     searched: list[int] = []
     search = SparseIndex._search
 
-    def spy(index: SparseIndex, count: int, column: int, bound: int) -> tuple[int, tuple[int, int] | None]:
+    def spy(
+        index: SparseIndex, count: int, column: int, bound: int, *, keeps_window: bool = False
+    ) -> tuple[int, tuple[int, int] | None]:
         searched.append(column)
-        return search(index, count, column, bound)
+        return search(index, count, column, bound, keeps_window=keeps_window)
 
     monkeypatch.setattr(SparseIndex, "_search", spy)
     assert [record.offset for record in read_all(log, max_bytes=5_000)] == list(range(900))
@@ -121,6 +127,40 @@ def test_a_reader_goes_on_where_it_stopped_without_a_search(tmp_path: Path, monk
     for number in range(400):
         append(log, b"other %d" % number)
     assert read_all(log, 400, max_bytes=3_000)[-1].value == b"other 399"
+    log.close()
+
+
+class CountingFiles(OsFiles):
+    """How often each kind of file is opened."""
+
+    def __init__(self) -> None:
+        self.opened: Counter[str] = Counter()
+
+    def open(self, path: Path, *, create: bool = False) -> int:
+        self.opened[path.suffix] += 1
+        return super().open(path, create=create)
+
+
+def test_readers_in_order_open_the_index_once_for_many_reads(tmp_path: Path) -> None:
+    files = CountingFiles()
+    log = open_log(tmp_path, TopicConfig(index_interval_bytes=200), files=files, open_files=OpenFiles(10, lambda _: None))
+    for number in range(3000):
+        append(log, b"%d" % number * 5)
+    log.maybe_roll(2**50)
+    files.opened.clear()
+    places = [0, 1000, 2000]
+    reads = 0
+    while places[-1] < 2900:
+        for slot, offset in enumerate(places):
+            region = log.read(offset, 3_000, limit_offset=log.log_end_offset, minimum_one=True)
+            assert region is not None
+            records = records_in(bytes_of(region))
+            assert [record.offset for record in records] == list(range(offset, offset + len(records)))
+            places[slot] += len(records)
+            reads += 1
+    assert reads > 60
+    assert files.opened[".index"] < reads / 10
+    assert len(log.segments[0].index._windows) <= MAX_WINDOWS
     log.close()
 
 
@@ -156,6 +196,9 @@ def test_truncating_keeps_what_a_list_keeps(tmp_path_factory: pytest.TempPathFac
         else:
             index.write(exact=number % 2 == 0)
         assert len(index) == len(entries)
+        for bound in range(number % 977, 100 * COUNT, 33_000):
+            assert index.floor_by_value(bound, keeps_window=True) == floor(entries, bound, 1)
+            assert index.floor_in_windows(bound) in (None, floor(entries, bound, 1))
         assert index.last() == (entries[-1] if entries else None)
     index.write(exact=True)
     data = FILES.read_file(folder / "0.index")

@@ -16,6 +16,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import Record
 from barnabas.protocol.records.scan import Run
 from barnabas.storage.log import Log
+from barnabas.storage.open_files import OpenFiles
 from tests.storage.support import NOW, append, batch, bytes_of, open_log, read_all, records_in
 
 CONFIG = TopicConfig(segment_bytes=1500, index_interval_bytes=200, segment_index_bytes=96, segment_ms=5_000)
@@ -27,7 +28,8 @@ class AgainstAList(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        self.log: Log = open_log(self.folder, CONFIG)
+        self.open_files = OpenFiles(100, lambda _: None)
+        self.log: Log = open_log(self.folder, CONFIG, open_files=self.open_files)
         self.batches: list[tuple[int, list[Record], int]] = []
         self.start = 0
         self.end = 0
@@ -139,7 +141,7 @@ class AgainstAList(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.log.close()
-        self.log = open_log(self.folder, CONFIG, log_start_offset=self.start)
+        self.log = open_log(self.folder, CONFIG, log_start_offset=self.start, open_files=self.open_files)
         self.flushed = self.end
 
     @rule(torn=st.binary(max_size=100), lost_indexes=st.booleans())
@@ -151,7 +153,9 @@ class AgainstAList(RuleBasedStateMachine):
         if lost_indexes:
             for path in (self.folder / "topic-0").glob("*index"):
                 path.unlink()
-        self.log = open_log(self.folder, CONFIG, clean=False, recovery_point=self.flushed, log_start_offset=self.start)
+        self.log = open_log(
+            self.folder, CONFIG, clean=False, recovery_point=self.flushed, log_start_offset=self.start, open_files=self.open_files
+        )
 
     @rule(share=st.floats(0, 1), max_bytes=st.integers(1, 2000), limit=st.floats(0, 1), minimum_one=st.booleans())
     def read(self, share: float, max_bytes: int, limit: float, minimum_one: bool) -> None:

@@ -124,7 +124,7 @@ def test_what_is_written_while_it_is_copied_is_moved_too(tmp_path: Path) -> None
             count += 1
         copy_round(move, 1500)
     append(log, b"%d" % count * 20)  # less than the loop may copy
-    assert move.missing_bytes > 0
+    assert move.size_bytes < log.size_bytes
     assert move.can_swap
     finish(logs, move, target)
     assert values(log) == wanted(count + 1)

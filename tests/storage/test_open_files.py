@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from barnabas import limits
 from barnabas.config.topic import TopicConfig
 from barnabas.storage.log import Log
 from barnabas.storage.open_files import OpenFiles
@@ -152,3 +155,30 @@ def test_a_log_that_opens_again_has_no_file_open_until_it_is_used(tmp_path: Path
     assert len(read_all(log)) == 21
     assert len(open_files) > 5
     log.close()
+
+
+def test_windows_of_indexes_are_bounded_and_go_with_their_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_WINDOWED_INDEXES", 2)
+    open_files = OpenFiles(100, Turns().later)
+    segments = make(tmp_path, open_files, 4)
+    for segment in segments:
+        for number in range(5):
+            segment.index.append(number, 10 * number)
+        segment.index.write()
+        segment.index.seal()
+
+    def look(segment: Segment) -> None:
+        assert segment.index.floor_by_value(25, keeps_window=True) == (2, 20)
+        open_files.keep_windows(segment)
+
+    def with_windows() -> list[bool]:
+        return [segment.index.floor_in_windows(25) is not None for segment in segments]
+
+    for segment in (*segments[:3], segments[1], segments[3]):
+        look(segment)
+    assert with_windows() == [False, True, False, True]
+    segments[1].close()
+    segments[3].leave()
+    assert with_windows() == [False] * 4
+    for segment in segments:
+        segment.close()

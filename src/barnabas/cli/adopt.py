@@ -37,7 +37,7 @@ def adopt(output: Output, data_dirs: tuple[Path, ...], config_from: str | None, 
 
     Exit code 2: a broker is running on a folder, or something stands against taking it over; then nothing was done.
     """
-    from barnabas.cli.doctor_check import locked
+    from barnabas.cli.data_folder import locked
     from barnabas.cluster.adoption import adopt as carry_out
     from barnabas.cluster.adoption import plan_adoption
     from barnabas.security.users import SECRET_BYTES

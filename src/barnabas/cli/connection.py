@@ -3,7 +3,7 @@
 Settings are librdkafka's. A file written for Kafka's own tools works too: the keys that differ (JAAS text, PEM stores) are
 translated, and those that only the Java client knows are left out when they cannot change what a command does.
 
-What is said later wins: defaults of the command, the file, -X, --bootstrap-server.
+What is said later wins: defaults of the command, the environment, the file, -X, --bootstrap-server.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.properties import parse_pairs, read_properties_file
@@ -40,6 +41,9 @@ JAAS_NAMES = {
     "clientId": "sasl.oauthbearer.client.id",
     "clientSecret": "sasl.oauthbearer.client.secret",
     "scope": "sasl.oauthbearer.scope",
+    "serviceName": "sasl.kerberos.service.name",
+    "keyTab": "sasl.kerberos.keytab",
+    "principal": "sasl.kerberos.principal",
 }
 OAUTH = re.compile(r"sasl\.oauthbearer\..*|sasl\.login\..*")
 TOKEN_SHOWN_S = 300.0  # until librdkafka asks for another one; the broker says how long a session lives
@@ -218,7 +222,9 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
         properties = translate_client_properties(read_properties_file(command_config)) if command_config else {}
         properties.update(parse_pairs(settings, "-X"))
         in_properties = properties.pop("bootstrap.servers", None)
-        bootstrap = bootstrap_server or in_properties or DEFAULT_BOOTSTRAP
+        asked = click.get_current_context().get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE
+        found = (bootstrap_server, in_properties) if asked else (in_properties, bootstrap_server)
+        bootstrap = next(filter(None, found), DEFAULT_BOOTSTRAP)
         connection = Connection(bootstrap, properties, timeout)
         connection.addresses()
         return function(connection=connection, **options)

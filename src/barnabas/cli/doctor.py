@@ -21,6 +21,7 @@ from typing import Any
 import click
 
 from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.data_folder import is_locked
 from barnabas.cli.errors import BadInput
 from barnabas.cli.lazy import HELP_OPTIONS, Entry, LazyGroup
 from barnabas.cli.output import Output, output_option
@@ -132,24 +133,6 @@ def _log_summary(partitions: list[dict[str, Any]], problems: list[str]) -> str:
     size = sum(p["bytes"] for p in partitions)
     state = f"{len(problems)} problems (barnabas log dump shows all)" if problems else "every CRC and index fits"
     return f"{len(partitions)} partitions, {segments} segments, {size / 1e6:.1f} MB: {state}"
-
-
-def is_locked(path: Path) -> bool:
-    """Whether a broker holds the folder's lock."""
-    import fcntl
-
-    lock = path / ".lock"
-    if not lock.exists() or not os.access(lock, os.W_OK):
-        return False
-    with lock.open("rb+") as file:
-        # A java.nio lock is one of fcntl, ours may be one of flock: a broker of either kind shows in one of them.
-        for take in (fcntl.flock, fcntl.lockf):
-            try:
-                take(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-            take(file.fileno(), fcntl.LOCK_UN)
-    return False
 
 
 def check_broker(connection: Connection) -> Iterator[Finding]:

@@ -6,7 +6,6 @@ Owns the order of the work, the processes that share it, and how it is shown. Wh
 
 from __future__ import annotations
 
-import fcntl
 import multiprocessing
 import os
 import sys
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.errors import BadInput
+from barnabas.cli.data_folder import locked
 from barnabas.cli.output import Output, output_option
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ SHARED_FROM_BYTES = 256 * 1024 * 1024  # less is read before a second process ha
 MAX_PROCESSES = 8  # a disk gives no more, and each holds a piece of a file
 SHOWN_FROM_BYTES = 512 * 1024 * 1024  # for less a progress bar would only flash
 PROGRESS_INTERVAL_S = 0.2
-LOCK_FILE = ".lock"
 
 
 @dataclass(slots=True)
@@ -94,26 +92,6 @@ def check(output: Output, data_dirs: tuple[Path, ...], repairs: bool) -> int:
         _print(checked, elapsed)
     left = [outcome for outcome in checked.outcomes if not outcome.startswith("repaired")] if repairs else checked.findings
     return 1 if left else 0
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keep brokers off the folder; a folder that cannot be written is looked at all the same.
-
-    Raises:
-        BadInput: a broker is running on it.
-    """
-    from barnabas.cli.doctor import is_locked
-
-    lock = path / LOCK_FILE
-    if is_locked(path):
-        raise BadInput(f"a broker is running on {path} (it holds {lock}); stop it first")
-    if not lock.exists() or not os.access(lock, os.W_OK):
-        yield
-        return
-    with lock.open("rb+") as file:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
 
 
 def check_folders(paths: Sequence[Path]) -> Checked:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.connection import Connection, connection_options, fail, reason_of
-from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.errors import Failure
 from barnabas.cli.lazy import HELP_OPTIONS
-from barnabas.cli.offsets import Partition, list_offsets
+from barnabas.cli.offsets import Partition, list_offsets, parse_scope
 from barnabas.cli.output import Output, output_option, print_fields, report_failures
 
 if TYPE_CHECKING:
@@ -279,18 +279,6 @@ def delete_offsets(connection: Connection, output: Output, name: str, topics: tu
     gone = [f"{topic}:{partition}" for topic, partition in sorted(wanted) if (topic, partition) not in failures]
     output.done(f"group {name} forgot {', '.join(gone) or 'nothing'}", {"group": name, "deleted": gone})
     return report_failures([f"group {name}, {t}:{p}: {reason}" for (t, p), reason in failures.items()])
-
-
-def parse_scope(text: str) -> tuple[str, list[int]]:
-    """`topic` or `topic:0,1` as the name and the partitions; raises BadInput."""
-    name, colon, numbers = text.partition(":")
-    try:
-        partitions = [int(number) for number in numbers.split(",")] if colon else []
-    except ValueError:
-        raise BadInput(f"{text!r} is not like topic or topic:0,1") from None
-    if not name:
-        raise BadInput(f"{text!r} names no topic")
-    return name, partitions
 
 
 def _word(state: Any) -> str:

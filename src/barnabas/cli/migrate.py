@@ -26,7 +26,7 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
 
     Exit code 2: the broker is running, there is no metadata.db, or there is a cluster at the address already; then nothing was done.
     """
-    from barnabas.cli.doctor_check import locked
+    from barnabas.cli.data_folder import locked
     from barnabas.cluster.embedded_store import FILE_NAME, EmbeddedStore
     from barnabas.cluster.migration import ClusterExists, is_named
     from barnabas.cluster.migration import migrate as carry_out

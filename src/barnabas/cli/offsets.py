@@ -40,6 +40,18 @@ class Position:
     value: int = 0
 
 
+def parse_scope(text: str) -> tuple[str, list[int]]:
+    """`topic` or `topic:0,1` as the name and the partitions; raises BadInput."""
+    name, colon, numbers = text.partition(":")
+    try:
+        partitions = [int(number) for number in numbers.split(",")] if colon else []
+    except ValueError:
+        raise BadInput(f"{text!r} is not like topic or topic:0,1") from None
+    if not name:
+        raise BadInput(f"{text!r} names no topic")
+    return name, partitions
+
+
 def parse_position(text: str, now_ms: int) -> Position:
     """What people write for a position.
 

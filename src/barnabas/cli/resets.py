@@ -19,6 +19,7 @@ from barnabas.cli.offsets import (
     list_offsets,
     parse_datetime_ms,
     parse_duration_ms,
+    parse_scope,
     resolve_positions,
 )
 
@@ -102,7 +103,6 @@ def select_partitions(
 ) -> list[Partition]:
     """The partitions to move; raises UsageError and BadInput for scopes that make no sense, Failure for what does not exist."""
     from barnabas.cli.consume import find_partitions
-    from barnabas.cli.group import parse_scope
 
     if spec.kind is SpecKind.FILE and not topics:
         return [where for where, _ in spec.offsets]

@@ -182,7 +182,7 @@ def _parse_owner(text: str) -> tuple[int, int]:
 
 def _leaders(brokers: Brokers, places: tuple[str, ...]) -> dict[Partition, int]:
     """The partitions that are meant, with their leaders; raises BadInput for one that does not exist."""
-    from barnabas.cli.group import parse_scope
+    from barnabas.cli.offsets import parse_scope
 
     scopes = [parse_scope(text) for text in places]
     leaders = brokers.leaders({topic for topic, _ in scopes} if scopes else None)

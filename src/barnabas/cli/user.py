@@ -203,12 +203,20 @@ class _Running(_Users):
             ScramCredentialUpsertion,
         )
 
-        request = AlterUserScramCredentialsRequest(
-            deletions=[ScramCredentialDeletion(name=each.user, mechanism=each.mechanism) for each in deletions],
-            upsertions=[ScramCredentialUpsertion(name=each.user, **_without_user(each)) for each in upsertions],
-        )
-        for result in self._wire.request(request).results:
-            _refuse(f"user {result.user}", result.error_code, result.error_message)
+        numbers = {each.mechanism for each in deletions} | {each.mechanism for each in upsertions}
+        for number in sorted(numbers):  # Apache Kafka refuses a user who stands twice in a request
+            request = AlterUserScramCredentialsRequest(
+                deletions=[
+                    ScramCredentialDeletion(name=each.user, mechanism=number) for each in deletions if each.mechanism == number
+                ],
+                upsertions=[
+                    ScramCredentialUpsertion(name=each.user, **_without_user(each))
+                    for each in upsertions
+                    if each.mechanism == number
+                ],
+            )
+            for result in self._wire.request(request).results:
+                _refuse(f"user {result.user}", result.error_code, result.error_message)
 
 
 def _without_user(upsertion: Upsertion) -> dict[str, Any]:
@@ -260,7 +268,7 @@ def opened(
     if data_dir is not None and metadata is not None:
         raise click.UsageError("--data-dir or --metadata, not both")
     if data_dir is not None:
-        from barnabas.cli.doctor_check import locked
+        from barnabas.cli.data_folder import locked
         from barnabas.cluster.embedded_store import EmbeddedStore
 
         data_dir.mkdir(parents=True, exist_ok=True)

@@ -21,11 +21,11 @@ from barnabas.errors import Closed, ConfigError
 from barnabas.protocol import messages
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from barnabas.cli.connection import Connection
 
-API_VERSIONS = 18
 CLIENT_ID = b"barnabas-cli"
 MAX_RESPONSE_BYTES = 100 * 1024 * 1024  # a length beyond this means that the other side does not speak the protocol
 API_KEYS = {prefix: key for key, (_, prefix, *_) in messages.APIS.items()}
@@ -108,9 +108,9 @@ class Wire:
         from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 
         request = ApiVersionsRequest(client_software_name="barnabas-cli", client_software_version="1")
-        answer = self._exchange(request, API_VERSIONS, 3)
+        answer = self._exchange(request, ApiKey.API_VERSIONS, 3)
         if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            answer = self._exchange(ApiVersionsRequest(), API_VERSIONS, 0)
+            answer = self._exchange(ApiVersionsRequest(), ApiKey.API_VERSIONS, 0)
         return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
     def _authenticate(self) -> None:
@@ -123,7 +123,7 @@ class Wire:
             return
         answer: Any = None
         try:
-            login = log_in(credentials.with_token(), self.name, token_hex(16))
+            login = log_in(credentials.at_hand(self._address[0]), self.name, token_hex(16))
             while True:
                 answer = self.request(login.send(answer))
         except StopIteration:
@@ -143,10 +143,10 @@ class Wire:
             raise Failure(f"{self.name} did not answer within {self._connection.timeout_s:g} s") from error
         except (OSError, Closed) as error:
             raise Failure(f"{self.name} closed the connection: {error}") from error
-        return self._parse(data, api_key, version, flexible and api_key != API_VERSIONS)
+        return self._parse(data, api_key, version, flexible and api_key != ApiKey.API_VERSIONS)
 
     def _parse(self, data: bytes, api_key: int, version: int, tagged_header: bool) -> Any:
-        if api_key == API_VERSIONS and data[4:6] == struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION):
+        if api_key == ApiKey.API_VERSIONS and data[4:6] == struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION):
             version = 0  # KIP-511: the refusal comes in the oldest version
         module_name, prefix, *_ = messages.APIS[api_key]
         response = getattr(import_module(f"barnabas.protocol.messages.{module_name}"), f"{prefix}Response")

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 
 from barnabas.client import administration, operations
 from barnabas.client.cluster import Cluster, Topic
-from barnabas.client.config import ClientConfig
+from barnabas.client.config import Address, ClientConfig
 from barnabas.client.errors import ClientError, ConnectionFailed, TimedOut
 from barnabas.client.plans import ANY_BROKER, Call, Now, Pause, Plan
 from barnabas.client.results import (
@@ -35,17 +35,14 @@ from barnabas.client.results import (
     Produced,
     TopicPartition,
 )
-from barnabas.client.sasl import Credentials, log_in
+from barnabas.client.sasl import RENEWED_AFTER, Credentials, log_in
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.errors import BarnabasError
 from barnabas.protocol.message import Buffer
 from barnabas.tls.failures import reason_of
 
 START_BYTES = 512  # of frames are read together with their size
-START_BYTES = 512  # of frames are read together with their size
-RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 R = TypeVar("R")
-Address = tuple[str, int]
 
 
 class AsyncConnection(asyncio.BufferedProtocol):
@@ -53,6 +50,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     def __init__(self, address: Address, config: ClientConfig) -> None:
         self.name = f"{address[0]}:{address[1]}"
+        self._host = address[0]
         self.wire = Wire(config.client_id)
         self._credentials = config.credentials
         self._renewing: asyncio.Lock | None = None  # where the session has an end
@@ -99,8 +97,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         return await self._exchange(self.wire.send(call.request, call.at_most, call.at_least))
 
     async def _log_in(self, credentials: Credentials) -> None:
-        if credentials.tokens is not None:
-            credentials = await asyncio.get_running_loop().run_in_executor(None, credentials.with_token)
+        if credentials.come_from_elsewhere:
+            credentials = await asyncio.get_running_loop().run_in_executor(None, credentials.at_hand, self._host)
         login = log_in(credentials, self.name, token_hex(16))
         answer: Any = None
         try:

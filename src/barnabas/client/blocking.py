@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 from barnabas.client import administration, operations
 from barnabas.client.batches import next_offset
 from barnabas.client.cluster import Cluster, Topic
-from barnabas.client.config import ClientConfig
+from barnabas.client.config import Address, ClientConfig
 from barnabas.client.errors import ClientError, ConnectionFailed, PartitionError, TimedOut
 from barnabas.client.plans import ANY_BROKER, Call, Now, Pause, Plan
 from barnabas.client.results import (
@@ -38,15 +38,13 @@ from barnabas.client.results import (
     Produced,
     TopicPartition,
 )
-from barnabas.client.sasl import log_in
+from barnabas.client.sasl import RENEWED_AFTER, log_in
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.errors import ProtocolError
 from barnabas.protocol.message import Buffer
 from barnabas.tls.failures import reason_of
 
-RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 R = TypeVar("R")
-Address = tuple[str, int]
 
 
 class Connection:
@@ -54,6 +52,7 @@ class Connection:
 
     def __init__(self, address: Address, config: ClientConfig) -> None:
         self._name = f"{address[0]}:{address[1]}"
+        self._host = address[0]
         self._timeout_ms = config.request_timeout_ms
         self.wire = Wire(config.client_id)
         self._buffer = memoryview(bytearray(0))
@@ -100,7 +99,7 @@ class Connection:
     def _log_in(self) -> None:
         if self._credentials is None:
             return
-        login = log_in(self._credentials.with_token(), self._name, token_hex(16))
+        login = log_in(self._credentials.at_hand(self._host), self._name, token_hex(16))
         answer: Any = None
         try:
             while True:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas.client.bearer import source_from
+from barnabas.client.kerberos import GSSAPI, tickets_from
 from barnabas.client.sasl import MECHANISMS, OAUTHBEARER, Credentials
 from barnabas.config import jaas
 from barnabas.config.listeners import PROTOCOLS, has_tls
@@ -17,6 +18,7 @@ from barnabas.errors import ConfigError
 from barnabas.tls.client import ClientTls, MakeContext
 from barnabas.tls.settings import client_settings
 
+Address = tuple[str, int]  # host and port
 MAX_RESPONSE_BYTES = 256 << 20  # a frame from a broker larger than this is refused before memory is taken for it
 DEFAULT_FETCH_BYTES = 8 << 20  # decoding is 1.5 times as fast on 8 MB pieces as on 1 MB ones
 
@@ -36,7 +38,7 @@ class ClientConfig:
         credentials: what is shown where the protocol is one with SASL.
     """
 
-    bootstrap_servers: tuple[tuple[str, int], ...]
+    bootstrap_servers: tuple[Address, ...]
     client_id: str = "barnabas"
     request_timeout_ms: int = 30_000
     default_api_timeout_ms: int = 60_000
@@ -81,7 +83,7 @@ class ClientConfig:
         )
 
 
-def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
+def parse_servers(text: str) -> tuple[Address, ...]:
     """`host:port` pairs out of a comma-separated list; IPv6 addresses in brackets."""
     servers = []
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -138,6 +140,8 @@ def credentials_from(options: Mapping[str, str]) -> Credentials | None:
         raise ConfigError("sasl.jaas.config", "[hidden]", str(error)) from None
     username = options.get("sasl.username", said.get("username", ""))
     password = options.get("sasl.password", said.get("password", ""))
+    if mechanism == GSSAPI:
+        return Credentials(mechanism, tickets=tickets_from({**said, **options}))
     if mechanism == OAUTHBEARER:
         return Credentials(mechanism, tokens=source_from({**said, **options}))
     if not username or not password:

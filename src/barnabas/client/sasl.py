@@ -1,4 +1,4 @@
-"""Logging in to a broker with SASL, as a client does it: PLAIN, SCRAM (RFC 5802) and OAUTHBEARER (RFC 7628).
+"""Logging in to a broker with SASL, as a client does it: PLAIN, SCRAM (RFC 5802), OAUTHBEARER (RFC 7628) and GSSAPI (`kerberos.py`).
 
 Owns what a client shows, and the exchange as a generator: it yields requests, is sent their responses, and ends with the lifetime of the
 session. No I/O; the nonce is an argument.
@@ -19,6 +19,7 @@ from typing import Any
 
 from barnabas.client.bearer import TokenSource
 from barnabas.client.errors import LoginFailed
+from barnabas.client.kerberos import GSSAPI, Handshake, Tickets
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -26,8 +27,9 @@ from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-MECHANISMS = (PLAIN, *HASHES, OAUTHBEARER)
+MECHANISMS = (PLAIN, *HASHES, OAUTHBEARER, GSSAPI)
 MAX_ITERATIONS = 1_000_000  # a broker that asks for more only wants to keep us busy
+RENEWED_AFTER = 0.85  # of a session's lifetime, as Kafka's clients do at the earliest
 Tokens = Generator[bytes, bytes, None]
 Login = Generator[Message, Any, int]
 
@@ -41,6 +43,8 @@ class Credentials:
         username: a user, or with `by_token` the id of a delegation token.
         password: the user's, or the token's HMAC.
         tokens: of OAUTHBEARER.
+        tickets: of GSSAPI.
+        handshake: of GSSAPI, with a ticket at hand.
     """
 
     mechanism: str
@@ -48,9 +52,18 @@ class Credentials:
     password: str = field(default="", repr=False)
     by_token: bool = False
     tokens: TokenSource | None = None
+    tickets: Tickets | None = None
+    handshake: Handshake | None = field(default=None, repr=False)
 
-    def with_token(self) -> Credentials:
-        """The same with a bearer token at hand, if one is to be shown; may block, and raises ClientError."""
+    @property
+    def come_from_elsewhere(self) -> bool:
+        """Whether `at_hand` may block."""
+        return self.tokens is not None or self.tickets is not None
+
+    def at_hand(self, host: str) -> Credentials:
+        """The same with what is had elsewhere, a bearer token or a ticket for a broker's host; may block, and raises ClientError."""
+        if self.tickets is not None:
+            return replace(self, handshake=self.tickets.begin(host))
         return self if self.tokens is None else replace(self, password=self.tokens.token())
 
 
@@ -58,7 +71,7 @@ def log_in(credentials: Credentials, broker: str, nonce: str) -> Login:
     """The requests of a log-in; ends with the session's lifetime in milliseconds, 0 for one without end.
 
     Args:
-        credentials: with a bearer token at hand, if that is shown.
+        credentials: at hand.
         broker: for errors.
         nonce: random and printable, without a comma.
 
@@ -87,6 +100,8 @@ def _tokens(credentials: Credentials, broker: str, nonce: str) -> Tokens:
         return _scram(credentials, broker, nonce)
     if credentials.mechanism == OAUTHBEARER:
         return _bearer(credentials)
+    if credentials.handshake is not None:
+        return credentials.handshake.tokens()
     return _plain(credentials)
 
 

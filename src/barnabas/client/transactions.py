@@ -19,7 +19,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, ResourceError, UnsupportedRequest
 from barnabas.client.operations import refresh
-from barnabas.client.plans import Call, Plan, call, retrying
+from barnabas.client.plans import Call, Now, Plan, call, retrying
 from barnabas.client.results import TopicPartition
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import Message
@@ -29,6 +29,7 @@ from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.partitions import by_topic
 
 TRANSACTION_COORDINATOR = 1  # FindCoordinator's word
@@ -180,10 +181,18 @@ def list_transactions(
     request = ListTransactionsRequest(state_filters=states, transactional_id_pattern=pattern)
 
     def attempt() -> Plan[dict[str, str]]:
-        yield from refresh(config, cluster, [])
-        answers = yield [Call(request, node_id) for node_id in cluster.brokers]
+        known = list(cluster.brokers)  # asked at once with the metadata; seldom is there another one
+        metadata, *answers = yield [Call(MetadataRequest(topics=[])), *(Call(request, node_id) for node_id in known)]
+        if isinstance(metadata, ClientError):
+            raise metadata
+        cluster.receive_metadata(metadata, (yield Now()))
+        others = [node_id for node_id in cluster.brokers if node_id not in known]
+        if others:
+            answers += yield [Call(request, node_id) for node_id in others]
         found = {}
-        for answer in answers:
+        for node_id, answer in zip(known + others, answers, strict=True):
+            if node_id not in cluster.brokers:  # it left
+                continue
             if isinstance(answer, ClientError):
                 raise answer
             _raise_final(answer.error_code, "the list of transactions")

@@ -27,10 +27,10 @@ from barnabas.errors import FrameTooLarge, KafkaError, MalformedMessage, Protoco
 from barnabas.protocol.codec import decode, encode, skip_tagged_fields
 from barnabas.protocol.message import Buffer, Message
 from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 SOFTWARE_NAME, SOFTWARE_VERSION = "barnabas", "0.1.0"
-API_VERSIONS_KEY = 18
 _HEADER = struct.Struct(">ihhih")  # size, api key, version, correlation id, length of the client id
 _SIZE = struct.Struct(">i")
 _ERROR_CODE = struct.Struct(">h")
@@ -122,7 +122,7 @@ class Wire:
         answer = decode(ApiVersionsResponse, version, memoryview(body), 4)
         spoken = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
         if error == ErrorCode.UNSUPPORTED_VERSION and entry.version > 0:
-            return self.send_hello(min(entry.version - 1, spoken.get(API_VERSIONS_KEY, (0, 0))[1]))
+            return self.send_hello(min(entry.version - 1, spoken.get(ApiKey.API_VERSIONS, (0, 0))[1]))
         if error:
             raise KafkaError(ErrorCode(error), "ApiVersions")
         self._versions = spoken

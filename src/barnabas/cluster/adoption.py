@@ -36,8 +36,6 @@ from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX
 from barnabas.storage.snapshot import decode_snapshot
 
-TRANSACTIONS_TOPIC = "__transaction_state"
-
 
 @dataclass(frozen=True, slots=True)
 class AdoptedTopic:

@@ -6,20 +6,21 @@ could never satisfy, so that a first `consume` would hang); in a cluster the key
 
 from __future__ import annotations
 
+from barnabas.cluster.records import OFFSETS_TOPIC, SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.cluster.topics import NewTopic
 from barnabas.config.broker import BrokerConfig
 
 
 def internal_topic(name: str, config: BrokerConfig, *, alone: bool) -> NewTopic | None:
     """How to make the internal topic `name`; None for a name that is not one."""
-    if name == "__consumer_offsets":
+    if name == OFFSETS_TOPIC:
         partitions, factor = config.offsets_topic_num_partitions, config.offsets_topic_replication_factor
         settings = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
             "segment.bytes": str(config.offsets_topic_segment_bytes),
         }
-    elif name == "__transaction_state":
+    elif name == TRANSACTIONS_TOPIC:
         partitions, factor = config.transaction_state_log_num_partitions, config.transaction_state_log_replication_factor
         settings = {
             "cleanup.policy": "compact",
@@ -28,7 +29,7 @@ def internal_topic(name: str, config: BrokerConfig, *, alone: bool) -> NewTopic 
             "segment.bytes": str(config.transaction_state_log_segment_bytes),
             "unclean.leader.election.enable": "false",
         }
-    elif name == "__share_group_state":
+    elif name == SHARE_GROUPS_TOPIC:
         partitions = config.share_coordinator_state_topic_num_partitions
         factor = config.share_coordinator_state_topic_replication_factor
         settings = {

@@ -70,7 +70,8 @@ class ControllerOffice(NamedTuple):
 
 ANY_BROKER = -1  # among those that a deletion waits for
 
-COORDINATED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC = "__consumer_offsets", "__transaction_state", "__share_group_state"
+COORDINATED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
 INTERNAL_TOPICS = COORDINATED_TOPICS | {AUDIT_TOPIC}  # consumers of all topics leave them out
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
 ESCAPE = re.compile(rb"%([0-9A-F]{2})")

@@ -2,14 +2,15 @@
 
 Rules
   1. Secrets are in no text of it.
-  2. Entries are for the brokers alone where they log in with a name that all of them share. A certificate is mostly each broker's own, so
-     it closes entries only where `zookeeper.set.acl` says so: brokers of different names would lock each other out.
+  2. Entries are for the brokers alone where they log in with a name that all of them share. A certificate or a Kerberos name is mostly
+     each broker's own, so it closes entries only where `zookeeper.set.acl` says so: brokers of different names would lock each other out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from barnabas.client.kerberos import Tickets, tickets_from
 from barnabas.config import jaas
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError
@@ -17,7 +18,8 @@ from barnabas.security.digest_md5 import Login
 from barnabas.tls.settings import HIDDEN, PROTOCOLS, TlsSettings
 
 URI = "zookeeper/zk-sasl-md5"  # the service and the host that every server of ZooKeeper's answers to
-LOGIN_MODULE = "DigestLoginModule"
+LOGIN_MODULE, KERBEROS_MODULE = "DigestLoginModule", "Krb5LoginModule"
+SERVICE = "zookeeper"  # the first part of the servers' Kerberos names, if the login context names no other
 JAAS_KEY, ACL_KEY = "zookeeper.sasl.jaas.config", "zookeeper.set.acl"
 
 
@@ -27,12 +29,12 @@ class ZooKeeperAccess:
 
     Args:
         digest: `user:password` of ZooKeeper's own scheme.
-        login: by SASL.
+        login: by SASL, with DIGEST-MD5 or GSSAPI.
         is_private: whether entries are for whom made them alone.
     """
 
     digest: str | None = field(default=None, repr=False)
-    login: Login | None = None
+    login: Login | Tickets | None = None
     tls: TlsSettings | None = None
     is_private: bool = False
 
@@ -44,19 +46,21 @@ def access_of(config: BrokerConfig) -> ZooKeeperAccess:
     """Raises ConfigError where settings do not go together; files are looked at when a connection is made."""
     login = _login(config.zookeeper_sasl_jaas_config)
     tls = _tls(config) if config.zookeeper_ssl_client_enable else None
-    is_named = config.zookeeper_digest is not None or login is not None
-    is_private = is_named if config.zookeeper_set_acl is None else config.zookeeper_set_acl
-    if is_private and not is_named and (tls is None or tls.keystore_location is None):
+    shares_name = config.zookeeper_digest is not None or isinstance(login, Login)
+    is_private = shares_name if config.zookeeper_set_acl is None else config.zookeeper_set_acl
+    if is_private and not shares_name and login is None and (tls is None or tls.keystore_location is None):
         raise ConfigError(ACL_KEY, "true", f"true only with zookeeper.digest, {JAAS_KEY} or a certificate of the broker's own")
     return ZooKeeperAccess(config.zookeeper_digest, login, tls, is_private)
 
 
-def _login(text: str | None) -> Login | None:
+def _login(text: str | None) -> Login | Tickets | None:
     if text is None:
         return None
     contexts = jaas.parse(text)
-    if len(contexts) != 1 or contexts[0].name != LOGIN_MODULE:
-        raise ConfigError(JAAS_KEY, HIDDEN, f"one login context, of {LOGIN_MODULE}")
+    if len(contexts) != 1 or contexts[0].name not in {LOGIN_MODULE, KERBEROS_MODULE}:
+        raise ConfigError(JAAS_KEY, HIDDEN, f"one login context, of {LOGIN_MODULE} or {KERBEROS_MODULE}")
+    if contexts[0].name == KERBEROS_MODULE:
+        return tickets_from({"serviceName": SERVICE, **contexts[0].options}, JAAS_KEY)
     user, password = (contexts[0].options.get(name) for name in ("username", "password"))
     if not user or not password:
         raise ConfigError(JAAS_KEY, HIDDEN, f"{LOGIN_MODULE} with a username and a password")

@@ -18,6 +18,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -26,6 +27,8 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import WATCH_XID, ConnectionHandler
 from kazoo.protocol.serialization import SASL, Watch
 
+from barnabas.client.errors import ClientError
+from barnabas.client.kerberos import Tickets
 from barnabas.security.digest_md5 import BadChallenge, Login, answer, check_server
 from barnabas.tls.contexts import client_context
 from barnabas.tls.failures import reason_of
@@ -81,7 +84,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
     session_timeout_ms = 0
     heard_at_s = 0.0  # the server heard from this client at this time or later; of `time.monotonic`
 
-    def __init__(self, client: KazooClient, on_change: Callable[[str], None], login: Login | None) -> None:
+    def __init__(self, client: KazooClient, on_change: Callable[[str], None], login: Login | Tickets | None) -> None:
         super().__init__(client, client._conn_retry.copy(), logger=client.logger, sasl_options=None if login is None else {})
         self._on_change = on_change
         self._login = login
@@ -105,11 +108,24 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         """Log in; kazoo asks for this on each connection where it has `sasl_options`, before any request is sent."""
         assert self._login is not None
         try:
-            sent = answer(self._login, self._challenge(b"", 1, timeout), secrets.token_urlsafe(NONCE_BYTES))
-            check_server(sent.expected, self._challenge(sent.response, 2, timeout))
-        except (BadChallenge, ConnectionDropped, KazooException) as error:
-            self.handler.trouble = f"{REFUSED}: {error}" if isinstance(error, BadChallenge) else REFUSED
+            if isinstance(self._login, Tickets):
+                self._show_ticket(self._login, host, timeout)
+            else:
+                sent = answer(self._login, self._challenge(b"", 1, timeout), secrets.token_urlsafe(NONCE_BYTES))
+                check_server(sent.expected, self._challenge(sent.response, 2, timeout))
+        except (BadChallenge, ClientError, ConnectionDropped, KazooException) as error:
+            self.handler.trouble = f"{REFUSED}: {error}" if isinstance(error, BadChallenge | ClientError) else REFUSED
             raise ConnectionDropped(self.handler.trouble) from error
+
+    def _show_ticket(self, tickets: Tickets, host: str, timeout: float) -> None:
+        tokens = tickets.begin(host).tokens()
+        token = next(tokens)
+        for xid in count(1):
+            said = self._challenge(token, xid, timeout)
+            try:
+                token = tokens.send(said)
+            except StopIteration:
+                return
 
     def _challenge(self, response: bytes, xid: int, timeout: float) -> bytes:
         """What the server says next."""

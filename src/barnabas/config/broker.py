@@ -192,11 +192,6 @@ def known_key(name: str) -> ConfigKey | None:
     return key
 
 
-def _is_secret(name: str) -> bool:
-    key = known_key(name)
-    return key is None or key.is_sensitive
-
-
 def _first(preferred: int | None, otherwise: int) -> int:
     return otherwise if preferred is None else preferred
 

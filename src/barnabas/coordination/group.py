@@ -9,7 +9,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
-from barnabas.coordination.records import OffsetCommitValue, Record
+from barnabas.coordination.numbered import Record
+from barnabas.coordination.records import OffsetCommitValue
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 
 

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from barnabas.coordination.group import Group
+from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import NO_PRODUCER, GroupConfig, Now, Outcome, Producer
 from barnabas.coordination.pending_offsets import PendingOffsets
-from barnabas.coordination.records import NO_TIMESTAMP, OffsetCommitValue, Record, is_too_long, offset_record
+from barnabas.coordination.records import NO_TIMESTAMP, OffsetCommitValue, is_too_long, offset_record
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.messages.offset_commit import (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from barnabas.coordination.records import Record
+from barnabas.coordination.numbered import Record
 from barnabas.errors import ErrorCode
 
 Token = object

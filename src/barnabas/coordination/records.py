@@ -14,25 +14,31 @@ Ugly: the record type was once a version of the key, so type 0 is an offset key 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from enum import IntEnum
+from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
-from barnabas.errors import MalformedMessage
+from barnabas.coordination.numbered import NUMBER_BYTES, Record, begin, leading_number, version_of
 from barnabas.protocol.codec import Writer, decode, writer_of
 from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 
-Record = tuple[bytes, bytes | None]  # key and value; a None value is a tombstone
 
-OFFSET_COMMIT_LEGACY, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2  # record types
+class RecordType(IntEnum):
+    """The number before a key."""
+
+    OFFSET_COMMIT_ONCE = 0
+    OFFSET_COMMIT = 1
+    GROUP_METADATA = 2
+
+
+V = TypeVar("V", bound=Message)
 OFFSET_VALUE_VERSION, OFFSET_VALUE_VERSION_WITH_EXPIRY = 4, 1
 GROUP_VALUE_VERSION = 3
 NO_TIMESTAMP = -1
 MAX_NAME_BYTES = 32_000  # lengths of names are 16-bit; this leaves room for what is added to a name to make a member id
 
 _NEVER = 32767
-_short = struct.Struct(">h")
 
 
 def _field(name: str, wire_type: str, first: int = 0, last: int = _NEVER, nullable_from: int = _NEVER) -> FieldSpec:
@@ -188,7 +194,7 @@ _VALUE_WRITERS: dict[tuple[type[Message], int], Writer[Any]] = {
 
 def offset_record(group: str, topic: str, partition: int, value: OffsetCommitValue | None) -> Record:
     """The record that commits an offset; without a value, the one that forgets it."""
-    key = bytearray(b"\x00\x01")
+    key = begin(RecordType.OFFSET_COMMIT)
     _write_offset_key(OffsetCommitKey(group=group, topic=topic, partition=partition), key)
     if value is None:
         return bytes(key), None
@@ -198,7 +204,7 @@ def offset_record(group: str, topic: str, partition: int, value: OffsetCommitVal
 
 def group_record(group: str, value: GroupMetadataValue | None) -> Record:
     """The record of a group's generation; without a value, the one that forgets the group."""
-    key = bytearray(b"\x00\x02")
+    key = begin(RecordType.GROUP_METADATA)
     _write_group_key(GroupMetadataKey(group=group), key)
     return bytes(key), None if value is None else _versioned(value, GROUP_VALUE_VERSION)
 
@@ -209,23 +215,23 @@ def read_key(data: Buffer) -> Key | None:
     Raises:
         MalformedMessage: the bytes are no key at all.
     """
-    match _leading_short(data, "coordinator record key"):
-        case 0 | 1:
-            return decode(OffsetCommitKey, 0, data, 2)
-        case 2:
-            return decode(GroupMetadataKey, 0, data, 2)
+    match leading_number(data, "coordinator record key"):
+        case RecordType.OFFSET_COMMIT_ONCE | RecordType.OFFSET_COMMIT:
+            return decode(OffsetCommitKey, 0, data, NUMBER_BYTES)
+        case RecordType.GROUP_METADATA:
+            return decode(GroupMetadataKey, 0, data, NUMBER_BYTES)
         case _:
             return None
 
 
 def read_offset_value(data: Buffer) -> OffsetCommitValue:
     """The value of an offset record; raises MalformedMessage for bytes or a version that Kafka never wrote."""
-    return decode(OffsetCommitValue, _value_version(data, OffsetCommitValue), data, 2)
+    return _decode_value(OffsetCommitValue, data)
 
 
 def read_group_value(data: Buffer) -> GroupMetadataValue:
     """The value of a group record; raises MalformedMessage for bytes or a version that Kafka never wrote."""
-    return decode(GroupMetadataValue, _value_version(data, GroupMetadataValue), data, 2)
+    return _decode_value(GroupMetadataValue, data)
 
 
 def is_too_long(name: str) -> bool:
@@ -234,20 +240,10 @@ def is_too_long(name: str) -> bool:
 
 
 def _versioned(message: Message, version: int) -> bytes:
-    out = bytearray(_short.pack(version))
+    out = begin(version)
     _VALUE_WRITERS[type(message), version](message, out)
     return bytes(out)
 
 
-def _value_version(data: Buffer, cls: type[Message]) -> int:
-    version = _leading_short(data, cls.__name__)
-    if not 0 <= version <= cls.LAST_VERSION:
-        raise MalformedMessage(cls.__name__, version, "an unknown version")
-    return version
-
-
-def _leading_short(data: Buffer, name: str) -> int:
-    if len(data) < 2:
-        raise MalformedMessage(name, -1, f"{len(data)} bytes where a 16-bit number should stand")
-    number: int = _short.unpack_from(data)[0]
-    return number
+def _decode_value(cls: type[V], data: Buffer) -> V:
+    return decode(cls, version_of(data, cls.__name__, cls.LAST_VERSION), data, NUMBER_BYTES)

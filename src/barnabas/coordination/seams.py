@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable
 from typing import NamedTuple, Protocol
 
+from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Producer, Written
-from barnabas.coordination.records import Record
 from barnabas.errors import ErrorCode
 
 

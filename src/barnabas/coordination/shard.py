@@ -18,9 +18,10 @@ from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.classic.protocol import ClassicProtocol
 from barnabas.coordination.classic.rebalance import TimerKey
 from barnabas.coordination.group import Group
+from barnabas.coordination.numbered import Record
 from barnabas.coordination.offsets import Offsets, check_commit, check_transactional_commit
 from barnabas.coordination.outcome import NO_PRODUCER, Caller, GroupConfig, Now, Outcome, Token, Written
-from barnabas.coordination.records import OffsetCommitKey, Record, read_group_value, read_key, read_offset_value
+from barnabas.coordination.records import OffsetCommitKey, read_group_value, read_key, read_offset_value
 from barnabas.coordination.timers import Timers
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.messages.describe_groups import DescribedGroup

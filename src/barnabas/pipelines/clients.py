@@ -1,7 +1,9 @@
 """Clients that a worker process keeps from task to task, since a small micro-batch is shorter than what connecting costs.
 
-Spark's daemon runs the collector in a worker after everything it did. When the first client comes back, all is loaded that will be needed
-here, and is kept out of the collector's sight: 30,000 objects with pandas, of which nothing is ever free, at 10 ms of CPU each time.
+The driver's processes come from Spark's own daemon, whatever `spark.python.daemon.module` says. When the first client comes back in
+one, they get what our daemon gives its workers: what is loaded is kept out of the sight of the collector, which Spark runs after
+all that a worker did (30,000 objects with pandas, of which nothing is ever free, at 10 ms of CPU each time), and from the next call
+on they hand over to the JVM without delay.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from functools import cache
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
+from barnabas.pipelines.handover import acknowledging
 
 SPARKS_DAEMON = "pyspark.daemon"  # ours has frozen what it loaded before any worker was there
 
@@ -31,12 +34,14 @@ def borrowed_client(config: ClientConfig) -> Iterator[BlockingClient]:
         client.close()
         raise
     idle.append(client)
-    _spare_the_collector()
+    _settle_in()
 
 
 @cache
-def _spare_the_collector() -> None:
-    """Once in a process."""
-    main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if main is not None and main.name == SPARKS_DAEMON:
+def _settle_in() -> None:
+    """Once in a process. Spark's daemon looks its `worker` up before each call."""
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if main is not None and spec is not None and spec.name == SPARKS_DAEMON:
+        main.worker = acknowledging(main.worker)  # type: ignore[attr-defined]  # it is `pyspark.daemon`
         gc.freeze()

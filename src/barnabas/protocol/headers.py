@@ -8,8 +8,8 @@ from typing import NamedTuple
 from barnabas.errors import MalformedMessage
 from barnabas.protocol.codec import skip_tagged_fields
 from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.api_keys import ApiKey
 
-API_VERSIONS = 18
 _START = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 
 
@@ -29,7 +29,7 @@ def has_flexible_request_header(api_key: int, version: int) -> bool:
 
 def has_flexible_response_header(api_key: int, version: int) -> bool:
     """ApiVersions answers with the old header for ever, so that a client of any age can read it."""
-    return api_key != API_VERSIONS and has_flexible_request_header(api_key, version)
+    return api_key != ApiKey.API_VERSIONS and has_flexible_request_header(api_key, version)
 
 
 def read_request_header(frame: memoryview) -> RequestHeader:

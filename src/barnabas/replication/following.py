@@ -29,7 +29,6 @@ from barnabas.storage.log import Log
 from barnabas.storage.producer_rewind import ProducerRewind
 
 NO_EPOCH = -1
-UNKNOWN_OFFSET = -1
 
 
 class Position(NamedTuple):

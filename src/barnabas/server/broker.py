@@ -18,6 +18,7 @@ from barnabas.cluster.administration import Administration
 from barnabas.cluster.declared import Kind
 from barnabas.cluster.member import Member
 from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
+from barnabas.cluster.records import COORDINATED_TOPICS, TRANSACTIONS_TOPIC
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint
@@ -29,7 +30,7 @@ from barnabas.server.authorization.audit import AuditLog, audit_of
 from barnabas.server.authorization.control import AccessControl
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
-from barnabas.server.coordinators import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Coordinators
+from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.faults import StorageFaults, report_later
 from barnabas.server.fetch_sessions import FetchSessions
@@ -102,7 +103,7 @@ class Broker:
         self.client_quotas: ClientQuotas | None = None  # while there are any
         self.quotas = ClientQuotas(self)
         self.connection_rates = ConnectionRates(self)
-        self.internal_topics = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+        self.internal_topics = COORDINATED_TOPICS  # clients neither write to them nor delete their records
         self.served_apis = dispatch.SERVED | (dispatch.BETWEEN_BROKERS if config.zookeeper_connect else frozenset())
         self.controller: Administration | Member
         self.member: Member | None = None  # where this broker is one of several
@@ -130,7 +131,7 @@ class Broker:
         self._listeners = Listeners(self)
         self._timers = Timers(loop)
         self.failure: asyncio.Future[LogDirFailed] = loop.create_future()  # why the broker cannot go on
-        self.faults = StorageFaults(self, self.internal_topics, self._stop_for)
+        self.faults = StorageFaults(self, self._stop_for)
         self.flushing = Flushing(
             loop, self.metrics, self.faults.report, self.surroundings.make_executor(FLUSH_THREADS, "barnabas-flush")
         )
@@ -360,7 +361,7 @@ class Broker:
         return lambda: self.logs.write_high_watermarks(offsets)
 
     def unload_coordinator(self, topic: str, index: int) -> None:
-        """What a partition of an internal topic holds cannot be kept any more: whoever asks is sent away."""
+        """The disk of a partition failed: what is coordinated there cannot be kept any more, and whoever asks is sent away."""
         if hasattr(self, "coordinators"):
             self.coordinators.unload(topic, index)
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import NO_PRODUCER, Producer
-from barnabas.coordination.records import Record
 from barnabas.coordination.seams import EndMarker, LogEntry
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.instructions import ChangeReplica, DeleteLog, ForgetTopics, Instruction, StandDown
 from barnabas.cluster.metadata import PartitionState
+from barnabas.cluster.records import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, KafkaError
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
-OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
 TopicPartition = tuple[str, int]
 log = logging.getLogger(__name__)
 
@@ -148,9 +148,10 @@ class Coordinators:
         return state.leader == self._broker.config.broker_id
 
     def unload(self, topic: str, index: int) -> None:
-        """What a partition holds is not coordinated here any more: whoever asks is sent away."""
+        """What a partition holds is not coordinated here any more, if anything ever was: whoever asks is sent away."""
         self._terms.pop((topic, index), None)
-        self._by_topic[topic].unload(index)
+        if topic in self._by_topic:
+            self._by_topic[topic].unload(index)
 
     async def delete_topics(self, names: Iterable[str]) -> None:
         """Topics are gone: so are their offsets, and the markers that they were to get."""

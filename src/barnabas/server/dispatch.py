@@ -18,6 +18,7 @@ from barnabas.protocol.codec import decode
 from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.server.answers import encode_answer, response_class
@@ -58,11 +59,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PRODUCE, FETCH, SASL_HANDSHAKE, API_VERSIONS, WRITE_TXN_MARKERS, SASL_AUTHENTICATE, ENVELOPE = 0, 1, 17, 18, 27, 36, 58
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 
-HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
+PRODUCE = ApiKey.PRODUCE  # for the hot path: looking it up in the enumeration takes longer
+HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, ApiKey.FETCH: handle_fetch}
 HANDLERS: dict[int, Handler] = {}
 for _family in (
     acls,
@@ -86,10 +87,10 @@ for _family in (
 ):
     HANDLERS.update(_family.HANDLERS)
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
-BETWEEN_BROKERS = frozenset({ENVELOPE, *controller.BETWEEN_BROKERS})  # served in a cluster
+BETWEEN_BROKERS = frozenset({ApiKey.ENVELOPE, *controller.BETWEEN_BROKERS})  # served in a cluster
 HANDLERS.update(controller.BETWEEN_BROKERS)
 # From quotas: brokers, and who is not known yet
-EXEMPT = BETWEEN_BROKERS | {WRITE_TXN_MARKERS, SASL_HANDSHAKE, SASL_AUTHENTICATE}
+EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 _TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED | BETWEEN_BROKERS}  # first, last version
 
 
@@ -163,7 +164,7 @@ class RequestDispatcher:
             hot(self._broker, connection, frame, header.body, version, header.correlation_id)
             self._broker.metrics.observe_request(api_key, time.perf_counter_ns() - started)
             return
-        if api_key == SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
+        if api_key == ApiKey.SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
             return
         request = decode(self._request_class(api_key), version, frame, header.body, exact=False)
         if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.pulse is not None:
@@ -268,7 +269,7 @@ class RequestDispatcher:
 
     def _refuse_version(self, connection: Connection, header: RequestHeader) -> None:
         """Only ApiVersions has an answer to a version it does not know, in version 0 (KIP-511)."""
-        if header.api_key != API_VERSIONS:
+        if header.api_key != ApiKey.API_VERSIONS:
             raise ProtocolError(f"api {APIS[header.api_key][1]} does not have version {header.api_version}")
         connection.send([encode_answer(api_versions.refuse_version(), header._replace(api_version=0))])
 
@@ -287,7 +288,6 @@ class RequestDispatcher:
             connection.peer_host,
             connection.principal,
             connection.listener,
-            id(connection),
             connection.local_port,
             connection.client_software,
             connection.groups,

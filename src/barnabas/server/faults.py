@@ -35,13 +35,11 @@ class StorageFaults:
     """The faults of one broker's disks.
 
     Args:
-        internal_topics: what their partitions hold is not coordinated any more once their disk failed.
         stop: ends the broker.
     """
 
-    def __init__(self, broker: Broker, internal_topics: Collection[str], stop: Callable[[LogDirFailed], None]) -> None:
+    def __init__(self, broker: Broker, stop: Callable[[LogDirFailed], None]) -> None:
         self._broker = broker
-        self._internal_topics = internal_topics
         self._stop = stop
         self._exhausted: dict[str, float] = {}  # log directory -> when it last refused something, monotonic ms
 
@@ -108,8 +106,7 @@ class StorageFaults:
             partition = broker.partitions.get(each.topic, each.partition)
             if partition is not None and partition.log is each:
                 broker.partitions.take_offline(partition)
-            if each.topic in self._internal_topics:
-                broker.unload_coordinator(each.topic, each.partition)
+            broker.unload_coordinator(each.topic, each.partition)
         if broker.member is not None:
             report_later(
                 broker, broker.loop.create_task(self._tell_cluster(broker.member, lost, error), name="log-directory-failed")

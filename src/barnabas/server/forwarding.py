@@ -26,6 +26,7 @@ from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.headers import has_flexible_response_header, read_request_header
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -45,13 +46,23 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
-CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 19, 37, 20, 44
-# ... CreateAcls, DeleteAcls, AlterConfigs, ElectLeaders, AlterPartitionReassignments and their list, AlterClientQuotas,
-# AlterUserScramCredentials, UpdateFeatures, UnregisterBroker
-TOKENS = frozenset({38, 39, 40})  # CreateDelegationToken and those that renew and end them
-FORWARDED = TOKENS | frozenset(
-    {CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS, 30, 31, 33, 43, 45, 46, 49, 51, 57, 64}
-)
+TOKENS = frozenset({ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN})
+FORWARDED = TOKENS | {
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    ApiKey.UPDATE_FEATURES,
+    ApiKey.UNREGISTER_BROKER,
+}
 PATIENCE_S = 20.0  # less than the 30 s that clients wait by default
 PAUSE_S = 0.05
 CATCH_UP_S = 5.0
@@ -178,9 +189,9 @@ class Forwarder:
 
     def _is_known_here(self, api_key: int, answer: Any) -> bool:
         topics = self._member.image.topics
-        if api_key == CREATE_TOPICS:
+        if api_key == ApiKey.CREATE_TOPICS:
             return all(topic.name in topics for topic in answer.topics if topic.error_code == ErrorCode.NONE)
-        if api_key == DELETE_TOPICS:
+        if api_key == ApiKey.DELETE_TOPICS:
             return all(topic.name not in topics for topic in answer.responses if topic.error_code == ErrorCode.NONE)
         return True
 

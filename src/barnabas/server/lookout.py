@@ -29,7 +29,7 @@ from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.server.peers import address_of, client_config, inter_broker_listener
 
 if TYPE_CHECKING:
-    from barnabas.client.asynchronous import Address
+    from barnabas.client.config import Address
     from barnabas.cluster.member import Member
     from barnabas.cluster.metadata import MetadataImage
     from barnabas.server.broker import Broker

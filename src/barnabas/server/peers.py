@@ -18,14 +18,16 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from barnabas.client.asynchronous import Address, AsyncConnection
+from barnabas.client.asynchronous import AsyncConnection
 from barnabas.client.bearer import CLIENT_ID, CLIENT_SECRET, CONNECT_TIMEOUT, READ_TIMEOUT, SCOPE, URL, source_from
-from barnabas.client.config import ClientConfig
+from barnabas.client.config import Address, ClientConfig
 from barnabas.client.errors import ClientError, ConnectionFailed
+from barnabas.client.kerberos import SERVICE, tickets_from
 from barnabas.client.plans import Call
 from barnabas.client.sasl import MECHANISMS, Credentials
+from barnabas.config.kerberos import kerberos_of
 from barnabas.config.listeners import has_tls
-from barnabas.config.sasl import OAUTHBEARER, is_sasl, login_options, setting
+from barnabas.config.sasl import GSSAPI, OAUTHBEARER, is_sasl, login_options, setting
 from barnabas.errors import BarnabasError, ConfigError
 
 if TYPE_CHECKING:
@@ -177,6 +179,10 @@ def inter_broker_credentials(config: BrokerConfig) -> Credentials | None:
     if mechanism not in MECHANISMS:
         raise ConfigError("sasl.mechanism.inter.broker.protocol", mechanism, f"one of {', '.join(MECHANISMS)}")
     options = login_options(config, mechanism, endpoint.listener) or {}
+    if mechanism == GSSAPI:
+        kerberos_of(config, endpoint.listener)  # the key tab by which this broker takes tickets is that by which it gets them
+        service = setting(config, SERVICE, endpoint.listener, mechanism)
+        return Credentials(mechanism, tickets=tickets_from({**options, **({} if service is None else {SERVICE: str(service)})}))
     if mechanism == OAUTHBEARER:
         said = {name: setting(config, name, endpoint.listener, mechanism) for name in BEARER_KEYS}
         return Credentials(mechanism, tokens=source_from({**options, **{k: str(v) for k, v in said.items() if v is not None}}))

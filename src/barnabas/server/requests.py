@@ -15,7 +15,6 @@ class RequestContext(NamedTuple):
     client_host: str
     principal: str
     listener: str
-    connection_id: int
     local_port: int
     client_software: tuple[str, str]
     groups: tuple[str, ...] = ()  # that the principal is in ("Group:finance")

@@ -11,6 +11,8 @@ Rules
      crash the file is not trusted past the recovery point anyway, so a write for each entry would buy nothing.
   4. Only the last entries of the active index are in memory, whatever its size, and none of a sealed one: what is not in memory is
      searched in the file. So an index takes as much memory as it takes part in the work, and is opened without being read.
+  5. Where somebody reads on in order, the entries around are kept (`index_window`), for he will ask for those next. Entries in the file
+     change only by a truncation or by being read anew, and both let go of all windows.
 
 Ugly: `write` runs in the flush thread while the loop adds entries. It writes a copy of the part that is not yet in the file,
 at the place where it belongs, so that the loop doing the same at a roll changes nothing. For its sake the loop lets go of old entries by
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.storage.files import Files, sync_file, write_all
+from barnabas.storage.index_window import MAX_WINDOWS, WINDOW_ENTRIES, IndexWindow, floor_in, window_of
 
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
@@ -53,7 +56,7 @@ class _Tail(NamedTuple):
 class SparseIndex:
     """A sorted file of pairs (key, value): the end in memory while it grows, searched in the file otherwise."""
 
-    __slots__ = ("_count", "_entry", "_files", "_tail", "_written", "has_partial_entry", "path")
+    __slots__ = ("_count", "_entry", "_files", "_tail", "_windows", "_written", "has_partial_entry", "path")
 
     def __init__(self, files: Files, path: Path, entry: struct.Struct) -> None:
         self._files = files
@@ -62,6 +65,7 @@ class SparseIndex:
         self._tail: _Tail | None = None  # of an active index
         self._written = 0  # entries [0, _written) are in the file
         self._count = 0  # of a sealed index
+        self._windows: tuple[IndexWindow, ...] = ()  # of what is in the file; the one made last is the first
         self.has_partial_entry = False  # the file as it was loaded ended within one, which is ignored
 
     def __len__(self) -> int:
@@ -97,16 +101,16 @@ class SparseIndex:
 
     def load_sealed(self) -> None:
         """Take the file as it is."""
-        self._tail = None
+        self._tail, self._windows = None, ()
         self._count = self._entries_in_file()
 
     def start_empty(self) -> None:
         """Forget all entries, in the file too (at the next `write`)."""
-        self._tail, self._written = _Tail(0, array("q"), array("q")), 0
+        self._tail, self._written, self._windows = _Tail(0, array("q"), array("q")), 0, ()
 
     def load_active(self) -> None:
         """Go on adding behind what the file has."""
-        self._written = self._entries_in_file()
+        self._written, self._windows = self._entries_in_file(), ()
         self._tail = self._load_tail(self._written)
 
     def _entries_in_file(self) -> int:
@@ -162,19 +166,33 @@ class SparseIndex:
         """The last entry with a key at or below `key`."""
         return self._floor(key, 0)
 
-    def floor_by_value(self, value: int) -> tuple[int, int] | None:
-        """The last entry with a value at or below `value`."""
-        return self._floor(value, 1)
+    def floor_by_value(self, value: int, *, keeps_window: bool = False) -> tuple[int, int] | None:
+        """The last entry with a value at or below `value`.
 
-    def _floor(self, bound: int, column: int) -> tuple[int, int] | None:
+        Args:
+            keeps_window: if that takes a look into the file, the entries that follow are kept as a window, until `forget_windows`.
+        """
+        return self._floor(value, 1, keeps_window=keeps_window)
+
+    def floor_in_windows(self, value: int) -> tuple[int, int] | None:
+        """As `floor_by_value`; None also where it takes more than a look at the windows."""
+        return floor_in(self._windows, 1, value) if self._windows else None
+
+    def forget_windows(self) -> None:
+        """Let go of what was kept of the file."""
+        self._windows = ()
+
+    def _floor(self, bound: int, column: int, *, keeps_window: bool = False) -> tuple[int, int] | None:
         """The last entry of which the number in `column` (0: key, 1: value) is at or below `bound`."""
         tail = self._tail
-        if tail is None:
-            return self._search(self._count, column, bound)[1]
-        slot = bisect_right(tail.values if column else tail.keys, bound) - 1
-        if slot >= 0:
-            return tail.keys[slot], tail.values[slot]
-        return self._search(tail.first, column, bound)[1]
+        if tail is not None:
+            slot = bisect_right(tail.values if column else tail.keys, bound) - 1
+            if slot >= 0:
+                return tail.keys[slot], tail.values[slot]
+        entry = floor_in(self._windows, column, bound) if self._windows else None
+        if entry is not None:
+            return entry
+        return self._search(self._count if tail is None else tail.first, column, bound, keeps_window=keeps_window)[1]
 
     def ceiling_by_value(self, value: int) -> tuple[int, int] | None:
         """The first entry with a value above `value`; reads a sealed index from its beginning, for rare use."""
@@ -184,7 +202,7 @@ class SparseIndex:
         """Keep the first `count` entries of an active index."""
         tail = self._tail
         assert tail is not None, "a sealed index is not truncated"
-        self._written = min(self._written, count)
+        self._written, self._windows = min(self._written, count), ()
         if count < tail.first:
             self._tail = self._load_tail(count)
         else:
@@ -237,7 +255,7 @@ class SparseIndex:
         key, value = self._entry.unpack(self._files.pread(fileno, size, slot * size))
         return key, value
 
-    def _search(self, count: int, column: int, bound: int) -> tuple[int, tuple[int, int] | None]:
+    def _search(self, count: int, column: int, bound: int, *, keeps_window: bool = False) -> tuple[int, tuple[int, int] | None]:
         """How many of the first `count` entries, all in the file, have at most `bound` in `column`, and the last of those.
 
         Entries of offsets lie nearly evenly, so the first block looked at is where the last entry says that `bound` should be.
@@ -257,9 +275,18 @@ class SparseIndex:
                 if found < len(block):
                     high = start + found
                 middle = (low + high) // 2
+            if keeps_window and low:
+                self._keep_window(fileno, low - 1, count)
             return low, floor
         finally:
             self._files.close(fileno)
+
+    def _keep_window(self, fileno: int, slot: int, count: int) -> None:
+        """Keep what follows from the entry `slot` on, of the first `count`, which are in the file."""
+        size = min(WINDOW_ENTRIES, count - slot) * OFFSET_ENTRY.size
+        data = self._files.pread(fileno, size, slot * OFFSET_ENTRY.size)
+        if len(data) == size:
+            self._windows = (window_of(data), *self._windows)[:MAX_WINDOWS]
 
     def _guess(self, fileno: int, count: int, column: int, bound: int) -> int:
         if self._entry is not OFFSET_ENTRY or count <= SEARCH_BLOCK:

@@ -83,10 +83,6 @@ class LogMove:
         return sum(copied.size for copied in self._copied.values())
 
     @property
-    def missing_bytes(self) -> int:
-        return max(0, self.log.size_bytes - self.size_bytes)
-
-    @property
     def end_offset(self) -> int:
         """The copy holds all records below it, and maybe some more."""
         for segment in self.log.segments:

@@ -1,6 +1,7 @@
-"""How many segments have their file open: a bound for all logs together.
+"""How many segments have their file open, and of how many a part of the index is in memory: bounds for all logs together.
 
-Owns the list of segments with an open descriptor, the one opened longest ago first.
+Owns the list of segments with an open descriptor, the one opened longest ago first, and that of segments whose index keeps windows, the one
+that got its last window longest ago first.
 
 Rules
   1. A region that a log handed out must stay readable until the loop runs again, so nothing is closed at the moment when one more is
@@ -8,7 +9,8 @@ Rules
      `is_crowded` tells readers when to leave the rest for the next.
   2. A segment that was used since the last look at it is passed over once (second chance), one that a flush works on always.
   3. Segments that leave their log are no longer counted: `Garbage` closes them.
-  4. Threads that open or close whole logs call `opened` and `forget` while the loop trims: each step is one call of the dict.
+  4. A segment that is closed, or leaves its log, lets go of its windows.
+  5. Threads that open or close whole logs call `opened` and `forget` while the loop trims: each step is one call of the dict.
 
 How it works: a read or an append sets a flag on its segment and no more; the order is looked at only when there are too many.
 """
@@ -18,6 +20,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from barnabas import limits
 
 if TYPE_CHECKING:
     from barnabas.storage.segment.file import SegmentFile
@@ -31,12 +35,13 @@ class OpenFiles:
         later: calls what it is given in a later turn of the loop; also from threads, which open the first segments of logs.
     """
 
-    __slots__ = ("_is_trimming", "_later", "_segments", "limit")
+    __slots__ = ("_is_trimming", "_later", "_segments", "_with_windows", "limit")
 
     def __init__(self, limit: int, later: Callable[[Callable[[], None]], object]) -> None:
         self.limit = limit
         self._later = later
         self._segments: OrderedDict[SegmentFile, None] = OrderedDict()
+        self._with_windows: OrderedDict[SegmentFile, bool] = OrderedDict()
         self._is_trimming = False
 
     def __len__(self) -> int:
@@ -56,6 +61,16 @@ class OpenFiles:
     def forget(self, segment: SegmentFile) -> None:
         """It was closed, or somebody else closes it."""
         self._segments.pop(segment, None)
+        if self._with_windows.pop(segment, False):
+            segment.index.forget_windows()
+
+    def keep_windows(self, segment: SegmentFile) -> None:
+        """Its index has one window more; where there are too many segments with some, another lets go of its own."""
+        self._with_windows.pop(segment, False)
+        self._with_windows[segment] = True
+        if len(self._with_windows) > limits.MAX_WINDOWED_INDEXES:
+            oldest, _ = self._with_windows.popitem(last=False)
+            oldest.index.forget_windows()
 
     def trim(self) -> None:
         """Close what was not used for longest, down to the limit; at most two looks at each."""

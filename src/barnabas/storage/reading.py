@@ -63,11 +63,10 @@ def read_region(
         limit = segment.find(limit_offset)
         end = end if limit is None else limit.position
     if end - start > max_bytes:
-        if is_verified_later and segment.may_be_cold(start, start + max_bytes):
+        whole_end = segment.whole_batches_end(start, start + max_bytes, is_verified_later=is_verified_later)
+        if whole_end is None:
             return _rough_region(segment, found, max_bytes, end if minimum_one else 0)
-        end = segment.whole_batches_end(start, start + max_bytes)
-        if end <= start and minimum_one:
-            end = start + segment.batch_size(start)
+        end = start + segment.batch_size(start) if whole_end <= start and minimum_one else whole_end
     if end <= start:
         return None
     region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.trust, 0))

@@ -33,7 +33,7 @@ LOGGER = Path("/usr/share/java/slf4j-simple.jar")  # so that a server which does
 CODEC = Path("/usr/share/java/netty-codec.jar")  # which TLS needs, and the manifest forgets
 START_TIMEOUT_S = 60.0  # about 1 s on an idle machine
 START_ATTEMPTS = 3
-POLL_S = 0.02
+ASK_AGAIN_S = 0.02
 TICK_MS = 100  # a session may not be shorter than two of them
 MIN_SYNC_TICKS, SYNC_MS = 4, 2_000  # how long servers of an ensemble wait for each other
 JVM = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true")
@@ -177,9 +177,8 @@ class ZooKeeper:
         deadline = time.monotonic() + START_TIMEOUT_S
         for index, process in enumerate(self._processes):
             while process is not None and not self._serves(index):
-                if process.poll() is not None or time.monotonic() > deadline:
+                if _ends_within(process, ASK_AGAIN_S) or time.monotonic() > deadline:
                     raise ZooKeeperUnavailable(f"ZooKeeper did not start: {self._last_words(index)}")
-                time.sleep(POLL_S)
 
     def _serves(self, index: int) -> bool:
         return "Mode:" in self.ask(index, b"srvr")
@@ -241,6 +240,14 @@ class ZooKeeper:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def free_ports(count: int) -> list[int]:

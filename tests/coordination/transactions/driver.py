@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import Outcome
-from barnabas.coordination.records import Record
 from barnabas.coordination.transactions.markers import Marker
 from barnabas.coordination.transactions.shard import TransactionShard
 from barnabas.coordination.transactions.terms import EndCounts, Initialised, InitRequest

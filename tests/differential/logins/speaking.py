@@ -25,7 +25,6 @@ HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MADE_UP = re.compile(r"\b([rsv])=[^,]+")
 ELSEWHERE = {"api_keys", "finalized_features", "supported_features", "finalized_features_epoch"}  # compared by other scripts
 WORDS = {"token_id": "<id>", "hmac": "<hmac>"}
-Answer = dict[str, Any]
 
 
 class Place(NamedTuple):

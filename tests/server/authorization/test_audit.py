@@ -30,7 +30,7 @@ from barnabas.server.authorization.audit import AuditLog
 from barnabas.server.authorization.control import STANDARD, AccessControl
 from tests.server.authorization.people import ALICE, acl, guarded
 from tests.server.in_process import Client
-from tests.server.wire import framed
+from tests.server.wire import CLIENT_ID, framed
 from tests.waiting import until
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -155,8 +155,12 @@ async def test_repeated_requests_are_sampled_too(tmp_path: Path, rate: str, expe
                 alice.line.receive()
 
         await alice.in_thread(send)
-    written = [entry for entry in entries(path) if entry["api"] == "Produce"]
-    assert [(entry["principal"], entry["name"], entry["allowed"]) for entry in written] == [(ALICE, "t", True)] * expected
+        assert (await alice.fetch())[0] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    fields = ("principal", "client_id", "name", "allowed")
+    told = {
+        api: [tuple(map(entry.get, fields)) for entry in entries(path) if entry["api"] == api] for api in ("Produce", "Fetch")
+    }
+    assert told == {"Produce": [(ALICE, CLIENT_ID, "t", True)] * expected, "Fetch": [(ALICE, CLIENT_ID, "t", False)]}
 
 
 class Written:

@@ -115,7 +115,7 @@ async def test_a_topic_that_is_made_meanwhile_is_not_deleted(tmp_path: Path) -> 
         await people.allow(acl(ResourceType.TOPIC, "later", Operation.DESCRIBE))
         broker = people.admin.broker
         assert broker.authorizer is not None
-        context = RequestContext(DELETE_TOPICS, 5, 1, "c", "127.0.0.1", ALICE, "PLAINTEXT", 1, 9092, ("", ""))
+        context = RequestContext(DELETE_TOPICS, 5, 1, "c", "127.0.0.1", ALICE, "PLAINTEXT", 9092, ("", ""))
         asked = Asked(broker, context, broker.authorizer.of_request(context))
         request = DeleteTopicsRequest(topic_names=["later", "hidden"], timeout_ms=1_000)
         answer = GUARDS[DELETE_TOPICS](asked, request, handle)

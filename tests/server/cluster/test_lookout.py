@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.client.asynchronous import Address, AsyncConnection
-from barnabas.client.config import ClientConfig
+from barnabas.client.asynchronous import AsyncConnection
+from barnabas.client.config import Address, ClientConfig
 from barnabas.cluster.metadata import BrokerRegistration, BrokerState, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint

@@ -7,12 +7,13 @@ import socket
 import struct
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from barnabas import limits
 from barnabas.protocol.codec import encode
 from barnabas.protocol.headers import write_request_header
 from barnabas.protocol.messages.write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
@@ -95,6 +96,20 @@ async def test_requests_that_arrive_together_are_answered_in_order(address: tupl
             signs = {each[SIZE.size :] for slot, each in enumerate(answers) if slot != 2}
             assert len(signs) == 1
             assert await asyncio.to_thread(ask, line, first + 4) in signs
+
+
+async def test_so_many_are_answered_by_the_thread_and_the_others_by_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MAX_PULSES", 2)
+    async with running(tmp_path, count=1) as cluster, AsyncExitStack() as stack:
+        broker = cluster.brokers[1]
+        at = "127.0.0.1", broker.endpoints[0].port
+        lines = [stack.enter_context(connected(at)) for _ in range(4)]
+        signs = {await asyncio.to_thread(ask, line, number) for number in (1, 2) for line in lines}
+        assert len(signs) == 1
+        assert broker.pulse is not None
+        assert len(broker.pulse._taken) == 2
 
 
 async def test_who_goes_away_is_forgotten(address: tuple[str, int]) -> None:

@@ -42,7 +42,6 @@ from barnabas.server.surroundings import Surroundings
 
 TOPIC_ID = UUID(int=77)
 TOPIC = "t"
-DEADLINE_S = 20.0
 
 
 class Controller:

@@ -31,8 +31,8 @@ KEYS = (
     ConfigKey("zookeeper.digest", PASSWORD, None, Digest(), MEDIUM, READ_ONLY, HONOURED,
               "user:password, by which brokers are known to ZooKeeper; then what they keep there is for that user alone.", hidden=True),
     ConfigKey("zookeeper.sasl.jaas.config", PASSWORD, None, LoginContexts(), MEDIUM, READ_ONLY, HONOURED,
-              "Login context with which brokers log in to ZooKeeper by SASL (DIGEST-MD5): a DigestLoginModule with username and "
-              "password. Where Kafka had the section Client of a JAAS file.", hidden=True),
+              "Login context with which brokers log in to ZooKeeper by SASL: a DigestLoginModule with username and password, or "
+              "a Krb5LoginModule. Where Kafka had the section Client of a JAAS file.", hidden=True),
     ConfigKey("zookeeper.session.timeout.ms", INT, None, at_least(1), HIGH, READ_ONLY, HONOURED,
               "The timeout of the session with ZooKeeper that a broker asks for; two thirds of "
               "broker.session.timeout.ms where it is not set, since ZooKeeper lets it last for up to a tick longer.", hidden=True),

@@ -6,20 +6,18 @@ transactions of version 2 need; version 0 is read.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import ClassVar
 
-from barnabas.coordination.records import Record
+from barnabas.coordination.numbered import NUMBER_BYTES, Record, begin, leading_number, version_of
 from barnabas.coordination.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, State, Transaction
 from barnabas.errors import MalformedMessage
 from barnabas.protocol.codec import decode, writer_of
-from barnabas.protocol.message import Buffer, FieldSpec, Message
+from barnabas.protocol.message import FieldSpec, Message
 from barnabas.protocol.partitions import by_topic
 
 KEY_VERSION, VALUE_VERSION = 0, 1
 _NEVER = 32767
-_short = struct.Struct(">h")
 
 
 def _field(name: str, wire_type: str, tag: int | None = None) -> FieldSpec:
@@ -117,7 +115,7 @@ _write_value = writer_of(TransactionLogValue, VALUE_VERSION)
 
 def transaction_record(transaction: Transaction) -> Record:
     """The record that says how a transactional id stands."""
-    out = bytearray(_short.pack(VALUE_VERSION))
+    out = begin(VALUE_VERSION)
     _write_value(_value_of(transaction), out)
     return _key_of(transaction.transactional_id), bytes(out)
 
@@ -134,19 +132,17 @@ def read_record(record: Record) -> tuple[str, Transaction | None] | None:
         MalformedMessage: bytes or a version that Kafka never wrote.
     """
     key, value = record
-    if _leading_short(key, "transaction key") != KEY_VERSION:
+    if leading_number(key, "transaction key") != KEY_VERSION:
         return None
-    name = decode(TransactionLogKey, KEY_VERSION, key, 2).transactional_id
+    name = decode(TransactionLogKey, KEY_VERSION, key, NUMBER_BYTES).transactional_id
     if value is None:
         return name, None
-    version = _leading_short(value, "transaction value")
-    if not 0 <= version <= VALUE_VERSION:
-        raise MalformedMessage("transaction value", version, "an unknown version")
-    return name, _transaction_of(name, decode(TransactionLogValue, version, value, 2))
+    version = version_of(value, "transaction value", VALUE_VERSION)
+    return name, _transaction_of(name, decode(TransactionLogValue, version, value, NUMBER_BYTES))
 
 
 def _key_of(transactional_id: str) -> bytes:
-    out = bytearray(_short.pack(KEY_VERSION))
+    out = begin(KEY_VERSION)
     _write_key(TransactionLogKey(transactional_id=transactional_id), out)
     return bytes(out)
 
@@ -189,10 +185,3 @@ def _transaction_of(name: str, value: TransactionLogValue) -> Transaction:
         last_update_ms=value.transaction_last_update_timestamp_ms,
         client_version=value.client_transaction_version,
     )
-
-
-def _leading_short(data: Buffer, name: str) -> int:
-    if len(data) < 2:
-        raise MalformedMessage(name, -1, f"{len(data)} bytes where a 16-bit number should stand")
-    number: int = _short.unpack_from(data)[0]
-    return number

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 
+from barnabas.coordination.numbered import Record
 from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, Written
-from barnabas.coordination.records import Record
 from barnabas.coordination.timers import Timers
 from barnabas.coordination.transactions import transaction as rules
 from barnabas.coordination.transactions.markers import Marker, MarkersDue

@@ -3,8 +3,7 @@
 Rules
   1. An answer that may or may not have arrived is asked for again (by the client's plans); when time is up the error is the caller's, and
      the next `prepare` finds out what holds.
-  2. The state is read by the owner of the sink and as any reader of committed records sees it: the ownership has ended whatever the former
-     owner was writing. Another sink's unfinished record in the same partition is waited for, SINK_TIMEOUT_MS at most.
+  2. Nothing here or below loads numba or pyarrow: the driver's processes would spend most of their start on it (`recorded`).
 """
 
 from __future__ import annotations
@@ -12,33 +11,20 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from barnabas.client import operations, transactions
-from barnabas.client.batches import next_offset
+from barnabas.client import transactions
 from barnabas.client.blocking import BlockingClient
-from barnabas.client.errors import PartitionError, ResourceError, TimedOut, UnsupportedRequest
+from barnabas.client.errors import PartitionError, ResourceError, UnsupportedRequest
 from barnabas.client.producer import BatchProducer
-from barnabas.client.results import EARLIEST, LATEST, NewTopic, TopicPartition
 from barnabas.client.transactions import Owner
 from barnabas.error_codes import ErrorCode
-from barnabas.pipelines.decode import RecordDecoder
 from barnabas.pipelines.exactly_once import protocol as p
-from barnabas.pipelines.exactly_once.state import PREFIX, TOPIC, SinkState, from_json, is_of_task, sink_id, to_json
-from barnabas.protocol.records.encode_kernels import murmur2
+from barnabas.pipelines.exactly_once.recorded import SINK_TIMEOUT_MS, place_of, read_state
+from barnabas.pipelines.exactly_once.state import PREFIX, SinkState, is_of_task, sink_id, to_json
 from barnabas.protocol.records.record import build_batch
 
 R = TypeVar("R")
-SINK_TIMEOUT_MS = 10_000  # of the transaction that records a state; it is open for a few milliseconds
-PARTITIONS = 8  # of the sinks' topic
-MOST_REPLICAS = 3
-# Little is read at each start if little is there: compaction leaves one record for a sink, but not in the segment that is written to.
-TOPIC_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}
 NOT_THE_OWNER = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 NO_TWO_PHASE = {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
 EMPTY, ONGOING = "Empty", "Ongoing"
@@ -55,7 +41,6 @@ class Carrier:
         self._client = client
         self._sink = sink
         self._timeout_ms = transaction_timeout_ms
-        self._known_place: TopicPartition | None = None
 
     def run(self, steps: p.Steps[R]) -> R:
         """To the end; errors of an instruction go through the protocol."""
@@ -80,7 +65,7 @@ class Carrier:
             case p.TakeSink(expected):
                 return self._take_sink(expected)
             case p.ReadState():
-                return self._read_state()
+                return read_state(self._client, self._sink)
             case p.WriteState(state, token):
                 return self._write_state(state, token)
             case p.AskStanding():
@@ -126,55 +111,6 @@ class Carrier:
 
     # -- the state ------------------------------------------------------------------------------------------------------
 
-    @property
-    def _place(self) -> TopicPartition:
-        """The partition of the sinks' topic that has this sink."""
-        if self._known_place is None:
-            self._known_place = TOPIC, self._partition()
-        return self._known_place
-
-    def _partition(self) -> int:
-        partitions = self._client.topics_by_name([TOPIC])
-        if TOPIC not in partitions:
-            self._make_topic()
-            partitions = self._client.topics_by_name([TOPIC])
-        key = self._sink.encode()
-        return int(murmur2(np.frombuffer(key, np.uint8), 0, len(key))) % len(partitions[TOPIC].partitions)
-
-    def _make_topic(self) -> None:
-        client = self._client
-        replicas = min(MOST_REPLICAS, len(client.cluster.brokers))
-        config = {**TOPIC_CONFIG, "min.insync.replicas": str(max(1, replicas - 1))}
-        try:
-            client.create_topics([NewTopic(TOPIC, PARTITIONS, replicas, config)])
-        except ResourceError as error:
-            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:
-                raise
-        deadline = time.monotonic() + client.config.default_api_timeout_ms / 1000
-        while TOPIC not in client.topics_by_name([TOPIC]):
-            if time.monotonic() > deadline:
-                raise TimedOut(f"topic {TOPIC}", client.config.default_api_timeout_ms)
-            time.sleep(client.config.retry_backoff_ms / 1000)
-
-    def _read_state(self) -> SinkState:
-        client, place = self._client, self._place
-        config = replace(client.config, read_committed=True)
-        offset = client.list_offsets({place: EARLIEST})[place].offset
-        end = client.list_offsets({place: LATEST})[place].offset
-        decoder = RecordDecoder(*place)
-        deadline = time.monotonic() + max(config.default_api_timeout_ms, 2 * SINK_TIMEOUT_MS) / 1000
-        last: bytes | None = None
-        while offset < end:
-            answer = client.run(operations.fetch(config, client.cluster, *place, offset))
-            for batch in decoder.decode(answer.records, offset, end, answer.aborted):
-                mine = batch.filter(pc.equal(batch.column("key"), pa.scalar(self._sink.encode(), pa.binary())))
-                if mine.num_rows:
-                    last = mine.column("value")[-1].as_py()
-            offset = next_offset(answer.records, offset)
-            if offset < end and time.monotonic() > deadline:
-                raise TimedOut(f"end of {TOPIC}-{place[1]}", config.default_api_timeout_ms)
-        return from_json(self._sink, last) if last is not None else SinkState()
-
     def _write_state(self, state: SinkState, token: Owner) -> Owner:
         client, name = self._client, sink_id(self._sink)
         now_ms = time.time_ns() // 1_000_000
@@ -187,7 +123,7 @@ class Carrier:
         )
         batch = bytearray(build_batch([(self._sink.encode(), to_json(state))]))
         try:
-            producer.send(self._place, batch, 1)
+            producer.send(place_of(client, self._sink), batch, 1)
             producer.flush()
         except (PartitionError, ResourceError) as error:
             if error.code in NOT_THE_OWNER:

@@ -47,11 +47,10 @@ SHOWN_ERRORS = 3  # record errors named in the text; all are in the response's l
 
 
 class AppendOrigin(Enum):
-    """Who appends: a producer, a coordinator of this broker, or another replica."""
+    """Who appends as a leader: a producer, or a coordinator of this broker."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
-    REPLICATION = "replication"
 
 
 class ValidatedBatch(NamedTuple):

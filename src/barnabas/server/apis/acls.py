@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from barnabas import limits
 from barnabas.cluster.declared import Kind
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from barnabas.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
@@ -211,4 +212,8 @@ def _gone(acl: Acl) -> DeleteAclsMatchingAcl:
     )
 
 
-HANDLERS = {29: handle_describe_acls, 30: handle_create_acls, 31: handle_delete_acls}
+HANDLERS = {
+    ApiKey.DESCRIBE_ACLS: handle_describe_acls,
+    ApiKey.CREATE_ACLS: handle_create_acls,
+    ApiKey.DELETE_ACLS: handle_delete_acls,
+}

@@ -12,6 +12,7 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from barnabas.protocol.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -58,4 +59,4 @@ async def _alter(broker: Broker, topic: str, partition: int, path: str) -> int:
     return ErrorCode.NONE
 
 
-HANDLERS = {34: handle_alter_replica_log_dirs}
+HANDLERS = {ApiKey.ALTER_REPLICA_LOG_DIRS: handle_alter_replica_log_dirs}

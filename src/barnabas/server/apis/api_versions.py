@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 FIRST_VERSION_WITH_SOFTWARE = 3
-API_VERSIONS = 18
 TRANSACTIONS, TRANSACTIONS_LEVEL = "transaction.version", 2  # the feature by which clients know transactions version 2 (KIP-890)
-ANNOUNCED = {0: (0, APIS[0][3])}  # where that is not the range of the messages
+ANNOUNCED: dict[int, tuple[int, int]] = {
+    ApiKey.PRODUCE: (0, APIS[ApiKey.PRODUCE][3])
+}  # where that is not the range of the messages
 
 
 def announced_versions(api_key: int) -> tuple[int, int]:
@@ -37,7 +39,7 @@ def announced_versions(api_key: int) -> tuple[int, int]:
 
 def refuse_version() -> ApiVersionsResponse:
     """The answer, always in version 0, to an ApiVersions request of a version nobody knows: which ones are known (KIP-511)."""
-    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(API_VERSIONS)])
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[_entry(ApiKey.API_VERSIONS)])
 
 
 def _entry(api_key: int) -> ApiVersion:
@@ -61,4 +63,4 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
     )
 
 
-HANDLERS = {API_VERSIONS: handle_api_versions}
+HANDLERS = {ApiKey.API_VERSIONS: handle_api_versions}

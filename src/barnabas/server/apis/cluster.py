@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from barnabas.cluster.metadata import NO_LEADER, PartitionState, Topic
 from barnabas.cluster.topics import check_name
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 BROKER_ENDPOINT, CONTROLLER_ENDPOINT = 1, 2
-NO_PRODUCER_ID, NO_EPOCH = -1, -1
 
 
 def handle_describe_cluster(broker: Broker, context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
@@ -134,4 +134,4 @@ def _refused(name: str, code: ErrorCode, operations: int = NOT_ASKED) -> Describ
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_authorized_operations=operations)
 
 
-HANDLERS = {60: handle_describe_cluster, 75: handle_describe_topic_partitions}
+HANDLERS = {ApiKey.DESCRIBE_CLUSTER: handle_describe_cluster, ApiKey.DESCRIBE_TOPIC_PARTITIONS: handle_describe_topic_partitions}

@@ -20,6 +20,7 @@ from barnabas.config.describe import (
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
@@ -217,8 +218,8 @@ def handle_list_config_resources(
 
 
 HANDLERS = {
-    32: handle_describe_configs,
-    33: handle_alter_configs,
-    44: handle_incremental_alter_configs,
-    74: handle_list_config_resources,
+    ApiKey.DESCRIBE_CONFIGS: handle_describe_configs,
+    ApiKey.ALTER_CONFIGS: handle_alter_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: handle_incremental_alter_configs,
+    ApiKey.LIST_CONFIG_RESOURCES: handle_list_config_resources,
 }

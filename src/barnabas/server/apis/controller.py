@@ -18,6 +18,7 @@ from barnabas.protocol.messages import alter_partition_reassignments as reassign
 from barnabas.protocol.messages import elect_leaders as elect
 from barnabas.protocol.messages import list_partition_reassignments as listing
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from barnabas.protocol.messages.update_features import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
 
@@ -200,10 +201,13 @@ def _told(error: KafkaError | None) -> tuple[ErrorCode, str | None]:
 
 
 HANDLERS = {
-    43: handle_elect_leaders,
-    45: handle_alter_partition_reassignments,
-    46: handle_list_partition_reassignments,
-    57: handle_update_features,
-    64: handle_unregister_broker,
+    ApiKey.ELECT_LEADERS: handle_elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: handle_alter_partition_reassignments,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: handle_list_partition_reassignments,
+    ApiKey.UPDATE_FEATURES: handle_update_features,
+    ApiKey.UNREGISTER_BROKER: handle_unregister_broker,
 }
-BETWEEN_BROKERS: dict[int, Any] = {56: handle_alter_partition, 67: handle_allocate_producer_ids}
+BETWEEN_BROKERS: dict[int, Any] = {
+    ApiKey.ALTER_PARTITION: handle_alter_partition,
+    ApiKey.ALLOCATE_PRODUCER_IDS: handle_allocate_producer_ids,
+}

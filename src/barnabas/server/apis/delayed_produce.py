@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Answer, Connection
 
-ACKS_ALL, ACKS_NONE = -1, 0
+ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
 Topics = list[tuple[bytes, list[PartitionAnswer]]]
 
 

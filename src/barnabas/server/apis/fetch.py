@@ -38,7 +38,8 @@ def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body
         _refuse(connection, request, version, correlation_id)
         return
     context = broker.fetch_sessions.open(request, version, broker.clock.now_ms())
-    fetch = _Fetch(broker, connection, request, context, version, correlation_id)
+    client_id = None if broker.authorizer is None else broker.authorizer.client_id(frame)
+    fetch = _Fetch(broker, connection, request, context, version, correlation_id, client_id)
     if context.error:
         parts = write_fetch_answer(version, correlation_id, [], error_code=context.error)
         connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
@@ -78,8 +79,9 @@ class _Fetch(Loading):
         context: FetchContext,
         version: int,
         correlation_id: int,
+        client_id: str | None,
     ) -> None:
-        super().__init__(broker, connection, request, context, version)
+        super().__init__(broker, connection, request, context, version, client_id)
         self._correlation_id = correlation_id
         budget = connection.budget if self._replica_id < 0 else None
         self._allowance = None if budget is None else Allowance(broker, connection, budget)

@@ -20,6 +20,7 @@ from barnabas.coordination.outcome import Caller
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 from barnabas.protocol.message import ZERO_UUID, Message
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -334,11 +335,11 @@ def _older(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
 
 
 HANDLERS: dict[int, Handler] = {
-    8: offset_commit,
-    9: offset_fetch,
-    10: find_coordinator,
-    11: join_group,
-    12: heartbeat,
-    13: leave_group,
-    14: sync_group,
+    ApiKey.OFFSET_COMMIT: offset_commit,
+    ApiKey.OFFSET_FETCH: offset_fetch,
+    ApiKey.FIND_COORDINATOR: find_coordinator,
+    ApiKey.JOIN_GROUP: join_group,
+    ApiKey.HEARTBEAT: heartbeat,
+    ApiKey.LEAVE_GROUP: leave_group,
+    ApiKey.SYNC_GROUP: sync_group,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -103,8 +104,8 @@ def _unknown(partitions: Sequence[int]) -> list[OffsetDeleteResponsePartition]:
 
 
 HANDLERS: dict[int, Handler] = {
-    15: describe_groups,
-    16: list_groups,
-    42: delete_groups,
-    47: offset_delete,
+    ApiKey.DESCRIBE_GROUPS: describe_groups,
+    ApiKey.LIST_GROUPS: list_groups,
+    ApiKey.DELETE_GROUPS: delete_groups,
+    ApiKey.OFFSET_DELETE: offset_delete,
 }

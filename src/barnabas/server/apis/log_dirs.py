@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.config.cordoning import cordoned_among
 from barnabas.errors import ErrorCode
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -79,4 +80,4 @@ def _directory(path: str, topics: dict[str, list[DescribeLogDirsPartition]]) -> 
     )
 
 
-HANDLERS = {35: handle_describe_log_dirs}
+HANDLERS = {ApiKey.DESCRIBE_LOG_DIRS: handle_describe_log_dirs}

@@ -13,6 +13,7 @@ from barnabas.cluster.metadata import NO_LEADER
 from barnabas.cluster.topics import is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -185,4 +186,4 @@ def _respond(
     )
 
 
-HANDLERS = {3: handle_metadata}
+HANDLERS = {ApiKey.METADATA: handle_metadata}

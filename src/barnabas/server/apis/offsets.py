@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cluster.topics import check_name
 from barnabas.errors import ErrorCode, KafkaError, StorageError
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -220,8 +221,8 @@ def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
 
 
 HANDLERS = {
-    2: handle_list_offsets,
-    21: handle_delete_records,
-    23: handle_offset_for_leader_epoch,
-    61: handle_describe_producers,
+    ApiKey.LIST_OFFSETS: handle_list_offsets,
+    ApiKey.DELETE_RECORDS: handle_delete_records,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: handle_offset_for_leader_epoch,
+    ApiKey.DESCRIBE_PRODUCERS: handle_describe_producers,
 }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError, StorageError
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.produce import (
     FIRST_TOPIC_ID_VERSION,
     PartitionAnswer,
@@ -24,7 +25,16 @@ from barnabas.protocol.produce import (
 )
 from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
-from barnabas.server.apis.delayed_produce import DelayedProduce, Topics, must_wait, refusals, refused
+from barnabas.server.apis.delayed_produce import (
+    ACKS_ALL,
+    ACKS_LEADER,
+    ACKS_NONE,
+    DelayedProduce,
+    Topics,
+    must_wait,
+    refusals,
+    refused,
+)
 from barnabas.server.apis.repeated_produce import is_transactional, learn
 from barnabas.server.apis.transactional_produce import Joined, hold, why_not_in_transaction
 from barnabas.server.authorization.hot import may_write_transaction, split_produce
@@ -37,7 +47,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 EMPTY = memoryview(b"")
-ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
 FIRST_ZSTD_VERSION = 7  # KIP-110
 # Refused before Kafka looks at the log; with every other error it tells where the log begins
 BEFORE_THE_LOG = frozenset(
@@ -60,7 +69,8 @@ def handle_produce(
 ) -> None:
     """Append every batch of the request and answer, now or when they are committed."""
     head = read_produce(frame, body, version)
-    access = None if broker.authorizer is None else broker.authorizer.of_hot_request(connection, 0)
+    authorizer = broker.authorizer
+    access = None if authorizer is None else authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
     if head.acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
         answers = _refuse_all(head, ErrorCode.INVALID_REQUIRED_ACKS)
         connection.send([write_produce_answer(version, correlation_id, answers)])

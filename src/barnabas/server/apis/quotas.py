@@ -15,6 +15,7 @@ from barnabas.protocol.messages.alter_client_quotas import (
     ResponseEntityData,
     ResponseEntryData,
 )
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
@@ -109,4 +110,4 @@ def _changed(entity: Entity, quotas: Mapping[str, float], changes: Sequence[OpDa
     return after
 
 
-HANDLERS = {48: handle_describe_client_quotas, 49: handle_alter_client_quotas}
+HANDLERS = {ApiKey.DESCRIBE_CLIENT_QUOTAS: handle_describe_client_quotas, ApiKey.ALTER_CLIENT_QUOTAS: handle_alter_client_quotas}

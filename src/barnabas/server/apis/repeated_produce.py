@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from barnabas import limits
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.codec import read_varint
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.produce import (
     FIRST_FLEXIBLE_VERSION,
     FIRST_TOPIC_ID_VERSION,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 _START = Struct(">Ii")  # api key and version as one number, correlation id
 _I32 = Struct(">i")
 _HEAD_BYTES = 8
-PRODUCE = 0
 _ATTRIBUTES = 22  # of a batch: the lower byte of its attributes
 _EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
 _OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
@@ -360,7 +360,8 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
         if budget is not None and budget.is_free_to_produce:
             budget = None
         known = _Known(partition, head, _START.unpack_from(frame)[0], version, start, budget)
-        if broker.authorizer is not None:
-            access = broker.authorizer.of_hot_request(connection, PRODUCE)
+        authorizer = broker.authorizer
+        if authorizer is not None:
+            access = authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
             known.noted = access.sampled(Operation.WRITE, ResourceType.TOPIC, partition.topic)
         connection.repeated.learn(frame, end, known)

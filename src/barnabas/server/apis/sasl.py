@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
-
-SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 
 
 def handle_sasl_handshake(broker: Broker, context: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
@@ -29,4 +28,4 @@ def handle_sasl_authenticate(
     return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=told)
 
 
-HANDLERS = {SASL_HANDSHAKE: handle_sasl_handshake, SASL_AUTHENTICATE: handle_sasl_authenticate}
+HANDLERS = {ApiKey.SASL_HANDSHAKE: handle_sasl_handshake, ApiKey.SASL_AUTHENTICATE: handle_sasl_authenticate}

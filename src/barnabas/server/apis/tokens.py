@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas import limits
 from barnabas.cluster.declared import Changes, Kind
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from barnabas.protocol.messages.describe_delegation_token import (
     DescribedDelegationToken,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
-CREATE, RENEW, EXPIRE, DESCRIBE = 38, 39, 40, 41
 ANONYMOUS = "User:ANONYMOUS"
 
 
@@ -205,4 +205,9 @@ def _described(token: Token, key: str) -> DescribedDelegationToken:
     )
 
 
-HANDLERS = {CREATE: create_token, RENEW: renew_token, EXPIRE: expire_token, DESCRIBE: describe_tokens}
+HANDLERS = {
+    ApiKey.CREATE_DELEGATION_TOKEN: create_token,
+    ApiKey.RENEW_DELEGATION_TOKEN: renew_token,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: expire_token,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: describe_tokens,
+}

@@ -10,6 +10,7 @@ from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome
 from barnabas.config.describe import Layers, topic_entries
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -134,4 +135,8 @@ def _told(error: KafkaError | None) -> tuple[ErrorCode, str | None]:
     return (ErrorCode.NONE, None) if error is None else (error.code, error.message)
 
 
-HANDLERS = {19: handle_create_topics, 20: handle_delete_topics, 37: handle_create_partitions}
+HANDLERS = {
+    ApiKey.CREATE_TOPICS: handle_create_topics,
+    ApiKey.DELETE_TOPICS: handle_delete_topics,
+    ApiKey.CREATE_PARTITIONS: handle_create_partitions,
+}

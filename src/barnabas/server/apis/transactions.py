@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from barnabas.cluster.records import OFFSETS_TOPIC
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.seams import EndMarker
 from barnabas.coordination.transactions.terms import InitRequest
@@ -26,6 +27,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.txn_offset_commit import (
@@ -43,7 +45,6 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from barnabas.server.apis.groups import error_of
-from barnabas.server.coordinators import OFFSETS_TOPIC
 from barnabas.server.transactions.marking import write_marker
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 NO_PRODUCER_ID, NO_EPOCH = -1, -1
-FENCED_FROM = {22: 4, 24: 2, 25: 2, 26: 2}  # versions that know PRODUCER_FENCED
+FENCED_FROM: dict[int, int] = {  # versions that know PRODUCER_FENCED
+    ApiKey.INIT_PRODUCER_ID: 4,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 2,
+    ApiKey.ADD_OFFSETS_TO_TXN: 2,
+    ApiKey.END_TXN: 2,
+}
 BATCHED_FROM_VERSION = 4  # of AddPartitionsToTxn
 ABORTABLE_FROM_VERSION = 4  # of TxnOffsetCommit
 SECOND_VERSION_END, SECOND_VERSION_COMMIT = 5, 5  # of EndTxn and TxnOffsetCommit: clients of transactions version 2
@@ -242,10 +248,10 @@ async def _write(broker: Broker, marker: WritableTxnMarker) -> WritableTxnMarker
 
 
 HANDLERS = {
-    22: init_producer_id,
-    24: add_partitions,
-    25: add_offsets,
-    26: end,
-    27: write_markers,
-    28: commit_offsets,
+    ApiKey.INIT_PRODUCER_ID: init_producer_id,
+    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions,
+    ApiKey.ADD_OFFSETS_TO_TXN: add_offsets,
+    ApiKey.END_TXN: end,
+    ApiKey.WRITE_TXN_MARKERS: write_markers,
+    ApiKey.TXN_OFFSET_COMMIT: commit_offsets,
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.coordination.transactions.transaction import State, Transaction
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -91,6 +92,6 @@ def _listed(found: Sequence[Transaction]) -> list[ListedTransaction]:
 
 
 HANDLERS = {
-    65: describe,
-    66: list_transactions,
+    ApiKey.DESCRIBE_TRANSACTIONS: describe,
+    ApiKey.LIST_TRANSACTIONS: list_transactions,
 }

@@ -11,6 +11,7 @@ from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from barnabas.cluster.metadata import MetadataImage
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
-
-DESCRIBE_USER_SCRAM_CREDENTIALS, ALTER_USER_SCRAM_CREDENTIALS = 50, 51
 
 
 async def alter_users(
@@ -70,4 +69,4 @@ def _described(each: users.Described) -> DescribeUserScramCredentialsResult:
     return DescribeUserScramCredentialsResult(user=each.user, error_code=each.error.code, error_message=each.error.message)
 
 
-HANDLERS = {DESCRIBE_USER_SCRAM_CREDENTIALS: describe_users, ALTER_USER_SCRAM_CREDENTIALS: alter_users}
+HANDLERS = {ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_users, ApiKey.ALTER_USER_SCRAM_CREDENTIALS: alter_users}

@@ -24,6 +24,7 @@ from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_acls import AclCreationResult, CreateAclsResponse
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from barnabas.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsResponse
@@ -184,21 +185,21 @@ def _no_ids(_request: Any, code: ErrorCode) -> AllocateProducerIdsResponse:
 
 
 GUARDS: dict[int, Guard] = {
-    29: on_cluster(Operation.DESCRIBE, _no_acls),
-    30: on_cluster(Operation.ALTER, _none_created),
-    31: on_cluster(Operation.ALTER, _none_deleted),
-    34: on_cluster(Operation.ALTER, _none_moved),
-    38: guard_create_token,
-    43: on_cluster(Operation.ALTER, _none_elected),
-    45: on_cluster(Operation.ALTER, _none_reassigned),
-    46: on_cluster(Operation.DESCRIBE, _none_listed),
-    48: on_cluster(Operation.DESCRIBE_CONFIGS, _no_quotas),
-    49: on_cluster(Operation.ALTER_CONFIGS, _no_quota_altered),
-    50: on_cluster(Operation.DESCRIBE, _no_users),
-    51: on_cluster(Operation.ALTER, _no_user_altered),
-    56: on_cluster(Operation.CLUSTER_ACTION, _no_partition),
-    57: on_cluster(Operation.ALTER, _no_feature),
-    58: on_cluster(Operation.CLUSTER_ACTION, _no_envelope),
-    64: on_cluster(Operation.ALTER, _not_unregistered),
-    67: on_cluster(Operation.CLUSTER_ACTION, _no_ids),
+    ApiKey.DESCRIBE_ACLS: on_cluster(Operation.DESCRIBE, _no_acls),
+    ApiKey.CREATE_ACLS: on_cluster(Operation.ALTER, _none_created),
+    ApiKey.DELETE_ACLS: on_cluster(Operation.ALTER, _none_deleted),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: on_cluster(Operation.ALTER, _none_moved),
+    ApiKey.CREATE_DELEGATION_TOKEN: guard_create_token,
+    ApiKey.ELECT_LEADERS: on_cluster(Operation.ALTER, _none_elected),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: on_cluster(Operation.ALTER, _none_reassigned),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: on_cluster(Operation.DESCRIBE, _none_listed),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: on_cluster(Operation.DESCRIBE_CONFIGS, _no_quotas),
+    ApiKey.ALTER_CLIENT_QUOTAS: on_cluster(Operation.ALTER_CONFIGS, _no_quota_altered),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: on_cluster(Operation.DESCRIBE, _no_users),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: on_cluster(Operation.ALTER, _no_user_altered),
+    ApiKey.ALTER_PARTITION: on_cluster(Operation.CLUSTER_ACTION, _no_partition),
+    ApiKey.UPDATE_FEATURES: on_cluster(Operation.ALTER, _no_feature),
+    ApiKey.ENVELOPE: on_cluster(Operation.CLUSTER_ACTION, _no_envelope),
+    ApiKey.UNREGISTER_BROKER: on_cluster(Operation.ALTER, _not_unregistered),
+    ApiKey.ALLOCATE_PRODUCER_IDS: on_cluster(Operation.CLUSTER_ACTION, _no_ids),
 }

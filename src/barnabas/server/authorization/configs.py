@@ -10,6 +10,7 @@ from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_configs import DescribeConfigsResult
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from barnabas.security.acls import CLUSTER, Operation, Resource, ResourceType
@@ -78,8 +79,8 @@ def _unlisted(_request: ListConfigResourcesRequest, code: ErrorCode) -> ListConf
 
 
 GUARDS: dict[int, Guard] = {
-    32: _on_resources(Operation.DESCRIBE_CONFIGS, "results", _undescribed),
-    33: _on_resources(Operation.ALTER_CONFIGS, "responses", _unaltered),
-    44: _on_resources(Operation.ALTER_CONFIGS, "responses", _unchanged),
-    74: on_cluster(Operation.DESCRIBE_CONFIGS, _unlisted),
+    ApiKey.DESCRIBE_CONFIGS: _on_resources(Operation.DESCRIBE_CONFIGS, "results", _undescribed),
+    ApiKey.ALTER_CONFIGS: _on_resources(Operation.ALTER_CONFIGS, "responses", _unaltered),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _on_resources(Operation.ALTER_CONFIGS, "responses", _unchanged),
+    ApiKey.LIST_CONFIG_RESOURCES: on_cluster(Operation.DESCRIBE_CONFIGS, _unlisted),
 }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from barnabas import limits
 from barnabas.errors import ConfigError
+from barnabas.protocol.headers import read_request_header
 from barnabas.security.acls import CLUSTER, Acl, AclFilter, Operation, Resource, ResourceType, acl_from_json
 from barnabas.security.authorizer import Authorizer, Session
 
@@ -144,10 +145,14 @@ class AccessControl:
             found = self._sessions[session] = Access(session, self._authorizer)
         return found
 
-    def of_hot_request(self, connection: Connection, api_key: int) -> Access:
+    def client_id(self, frame: memoryview) -> str | None:
+        """Whom the audit log is to name for a request that is worked on without a context; None where there is no such log."""
+        return None if self.audited is None else read_request_header(frame).client_id
+
+    def of_hot_request(self, connection: Connection, api_key: int, client_id: str | None) -> Access:
         """What may be done by a request that is worked on without a context."""
         access = self.of_connection(connection)
-        return access if self.audited is None else self.audited(access, api_key, None)
+        return access if self.audited is None else self.audited(access, api_key, client_id)
 
     def of_connection(self, connection: Connection) -> Access:
         """What who is behind a connection may do now; the connection remembers it."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from barnabas.protocol.messages.describe_topic_partitions import (
@@ -132,8 +133,8 @@ def _no_log_dirs(_request: DescribeLogDirsRequest, code: ErrorCode) -> DescribeL
 
 
 GUARDS: dict[int, Guard] = {
-    3: guard_metadata,
-    35: on_cluster(Operation.DESCRIBE, _no_log_dirs),
-    60: guard_describe_cluster,
-    75: guard_describe_topic_partitions,
+    ApiKey.METADATA: guard_metadata,
+    ApiKey.DESCRIBE_LOG_DIRS: on_cluster(Operation.DESCRIBE, _no_log_dirs),
+    ApiKey.DESCRIBE_CLUSTER: guard_describe_cluster,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: guard_describe_topic_partitions,
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -89,14 +90,18 @@ def _no_join(version: int) -> JoinGroupResponse:
     )
 
 
-MEMBERSHIP_REFUSALS: dict[int, type[Message]] = {12: HeartbeatResponse, 13: LeaveGroupResponse, 14: SyncGroupResponse}
+MEMBERSHIP_REFUSALS: dict[int, type[Message]] = {
+    ApiKey.HEARTBEAT: HeartbeatResponse,
+    ApiKey.LEAVE_GROUP: LeaveGroupResponse,
+    ApiKey.SYNC_GROUP: SyncGroupResponse,
+}
 
 
 def guard_membership(asked: Asked, request: Any, go_on: GoOn) -> Answer:
     """JoinGroup, Heartbeat, LeaveGroup, SyncGroup (apis 11 to 14)."""
     if asked.access.allows_group(Operation.READ, request.group_id):
         return go_on(request)
-    if asked.context.api_key == 11:
+    if asked.context.api_key == ApiKey.JOIN_GROUP:
         return _no_join(asked.version)
     return MEMBERSHIP_REFUSALS[asked.context.api_key](error_code=GROUP_REFUSED)  # type: ignore[call-arg]
 
@@ -200,14 +205,14 @@ def _uncommitted(topic: Any, code: ErrorCode) -> OffsetCommitResponseTopic:
 
 
 GUARDS: dict[int, Guard] = {
-    8: guard_offset_commit,
-    10: guard_find_coordinator,
-    11: guard_membership,
-    12: guard_membership,
-    13: guard_membership,
-    14: guard_membership,
-    15: guard_describe_groups,
-    16: guard_list_groups,
-    42: guard_delete_groups,
-    47: guard_offset_delete,
+    ApiKey.OFFSET_COMMIT: guard_offset_commit,
+    ApiKey.FIND_COORDINATOR: guard_find_coordinator,
+    ApiKey.JOIN_GROUP: guard_membership,
+    ApiKey.HEARTBEAT: guard_membership,
+    ApiKey.LEAVE_GROUP: guard_membership,
+    ApiKey.SYNC_GROUP: guard_membership,
+    ApiKey.DESCRIBE_GROUPS: guard_describe_groups,
+    ApiKey.LIST_GROUPS: guard_list_groups,
+    ApiKey.DELETE_GROUPS: guard_delete_groups,
+    ApiKey.OFFSET_DELETE: guard_offset_delete,
 }

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -109,4 +110,4 @@ def _unfetched(name: str, partitions: Iterable[int], code: ErrorCode) -> OffsetF
     return OffsetFetchResponseTopic(name=name, partitions=answers)
 
 
-GUARDS: dict[int, Guard] = {9: guard_offset_fetch}
+GUARDS: dict[int, Guard] = {ApiKey.OFFSET_FETCH: guard_offset_fetch}

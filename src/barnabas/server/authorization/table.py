@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import ProtocolError
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.server.authorization import cluster, configs, describing, groups, offset_fetch, topics, transactions
 from barnabas.server.authorization.asking import Answer, Asked, Guard
 
@@ -20,9 +21,17 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
-ASKS_ITSELF = frozenset({0, 1})  # Produce and Fetch
-# SaslHandshake, ApiVersions, SaslAuthenticate; renewing, expiring and describing tokens is for their owners and renewers
-OPEN = frozenset({17, 18, 36, 39, 40, 41})
+ASKS_ITSELF = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})
+OPEN = frozenset(
+    {
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.API_VERSIONS,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.RENEW_DELEGATION_TOKEN,  # this and the next two are for the owners and renewers of tokens
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    }
+)
 
 GUARDS: dict[int, Guard] = {}
 for _family in (cluster, configs, describing, groups, offset_fetch, topics, transactions):

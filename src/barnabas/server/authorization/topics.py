@@ -10,6 +10,7 @@ from uuid import UUID
 from barnabas.cluster.deletion import UNKNOWN_NAME
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import ZERO_UUID, Message
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_partitions import CreatePartitionsTopicResult
 from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_records import DeleteRecordsPartitionResult, DeleteRecordsTopicResult
@@ -22,11 +23,11 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.security.acls import AUDIT_TOPIC, Operation, ResourceType
+from barnabas.server.apis.topics import FIRST_DELETE_VERSION_WITH_IDS
 from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, split, then
 
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 TOPIC_MESSAGE = "Topic authorization failed."
-FIRST_DELETE_VERSION_WITH_IDS = 6
 NOWHERE = -1
 
 
@@ -170,11 +171,11 @@ def _may(asked: Asked, operation: Operation, name: str) -> bool:
 
 
 GUARDS: dict[int, Guard] = {
-    2: _on_topics(Operation.DESCRIBE, _unlisted),
-    19: guard_create_topics,
-    20: guard_delete_topics,
-    21: _on_topics(Operation.DELETE, _undeleted_records),
-    23: guard_offset_for_leader_epoch,
-    37: _on_topics(Operation.ALTER, _no_more_partitions, field="results"),
-    61: _on_topics(Operation.READ, _no_producers),
+    ApiKey.LIST_OFFSETS: _on_topics(Operation.DESCRIBE, _unlisted),
+    ApiKey.CREATE_TOPICS: guard_create_topics,
+    ApiKey.DELETE_TOPICS: guard_delete_topics,
+    ApiKey.DELETE_RECORDS: _on_topics(Operation.DELETE, _undeleted_records),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: guard_offset_for_leader_epoch,
+    ApiKey.CREATE_PARTITIONS: _on_topics(Operation.ALTER, _no_more_partitions, field="results"),
+    ApiKey.DESCRIBE_PRODUCERS: _on_topics(Operation.READ, _no_producers),
 }

@@ -12,6 +12,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopicResult,
 )
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -176,12 +177,12 @@ def guard_list(asked: Asked, request: ListTransactionsRequest, go_on: GoOn) -> A
 
 
 GUARDS: dict[int, Guard] = {
-    22: guard_init_producer_id,
-    24: guard_add_partitions,
-    25: guard_add_offsets,
-    26: guard_end,
-    27: on_cluster((Operation.ALTER, Operation.CLUSTER_ACTION), _no_markers),
-    28: guard_offset_commit,
-    65: guard_describe,
-    66: guard_list,
+    ApiKey.INIT_PRODUCER_ID: guard_init_producer_id,
+    ApiKey.ADD_PARTITIONS_TO_TXN: guard_add_partitions,
+    ApiKey.ADD_OFFSETS_TO_TXN: guard_add_offsets,
+    ApiKey.END_TXN: guard_end,
+    ApiKey.WRITE_TXN_MARKERS: on_cluster((Operation.ALTER, Operation.CLUSTER_ACTION), _no_markers),
+    ApiKey.TXN_OFFSET_COMMIT: guard_offset_commit,
+    ApiKey.DESCRIBE_TRANSACTIONS: guard_describe,
+    ApiKey.LIST_TRANSACTIONS: guard_list,
 }

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
 
+FETCH = 1  # the API's key
 FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
 Found = tuple[FetchedPartition, FetchedData]
 
@@ -42,6 +43,7 @@ class Looking:
 
     __slots__ = (
         "_broker",
+        "_client_id",
         "_connection",
         "_context",
         "_is_held_back",
@@ -53,13 +55,20 @@ class Looking:
     )
 
     def __init__(
-        self, broker: Broker, connection: Connection, request: FetchRequest, context: FetchContext, version: int
+        self,
+        broker: Broker,
+        connection: Connection,
+        request: FetchRequest,
+        context: FetchContext,
+        version: int,
+        client_id: str | None,
     ) -> None:
         self._broker = broker
         self._connection = connection
         self._request = request
         self._context = context
         self._version = version
+        self._client_id = client_id  # for the audit log, None where there is none
         self._replica_id = replica_id_of(request)
         self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
         self._is_held_back = False  # a throttle kept something from a follower at the last look
@@ -76,7 +85,7 @@ class Looking:
         self._partitions.clear()
         self._is_held_back = False
         authorizer = self._broker.authorizer
-        access = None if authorizer is None else authorizer.of_hot_request(self._connection, 1)
+        access = None if authorizer is None else authorizer.of_hot_request(self._connection, FETCH, self._client_id)
         if access is not None and self._context.session is not None:
             self._context.session.check_rights(access.version)
         for wanted in self._context.partitions:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 from barnabas.replication.following import Position
+from barnabas.server.fetch_session import MAX_EPOCH
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from barnabas.replication.followed import FollowedPartition
 
 Key = tuple["UUID", int]
-MAX_EPOCH = 2**31 - 1
 
 
 class LeaderSession:

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from barnabas.cluster.records import OFFSETS_TOPIC
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.seams import EndMarker
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 NOBODY = -1
-OFFSETS_TOPIC = "__consumer_offsets"
 DONE = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
 log = logging.getLogger(__name__)
 TopicPartition = tuple[str, int]

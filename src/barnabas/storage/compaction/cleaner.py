@@ -43,11 +43,11 @@ from barnabas.storage.compaction.task import CleanedGroup, CleaningResult, Clean
 from barnabas.storage.compaction.verdicts import Judge, TransactionFilter, Verdict
 from barnabas.storage.files import Files
 from barnabas.storage.producer_state import CompletedTransaction
+from barnabas.storage.rolling import MAX_RELATIVE_OFFSET
 from barnabas.storage.segment import ABORTED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
 
 Meter = Callable[[int, int], None]  # bytes read, bytes written
 
-MAX_RELATIVE_OFFSET = 2**31 - 1
 SEGMENTS_IN_ONE = (
     8  # full segments that may become one, though all but nothing is left of them: until it is done both are on the disk
 )

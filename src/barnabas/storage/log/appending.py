@@ -25,6 +25,7 @@ from barnabas.protocol.records.header import (
     HEADER,
     LENGTH_OVERHEAD,
     MAGIC,
+    NO_LEADER_EPOCH,
     NO_TIMESTAMP,
     PLACE,
     BatchHeader,
@@ -39,15 +40,12 @@ from barnabas.storage.faults import storage_error
 from barnabas.storage.files import write_all
 from barnabas.storage.log.reading import ReadableLog
 from barnabas.storage.markers import parse_marker
-from barnabas.storage.producer_state import (
-    KEPT_BATCHES,
-)
+from barnabas.storage.producer_state import KEPT_BATCHES
 from barnabas.storage.replicated import good_batches, stretch_from
 from barnabas.storage.rolling import MAX_RELATIVE_OFFSET, is_older_than_segment_ms, must_roll, roll_bounds
 from barnabas.storage.segment import LARGE_BATCH_BYTES, Segment
 from barnabas.storage.segments import remove_segment_files
 
-NO_LEADER_EPOCH = -1  # what producers write
 CLIENT = AppendOrigin.CLIENT
 STORED_AS_THEY_COME = ("producer", "uncompressed")  # compression.type under which batches without codec are
 NEWEST_MS = 2**62  # beyond are no times of records

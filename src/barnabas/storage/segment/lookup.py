@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from barnabas.errors import CorruptLog
-from barnabas.protocol.records.header import HEADER_SIZE, LENGTH_OVERHEAD
+from barnabas.protocol.records.header import HEADER_SIZE
 from barnabas.storage.damaged_lookup import find_around
 from barnabas.storage.segment.walking import WalkedSegment
 
@@ -70,48 +70,56 @@ class SearchedSegment(WalkedSegment):
         found = find_around(self, offset, start)
         return None if found is None else Position._make(found)
 
-    def whole_batches_end(self, start: int, limit: int) -> int:
+    def whole_batches_end(self, start: int, limit: int, *, is_verified_later: bool = False) -> int | None:
         """The end of a batch that ends at or before byte `limit`, of those from `start` on; `start` if there is none.
 
-        It is that of the last such batch, or a little before it: the loop does not wait for what the disk alone has.
+        It is that of the last such batch, or, where the loop would have to wait for the disk, a little before it.
+
+        Args:
+            is_verified_later: a thread looks at the bytes if need be, and finds the end: then it is None, where only the disk has the
+                header that tells it, or one is not to be trusted.
         """
         if limit >= self.size:
             return self.size
         recent = self._recent_positions
         if recent and recent[0] <= limit:
             return max(start, recent[bisect_right(recent, limit) - 1])
-        entry = self.index.floor_by_value(limit)
+        if is_verified_later and not self.trust.covers(start, limit):
+            return None
+        entry = self._index_entry_before(limit)
         end = max(start, entry[1] if entry else 0)
-        if end > start and not self._is_in_memory(end):
+        try:
+            return self._start_of_batch_across(limit, end, waits=False)
+        except BlockingIOError:
+            if is_verified_later:
+                return None
+        if end > start:
             self.trust.forget_behind(end, self.size)
             return end
+        return self._start_of_batch_across(limit, start)
+
+    def _start_of_batch_across(self, limit: int, position: int, *, waits: bool = True) -> int:
+        """Where the batch begins that goes past byte `limit`, of those from the one at `position` on."""
         try:
-            for position, header in self.walk(end):
-                if position + header.batch_length + LENGTH_OVERHEAD > limit:
+            for position, header in self.walk(position, waits=waits):  # noqa: B020 - it begins there
+                if position + header.size > limit:
                     # Bytes that nobody has verified say nothing: the base offset is not even covered by the CRC.
                     if self.trust.covers(position, position + HEADER_SIZE):
                         self.trust.note_end(header.base_offset, position)
-                    return position
+                    break
         except CorruptLog as error:
             return error.position
-        return end
+        return position
 
-    def may_be_cold(self, start: int, end: int) -> bool:
-        """Whether the loop is not to look for a batch's end in the bytes [start, end): a thread has to read and verify them anyway."""
-        recent = self._recent_positions
-        if recent and recent[0] <= end:
-            return False
-        return not (self.trust.covers(start, end) and self._is_in_memory(start) and self._is_in_memory(end - 1))
-
-    def _is_in_memory(self, position: int) -> bool:
-        """Whether a header there can be read without waiting; True where the platform cannot tell."""
-        try:
-            self.files.preadv_nowait(self.fileno, [bytearray(HEADER_SIZE)], position)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-        return True
+    def _index_entry_before(self, position: int) -> tuple[int, int] | None:
+        """The last entry of the index at or before a byte, by what is in memory of it where readers go on in order."""
+        open_files, index = self.open_files, self.index
+        entry = index.floor_in_windows(position)
+        if entry is None:
+            entry = index.floor_by_value(position, keeps_window=open_files is not None)
+            if open_files is not None:
+                open_files.keep_windows(self)
+        return entry
 
     def find_time(self, timestamp: int) -> int:
         """A position at or before the first batch that holds a record at or after `timestamp`."""

@@ -44,16 +44,21 @@ class WalkedSegment(SegmentFile):
         size = int.from_bytes(data[8:12], "big", signed=True) + LENGTH_OVERHEAD
         return min(max(size, HEADER_SIZE), self.size - position)
 
-    def walk(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    def walk(self, position: int = 0, *, waits: bool = True) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers from the batch at `position` on.
+
+        Args:
+            waits: for the disk; otherwise a header that is not in memory ends it.
 
         Raises:
             CorruptLog: what lies there is not a batch.
+            BlockingIOError: the next header is not in memory.
         """
-        data, start = b"", position
+        data: bytes | bytearray = b""
+        start, read = position, self._read if waits else self._read_now
         while position < self.size:
             if position + HEADER_SIZE > start + len(data):
-                data, start = self._read(min(WALK_BYTES, self.size - position), position), position
+                data, start = read(min(WALK_BYTES, self.size - position), position), position
                 if len(data) < HEADER_SIZE:
                     raise CorruptLog(str(self.path), position, "a header is cut off")
             header = BatchHeader._make(HEADER.unpack_from(data, position - start))
@@ -80,6 +85,24 @@ class WalkedSegment(SegmentFile):
             if error.errno != errno.EIO:
                 raise
             raise CorruptLog(str(self.path), position, "the disk cannot read it") from error
+
+    def _read_now(self, size: int, position: int) -> bytes | bytearray:
+        """Bytes of a batch that are in memory, a header at least; as `_read` where the platform cannot tell.
+
+        Raises:
+            BlockingIOError: they are not.
+        """
+        data = bytearray(size)
+        try:
+            got = self.files.preadv_nowait(self.fileno, (data,), position)
+        except BlockingIOError:
+            raise
+        except OSError:
+            return self._read(size, position)
+        if got < min(size, HEADER_SIZE):
+            raise BlockingIOError
+        del data[got:]
+        return data
 
     def walk_around(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """As `walk`, stepping over what is damaged."""

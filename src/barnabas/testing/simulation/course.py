@@ -28,7 +28,6 @@ class Verdict:
     scenario: str
     checksum: int
     events: int
-    virtual_s: float
     failure: str | None = None
     counts: dict[str, int] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
@@ -76,7 +75,6 @@ class Course(ABC):
             self.name,
             world.trace.checksum,
             world.trace.count,
-            world.now_s,
             failure,
             self.counts,
             list(world.trace.last) if failure else [],

@@ -32,7 +32,6 @@ class Process:
 
     loop: VirtualLoop
     task: asyncio.Task[None]
-    writes_input: bool
 
     @property
     def is_over(self) -> bool:
@@ -114,7 +113,7 @@ class Crew:
         reading = AsyncClient(reading_config(self._addresses, f"{name}-reading"))
         kind: type[Worker] = Writer if client.source is None else Copier
         worker = kind(self._around, name, client, how, producer, reading, Random(self._random.getrandbits(64)))
-        process = Process(loop, loop.create_task(worker.run()), client.source is None)
+        process = Process(loop, loop.create_task(worker.run()))
         self._processes.append(process)
         return process
 

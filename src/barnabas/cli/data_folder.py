@@ -1,0 +1,46 @@
+"""Keeping brokers off the folders that a command works on."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from barnabas.cli.errors import BadInput
+from barnabas.storage.directory import LOCK_FILE
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a broker holds the folder's lock."""
+    lock = path / LOCK_FILE
+    if not lock.exists() or not os.access(lock, os.W_OK):
+        return False
+    with lock.open("rb+") as file:
+        # A java.nio lock is one of fcntl, ours may be one of flock: a broker of either kind shows in one of them.
+        for take in (fcntl.flock, fcntl.lockf):
+            try:
+                take(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            take(file.fileno(), fcntl.LOCK_UN)
+    return False
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep brokers off the folder; one that cannot be written is looked at all the same.
+
+    Raises:
+        BadInput: a broker is running on it.
+    """
+    lock = path / LOCK_FILE
+    if is_locked(path):
+        raise BadInput(f"a broker is running on {path} (it holds {lock}); stop it first")
+    if not lock.exists() or not os.access(lock, os.W_OK):
+        yield
+        return
+    with lock.open("rb+") as file:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield

@@ -1,0 +1,136 @@
+"""Tickets of Kerberos, as a client shows them (GSSAPI, RFC 4752), by the package `gssapi` of the extra `kerberos`.
+
+Owns where tickets are had from, and the client's side of the exchange. The package is loaded where GSSAPI is asked for and nowhere else.
+
+Rules
+  1. Who asks may wait for the key distribution centre in `begin` and nowhere else: who has an event loop calls it in a thread.
+  2. The server proves who it is before anything is believed of it, and nothing is wrapped after the log-in: TLS is for that.
+  3. With a key tab tickets are had and renewed as they are needed, and stay in the memory of this process; without one they are those of a
+     cache that `kinit` fills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from barnabas.client.errors import ConnectionFailed, LoginFailed
+from barnabas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gssapi.raw.misc import GSSError
+
+GSSAPI = "GSSAPI"
+SERVICE = "sasl.kerberos.service.name"
+NO_LAYER = 1
+UNREACHABLE = (-1765328228) % 2**32  # KRB5_KDC_UNREACH: worth another attempt, as a broker that cannot be reached is
+
+
+@dataclass(frozen=True, slots=True)
+class Tickets:
+    """Where tickets are had from.
+
+    Args:
+        service: the first part of the servers' names, mostly "kafka".
+        key_tab, principal: of the client; None for the tickets that a cache holds.
+        cache: of those; None for the one of the environment.
+    """
+
+    service: str
+    key_tab: str | None = None
+    principal: str | None = None
+    cache: str | None = None
+
+    def begin(self, host: str) -> Handshake:
+        """Get a ticket for the service on a host, and begin to show it; may block.
+
+        Raises:
+            ConnectionFailed: no key distribution centre answers.
+            LoginFailed: there is no ticket.
+        """
+        from gssapi import MechType, Name, NameType, RequirementFlag, SecurityContext
+        from gssapi.raw.misc import GSSError
+
+        flags = RequirementFlag.mutual_authentication | RequirementFlag.integrity | RequirementFlag.out_of_sequence_detection
+        try:
+            name = Name(f"{self.service}@{host}", NameType.hostbased_service)
+            context = SecurityContext(name=name, creds=self._credentials(), flags=flags, mech=MechType.kerberos, usage="initiate")
+            return Handshake(context, context.step() or b"", host)
+        except GSSError as error:
+            failure = ConnectionFailed if error.min_code == UNREACHABLE else LoginFailed
+            raise failure(host, f"no ticket for the service {self.service} ({_reason(error)})") from None
+
+    def _credentials(self) -> Any:
+        from gssapi import Credentials, Name, NameType
+
+        if self.key_tab is not None:
+            name = Name(self.principal, NameType.kerberos_principal)
+            store: dict[bytes | str, bytes | str] = {
+                "client_keytab": self.key_tab,
+                "ccache": f"MEMORY:{self.principal} {self.key_tab}",
+            }
+            return Credentials(usage="initiate", name=name, store=store)
+        return Credentials(usage="initiate", store=None if self.cache is None else {"ccache": self.cache})
+
+
+class Handshake:
+    """One log-in that has begun.
+
+    Args:
+        context: of the package.
+        first: its first token.
+        server: for errors.
+    """
+
+    def __init__(self, context: Any, first: bytes, server: str) -> None:
+        self._context = context
+        self._first = first
+        self._server = server
+
+    def tokens(self) -> Generator[bytes, bytes, None]:
+        """What is sent; it is given the answers. Raises LoginFailed where the server does not prove itself."""
+        from gssapi.raw.misc import GSSError
+
+        context = self._context
+        try:
+            answer = yield self._first
+            while not context.complete:
+                answer = yield context.step(answer) or b""
+            offered = context.unwrap(answer).message
+            if len(offered) != 4 or not offered[0] & NO_LAYER:
+                raise LoginFailed(self._server, "it wants to wrap what follows, which TLS is for")
+            yield context.wrap(bytes([NO_LAYER, 0, 0, 0]), False).message
+        except GSSError as error:
+            raise LoginFailed(
+                self._server, f"it does not prove that it is the service that was asked for ({_reason(error)})"
+            ) from None
+
+
+def tickets_from(options: Mapping[str, str], key: str = "sasl.jaas.config") -> Tickets:
+    """Where tickets are had from, by the names of Kafka's clients, of librdkafka, and of the options of a Krb5LoginModule.
+
+    Args:
+        key: for errors, of the login context.
+
+    Raises:
+        ConfigError: the extra is not installed, no service is named, or a key tab without whose it is.
+    """
+    if find_spec("gssapi") is None:
+        allowed = "a mechanism without GSSAPI, as long as its extra is not installed: pip install 'barnabas[kerberos]'"
+        raise ConfigError("sasl.mechanism", GSSAPI, allowed)
+    service = options.get(SERVICE) or options.get("serviceName")
+    if not service:
+        raise ConfigError(
+            SERVICE, "", "the first part of the brokers' Kerberos names, as kafka, here or as serviceName of the login"
+        )
+    key_tab = (options.get("keyTab") or options.get("sasl.kerberos.keytab") or "").removeprefix("file:")
+    principal = options.get("principal") or options.get("sasl.kerberos.principal")
+    if key_tab and not principal:
+        raise ConfigError(key, "[hidden]", "keyTab with principal, whose key of it is used")
+    return Tickets(service, key_tab or None, principal if key_tab else None, options.get("ticketCache") or None)
+
+
+def _reason(error: GSSError) -> str:
+    return "; ".join(error.get_all_statuses(error.min_code, False)) or f"{error.maj_code:#x} {error.min_code:#x}"

@@ -1,0 +1,214 @@
+"""Reading what is recorded of a sink: without numba, from where the process read to before, and as a reader of committed records."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.config import ClientConfig
+from barnabas.client.plans import Plan
+from barnabas.client.results import EARLIEST
+from barnabas.error_codes import ErrorCode
+from barnabas.pipelines.exactly_once import recorded
+from barnabas.pipelines.exactly_once.state import TOPIC, SinkState, UnreadableState, to_json
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.records import encode_kernels
+from barnabas.protocol.records.record import build_batch
+from tests.client.fakes import TOPIC_ID, FakeShell, metadata
+
+SINK = "s"
+ABORT, COMMIT = 0, 1
+LIGHT = """
+import sys
+from barnabas.pipelines import sink
+from barnabas.pipelines.exactly_once import carrying
+print([name for name in ("numba", "numpy", "pandas", "pyarrow") if name in sys.modules])
+"""
+
+
+class Log:
+    """A sinks' topic of one partition, and a client of it."""
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []  # of one record each, so that a place in the list is an offset
+        self.aborted: list[AbortedTransaction] = []
+        self.start = 0
+        self.topic_id = TOPIC_ID
+        self.fetched: list[int] = []
+        self._shell = FakeShell(self._answer)
+        self.client = BlockingClient(ClientConfig((("127.0.0.1", 9092),), default_api_timeout_ms=1_000))
+        self.client.run = self.run  # type: ignore[method-assign]
+
+    def run(self, plan: Plan[Any]) -> Any:
+        return self._shell.run(plan)
+
+    def append(self, state: SinkState, sink: str = SINK, producer: int = -1) -> None:
+        batch = build_batch(
+            [(sink.encode(), to_json(state))],
+            base_offset=len(self.batches),
+            producer_id=producer,
+            producer_epoch=0,
+            transactional=producer >= 0,
+        )
+        self.batches.append(batch)
+
+    def mark(self, producer: int, kind: int) -> None:
+        key = kind.to_bytes(4, "big")
+        self.batches.append(
+            build_batch(
+                [(key, bytes(6))],
+                base_offset=len(self.batches),
+                producer_id=producer,
+                producer_epoch=0,
+                transactional=True,
+                control=True,
+            )
+        )
+
+    def read(self) -> SinkState:
+        self.fetched.clear()
+        return recorded.read_state(self.client, SINK)
+
+    def _answer(self, request: Message, node_id: int) -> Any:
+        match request:
+            case MetadataRequest():
+                answer = metadata({(TOPIC, 0): 1})
+                answer.topics[0].topic_id = self.topic_id
+                return answer
+            case ListOffsetsRequest():
+                wanted = request.topics[0].partitions[0].timestamp
+                offset = self.start if wanted == EARLIEST else len(self.batches)
+                item = ListOffsetsPartitionResponse(partition_index=0, offset=offset)
+                return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=TOPIC, partitions=[item])])
+            case FetchRequest():
+                return self._fetched(request)
+        raise AssertionError(request)
+
+    def _fetched(self, request: FetchRequest) -> FetchResponse:
+        assert request.isolation_level == 1
+        code, offset = ErrorCode.NONE, request.topics[0].partitions[0].fetch_offset
+        self.fetched.append(offset)
+        if request.topics[0].topic_id != self.topic_id:
+            code = ErrorCode.UNKNOWN_TOPIC_ID
+        elif not self.start <= offset <= len(self.batches):
+            code = ErrorCode.OFFSET_OUT_OF_RANGE
+        item = PartitionData(
+            partition_index=0,
+            error_code=code,
+            high_watermark=len(self.batches),
+            aborted_transactions=self.aborted,
+            records=b"" if code else b"".join(self.batches[offset:]),
+        )
+        return FetchResponse(responses=[FetchableTopicResponse(topic_id=self.topic_id, partitions=[item])])
+
+
+@pytest.fixture
+def log() -> Iterator[Log]:
+    recorded._read.clear()
+    yield Log()
+    recorded._read.clear()
+
+
+def test_the_drivers_processes_load_nothing_large() -> None:
+    told = subprocess.run([sys.executable, "-c", LIGHT], check=True, capture_output=True, text=True).stdout
+    assert told.strip() == "[]"
+
+
+def test_a_sink_has_its_partition_where_the_kernel_would_put_its_name() -> None:
+    rng = random.Random(1)
+    for size in range(40):
+        data = rng.randbytes(size)
+        assert recorded.murmur2(data) == encode_kernels.murmur2(np.frombuffer(data, np.uint8), 0, size)
+
+
+def test_the_last_record_of_the_sink_counts(log: Log) -> None:
+    assert log.read() == SinkState()
+    log.append(SinkState({"q": 1}))
+    log.append(SinkState({"q": 2}))
+    log.append(SinkState({"of another": 9}), sink="t")
+    assert log.read() == SinkState({"q": 2})
+
+
+def test_nothing_of_an_aborted_transaction_counts(log: Log) -> None:
+    log.append(SinkState({"q": 1}), producer=7)
+    log.mark(7, COMMIT)
+    log.append(SinkState({"q": 2}), producer=7)  # aborted
+    log.append(SinkState({"q": 0}), sink="t", producer=8)
+    log.mark(7, ABORT)
+    log.mark(8, COMMIT)
+    log.aborted = [AbortedTransaction(producer_id=7, first_offset=2)]
+    assert log.read() == SinkState({"q": 1})
+    log.append(SinkState({"q": 3}), producer=7)
+    log.mark(7, COMMIT)
+    recorded._read.clear()
+    assert log.read() == SinkState({"q": 3})
+
+
+def test_a_process_reads_on_from_where_it_was(log: Log) -> None:
+    log.append(SinkState({"q": 1}))
+    assert log.read() == SinkState({"q": 1})
+    assert log.fetched == [0]
+    assert log.read() == SinkState({"q": 1})
+    assert log.fetched == []
+    log.append(SinkState({"q": 2}))
+    assert log.read() == SinkState({"q": 2})
+    assert log.fetched == [1]
+
+
+def test_a_topic_that_was_made_anew_is_read_from_its_beginning(log: Log) -> None:
+    log.append(SinkState({"q": 1}))
+    log.read()
+    log.batches.clear()
+    for batch in (4, 5):
+        log.append(SinkState({"q": batch}))
+    log.append(SinkState(), sink="t")
+    log.topic_id = UUID(int=8)
+    assert log.read() == SinkState({"q": 5})
+    assert log.fetched[-1] == 0
+
+
+def test_a_log_that_became_shorter_is_read_from_its_beginning(log: Log) -> None:
+    for batch in range(3):
+        log.append(SinkState({"q": batch}))
+    log.read()
+    del log.batches[1:]
+    assert log.read() == SinkState({"q": 0})
+
+
+def test_a_log_that_begins_later_now_is_read_from_there(log: Log) -> None:
+    log.append(SinkState({"q": 1}))
+    log.read()
+    for batch in (2, 3):
+        log.append(SinkState({"q": batch}))
+    log.start = 2
+    assert log.read() == SinkState({"q": 3})
+    assert log.fetched == [1, 2]
+
+
+def test_a_record_whose_checksum_is_wrong_is_told(log: Log) -> None:
+    log.append(SinkState({"q": 1}))
+    log.batches[0] = log.batches[0][:-3] + b"x" + log.batches[0][-2:]
+    with pytest.raises(UnreadableState, match="the checksum of the batch at offset 0 is wrong"):
+        log.read()
