@@ -158,6 +158,27 @@ async def test_a_lost_commit_makes_the_shard_read_again(world: World) -> None:
     assert await world.fetch() == 5
 
 
+@pytest.mark.parametrize("hold", [False, True])
+async def test_a_shard_that_does_not_take_what_the_log_took_is_read_again(
+    world: World, hold: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.commit(5)
+    world.log.hold = hold
+    former = world.groups.shards[world.groups.partition_of(GROUP)]
+
+    def take(*_: object) -> None:
+        raise InvariantViolated("two and two are five")
+
+    monkeypatch.setattr(former, "replay", take)
+    with pytest.raises(InvariantViolated):
+        await world.commit(6)
+    await turns()
+    assert world.groups.shards[world.groups.partition_of(GROUP)] is not former
+    if hold:
+        world.log.commit_held()
+    assert await world.fetch() == 6
+
+
 async def test_a_reader_of_what_is_lost_is_sent_away(world: World) -> None:
     world.log.hold = True
     lost = asyncio.ensure_future(world.commit(6))

@@ -275,6 +275,7 @@ class Replication(RuleBasedStateMachine):
         for each in self.nodes.values():
             mark = each.role.high_watermark
             assert mark <= each.log.log_end_offset
+            each.log.validate()
             for offset, value in each.records().items():
                 if offset < mark:
                     assert self.seen.setdefault(offset, value) == value

@@ -203,6 +203,7 @@ class AgainstAList(RuleBasedStateMachine):
 
     @invariant()
     def ends_agree(self) -> None:
+        self.log.validate()
         assert (self.log.log_start_offset, self.log.log_end_offset) == (self.start, self.end)
         assert self.log.recovery_point >= min(self.flushed, self.end)
         with pytest.raises(KafkaError) as refused:

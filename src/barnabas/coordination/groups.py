@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 
 from barnabas.clock import Clock
+from barnabas.coordination.led import Phase, shielded
 from barnabas.coordination.outcome import Caller, GroupConfig
 from barnabas.coordination.seams import CoordinatorLog, EndMarker
 from barnabas.coordination.shard import GroupShard
-from barnabas.coordination.shards import Phase, Shards, shielded
+from barnabas.coordination.shards import Shards
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -75,46 +77,37 @@ class GroupCoordinator:
 
     async def join(self, request: JoinGroupRequest, caller: Caller) -> JoinGroupResponse:
         await self._shards.prepare()
-        led = self._shards.led_for(request.group_id)
         token: asyncio.Future[JoinGroupResponse] = asyncio.get_running_loop().create_future()
-        self._shards.carry_out_quietly(
-            led, self._shards.ask(led, lambda: led.shard.join(request, caller, token, self._shards.now()))
-        )
-        return await token
+        return await self._shards.post(request.group_id, token, lambda shard, now: shard.join(request, caller, token, now))
 
     async def sync(self, request: SyncGroupRequest) -> SyncGroupResponse:
-        led = self._shards.led_for(request.group_id)
         token: asyncio.Future[SyncGroupResponse] = asyncio.get_running_loop().create_future()
-        self._shards.carry_out_quietly(led, self._shards.ask(led, lambda: led.shard.sync(request, token, self._shards.now())))
-        return await token
+        return await self._shards.post(request.group_id, token, lambda shard, now: shard.sync(request, token, now))
 
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
         led = self._shards.led_for(request.group_id)
-        response = led.shard.heartbeat(request, self._shards.now())
+        response = self._shards.ask(led, lambda: led.shard.heartbeat(request, self._shards.now()))
         self._shards.arm(led)
         return response
 
     async def leave(self, request: LeaveGroupRequest) -> LeaveGroupResponse:
-        led = self._shards.led_for(request.group_id)
-        outcome = self._shards.ask(led, lambda: led.shard.leave(request, self._shards.now()))
-        response: LeaveGroupResponse = await self._shards.perform(led, outcome)
+        response: LeaveGroupResponse = await self._shards.write(request.group_id, lambda shard, now: shard.leave(request, now))
         return response
 
     # -- offsets --------------------------------------------------------------------------------------------------------
 
     async def commit_offsets(self, request: OffsetCommitRequest, api_version: int) -> OffsetCommitResponse:
         await self._shards.prepare()
-        led = self._shards.led_for(request.group_id)
-        response: OffsetCommitResponse = await self._shards.perform(
-            led, led.shard.commit_offsets(request, api_version, self._shards.now())
+        response: OffsetCommitResponse = await self._shards.write(
+            request.group_id, lambda shard, now: shard.commit_offsets(request, api_version, now)
         )
         return response
 
     async def commit_offsets_in_transaction(self, request: TxnOffsetCommitRequest, api_version: int) -> TxnOffsetCommitResponse:
         await self._shards.prepare()
-        led = self._shards.led_for(request.group_id)
-        outcome = led.shard.commit_offsets_in_transaction(request, api_version, self._shards.now())
-        response: TxnOffsetCommitResponse = await self._shards.perform(led, outcome)
+        response: TxnOffsetCommitResponse = await self._shards.write(
+            request.group_id, lambda shard, now: shard.commit_offsets_in_transaction(request, api_version, now)
+        )
         return response
 
     async def end_transaction(self, partition: int, marker: EndMarker) -> None:
@@ -123,21 +116,21 @@ class GroupCoordinator:
 
     async def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
         await self._shards.prepare()
-        led = self._shards.led_for(request.group_id)
-        response = led.shard.fetch_offsets(request, require_stable=require_stable)
-        await self._shards.settled(led)
-        return response
+        return await self._shards.read(
+            request.group_id, lambda shard: shard.fetch_offsets(request, require_stable=require_stable)
+        )
 
     async def delete_offsets(self, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
-        led = self._shards.led_for(request.group_id)
-        response: OffsetDeleteResponse = await self._shards.perform(led, led.shard.delete_offsets(request))
+        response: OffsetDeleteResponse = await self._shards.write(
+            request.group_id, lambda shard, _: shard.delete_offsets(request)
+        )
         return response
 
     async def delete_topics(self, names: Iterable[str]) -> None:
         """Topics were deleted: forget the offsets that were committed for them."""
         gone = list(names)
         active = [led for led in self._shards if led.phase is Phase.ACTIVE]
-        commits = [self._shards.carry_out(led, led.shard.delete_topics(gone)) for led in active]
+        commits = [self._shards.carry_out(led, self._shards.ask(led, partial(led.shard.delete_topics, gone))) for led in active]
         for commit in commits:
             if commit is not None:
                 await shielded(commit)
@@ -145,14 +138,10 @@ class GroupCoordinator:
     # -- groups ---------------------------------------------------------------------------------------------------------
 
     async def delete_group(self, group_id: str) -> None:
-        led = self._shards.led_for(group_id)
-        await self._shards.perform(led, led.shard.delete_group(group_id))
+        await self._shards.write(group_id, lambda shard, _: shard.delete_group(group_id))
 
     async def describe(self, group_id: str) -> DescribedGroup:
-        led = self._shards.led_for(group_id)
-        described = led.shard.describe(group_id)
-        await self._shards.settled(led)
-        return described
+        return await self._shards.read(group_id, lambda shard: shard.describe(group_id))
 
     async def list_groups(self) -> list[ListedGroup]:
         """Every group that is coordinated here; raises COORDINATOR_LOAD_IN_PROGRESS while any part of them is not known yet."""

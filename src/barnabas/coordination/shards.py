@@ -1,6 +1,7 @@
 """The asyncio shell of a coordinator: one shard, a core without I/O, for each partition of its internal topic that is led here.
 
-Owns which shards are here, the writing of their records and the one timer that wakes them.
+Owns which shards are here, the writing of their records and the one alarm that wakes them. What coordinators ask of it is what they do
+to a name: `write`, `post` (the answer comes later) and `read`, as in Kafka's coordinator runtime.
 
 Rules
   1. Whatever a shard wants written goes through `carry_out`: append, replay, wait for the commit, tell the shard, answer.
@@ -8,7 +9,7 @@ Rules
   2. No answer leaves before every record that it may rest on is committed. A read therefore waits for the end of the log as it
      was when it was read (`settled`); that is a wait only while replication lags.
   3. If the log refuses records at once, nothing has changed, and the shard is told. If it takes them and then loses them, the
-     shard knows too much: it is thrown away and read again from the log.
+     shard knows too much: it is thrown away and read again from the log. So it is if it cannot take what the log took.
   4. Whoever gives up waiting (a closed connection) cancels a future, and the shard does not care.
   5. A broken invariant stops the shard: it is unloaded with its story in the log, and whoever asks finds no coordinator here.
 
@@ -21,40 +22,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
-from enum import Enum
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 from barnabas.clock import Clock
+from barnabas.coordination.alarm import Alarm
+from barnabas.coordination.led import Led, Phase, S, read_into, shielded
 from barnabas.coordination.outcome import NO_PRODUCER, Now, Outcome, response_error_of
 from barnabas.coordination.partitioner import partition_of
-from barnabas.coordination.seams import CoordinatorLog, EndMarker, Shard
-from barnabas.errors import ErrorCode, InvariantViolated, KafkaError, MalformedMessage
+from barnabas.coordination.seams import CoordinatorLog, EndMarker
+from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-
-# Replayed while loading before others get their turn: 1 ms, in batches of one record some milliseconds.
-RECORDS_BETWEEN_BREATHS = 200
-
-
-S = TypeVar("S", bound=Shard)
-
-
-class Phase(Enum):
-    LOADING = "loading"
-    ACTIVE = "active"
-
-
-@dataclass(slots=True, eq=False)
-class Led(Generic[S]):
-    """A partition that is led here; a new one for each time of loading, so that what belongs to a former one is stale."""
-
-    partition: int
-    shard: S
-    phase: Phase = Phase.LOADING
-    uncommitted: list[asyncio.Future[None]] = field(default_factory=list)  # appends not yet committed, oldest first
 
 
 class Shards(Generic[S]):
@@ -85,8 +65,7 @@ class Shards(Generic[S]):
         self._preparing: asyncio.Task[None] | None = None
         self._led: dict[int, Led[S]] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at_ms = 0
+        self._alarm = Alarm(clock, self.wake)
         self._closed = False
 
     # -- which partitions are here --------------------------------------------------------------------------------------
@@ -105,7 +84,7 @@ class Shards(Generic[S]):
             if ready is not None:
                 await ready()
             if self._led.get(partition) is led:
-                await self._replay_all(led)
+                await read_into(led, self._log, self._kind, lambda: self.is_led(led))
             read = True
         finally:
             if not read and self._led.get(partition) is led:
@@ -116,31 +95,6 @@ class Shards(Generic[S]):
         for outcome in led.shard.receive_loaded(self.now()):
             self.carry_out_quietly(led, outcome)
         self.arm(led)
-
-    async def _replay_all(self, led: Led[S]) -> None:
-        unreadable = 0
-        for count, (record, producer_id, commit) in enumerate(self._log.read_all(led.partition), start=1):
-            try:
-                if record is None:
-                    led.shard.replay_end(producer_id, commit=commit)
-                else:
-                    led.shard.replay(record, producer_id)
-            except MalformedMessage as error:
-                unreadable += 1
-                log.warning("event=%s_record_unreadable partition=%d error=%s", self._kind, led.partition, error)
-            if count % RECORDS_BETWEEN_BREATHS == 0:
-                await asyncio.sleep(0)
-                if self._led.get(led.partition) is not led:
-                    return
-        level = logging.INFO if len(led.shard) or unreadable else logging.DEBUG  # there are fifty partitions, most of them empty
-        log.log(
-            level,
-            "event=%s_partition_loaded partition=%d count=%d unreadable=%d",
-            self._kind,
-            led.partition,
-            len(led.shard),
-            unreadable,
-        )
 
     def unload(self, partition: int) -> None:
         """Another broker leads `partition`: whoever waits here is sent there."""
@@ -167,8 +121,7 @@ class Shards(Generic[S]):
         self._closed = True
         for partition in list(self._led):
             self.unload(partition)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.close()
         for task in [*self._tasks, *([self._preparing] if self._preparing else [])]:
             task.cancel()
 
@@ -218,6 +171,29 @@ class Shards(Generic[S]):
                 self.unload(led.partition)
             raise
 
+    async def write(self, name: str, call: Callable[[S, Now], Outcome]) -> Any:
+        """Have the shard of a group or a transactional id decide, and answer when what it wants written is committed.
+
+        Raises:
+            KafkaError: as `led_for`, what the shard refuses with, and what the log refuses the records with.
+            InvariantViolated: as `ask`.
+        """
+        led = self.led_for(name)
+        return await self.perform(led, self.ask(led, lambda: call(led.shard, self.now())))
+
+    async def post(self, name: str, token: asyncio.Future[T], call: Callable[[S, Now], Outcome]) -> T:
+        """As `write` where the answer comes by `token`, with this outcome or a later one."""
+        led = self.led_for(name)
+        self.carry_out_quietly(led, self.ask(led, lambda: call(led.shard, self.now())))
+        return await token
+
+    async def read(self, name: str, call: Callable[[S], T]) -> T:
+        """Look something up in the shard of a group or a transactional id; what it rests on is committed when it is answered."""
+        led = self.led_for(name)
+        found = call(led.shard)
+        await self.settled(led)
+        return found
+
     async def perform(self, led: Led[S], outcome: Outcome) -> Any:
         """Carry out, and give the outcome's own response when that may leave."""
         commit = self.carry_out(led, outcome)
@@ -241,10 +217,12 @@ class Shards(Generic[S]):
         commit = asyncio.ensure_future(self._log.append_marker(partition, marker, self._clock.now_ms()))
         if commit.done():
             commit.result()
-        led.shard.replay_end(marker.producer.producer_id, commit=marker.commit)
-        if not commit.done():
+        else:
             led.uncommitted.append(commit)
             commit.add_done_callback(lambda done: self._committed(led, Outcome(), done))
+        with self._in_step(led, Outcome()):
+            led.shard.replay_end(marker.producer.producer_id, commit=marker.commit)
+        if not commit.done():
             await shielded(commit)
 
     def carry_out(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
@@ -261,29 +239,42 @@ class Shards(Generic[S]):
             except KafkaError as error:
                 self._refuse(led, outcome, error.code)
                 raise KafkaError(response_error_of(error.code)) from error
+        if commit is not None:
+            commit.add_done_callback(lambda done: self._committed(led, outcome, done))
+        if outcome.replays:
+            self._replay(led, outcome)
         if commit is None:
             self._finish(led, outcome)
-        else:
-            commit.add_done_callback(lambda done: self._committed(led, outcome, done))
         self.arm(led)
         if self._changed is not None:
             self._changed(led)
         return commit
 
     def _append(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
-        """Append and replay; None if everything is committed already. Raises KafkaError if the log took nothing."""
+        """None if everything is committed already. Raises KafkaError if the log took nothing."""
         commit = asyncio.ensure_future(self._log.append(led.partition, outcome.records, self._clock.now_ms(), outcome.producer))
-        done = commit.done()
-        if done:
+        if commit.done():
             commit.result()
-        if outcome.replays:
-            producer_id = NO_PRODUCER if outcome.producer is None else outcome.producer.producer_id
-            for record in outcome.records:
-                led.shard.replay(record, producer_id)
-        if done:
             return None
         led.uncommitted.append(commit)
         return commit
+
+    def _replay(self, led: Led[S], outcome: Outcome) -> None:
+        """Have the shard take what the log took."""
+        producer_id = NO_PRODUCER if outcome.producer is None else outcome.producer.producer_id
+        with self._in_step(led, outcome):
+            for record in outcome.records:
+                led.shard.replay(record, producer_id)
+
+    @contextmanager
+    def _in_step(self, led: Led[S], outcome: Outcome) -> Iterator[None]:
+        """If a shard fails to take what the log took, they have parted, and it is not to be asked any more."""
+        try:
+            yield
+        except Exception as error:
+            self._fail(outcome, KafkaError(ErrorCode.NOT_COORDINATOR))
+            self._reload(led, f"the shard does not take it: {error}")
+            raise
 
     def _committed(self, led: Led[S], outcome: Outcome, commit: asyncio.Future[None]) -> None:
         if commit in led.uncommitted:
@@ -358,31 +349,18 @@ class Shards(Generic[S]):
         return Now(self._clock.now_ms(), int(self._clock.monotonic_ms()))
 
     def arm(self, led: Led[S]) -> None:
-        """See to it that the timer fires no later than `led` has something to do."""
-        deadline = led.shard.next_deadline_ms()
-        if self._timer is None or deadline < self._timer_at_ms:
-            self._set_timer(deadline)
-
-    def _set_timer(self, deadline_ms: int) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at_ms = deadline_ms
-        delay = max(0.0, deadline_ms - self._clock.monotonic_ms()) / 1000
-        self._timer = asyncio.get_running_loop().call_later(delay, self._fire)
-
-    def _fire(self) -> None:
-        self._timer = None
-        self.wake()
+        """See to it that the alarm rings no later than `led` has something to do."""
+        self._alarm.ring_by(led.shard.next_deadline_ms())
 
     def wake(self) -> None:
-        """Do what has become due, and set the timer for what will."""
+        """Do what has become due, and set the alarm for what will."""
         now = self.now()
         for led in list(self._led.values()):
             if led.phase is Phase.ACTIVE and led.shard.next_deadline_ms() <= now.steady_ms:
                 self._expire(led, now)
         deadlines = [led.shard.next_deadline_ms() for led in self._led.values() if led.phase is Phase.ACTIVE]
         if deadlines:
-            self._set_timer(min(deadlines))
+            self._alarm.ring_by(min(deadlines))
 
     def _expire(self, led: Led[S], now: Now) -> None:
         def expire() -> None:
@@ -395,15 +373,3 @@ class Shards(Generic[S]):
 
 async def _run(prepare: Callable[[], Awaitable[None]]) -> None:
     await prepare()
-
-
-async def shielded(commit: asyncio.Future[None]) -> None:
-    """Wait for a commit that others wait for too; a log that lost it is another coordinator's business."""
-    try:
-        await asyncio.shield(commit)
-    except KafkaError as error:
-        raise KafkaError(ErrorCode.NOT_COORDINATOR) from error
-    except asyncio.CancelledError:
-        if commit.cancelled():  # and not whoever waits for it
-            raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
-        raise

@@ -1,15 +1,13 @@
-"""What the controller's instructions mean on this broker: logs made, deleted and set anew.
+"""What the controller's instructions mean on this broker: which partitions it has, and whether it leads them or follows.
 
-Making and deleting folders goes to a thread; the partition appears to requests only once its log is there, and is gone from them before its
-log goes.
+A partition appears to requests only once its log is there (`making`), and is gone from them before its log goes (`removing`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
@@ -30,11 +28,11 @@ from barnabas.replication.offline import OfflinePartition
 from barnabas.replication.partition import Partition
 from barnabas.server.collector import KeptLogs
 from barnabas.server.faults import report_later
-from barnabas.server.in_parts import PART, in_turns, run_in_parts
+from barnabas.server.in_parts import in_turns
+from barnabas.server.making import make_logs
+from barnabas.server.removing import Removing
 from barnabas.storage.checkpoints import TopicPartition
-from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.log import Log
-from barnabas.storage.manager import FoundLog
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -53,7 +51,7 @@ class Hosting:
         self._broker = broker
         self._kept_logs = KeptLogs()
         self._unmade: list[CreateLog] = []  # no room for their logs
-        self._removals: dict[asyncio.Task[object], Sequence[Garbage]] = {}
+        self._removing = Removing(broker)
         self._high_watermarks: dict[TopicPartition, int] = {}  # as they were checkpointed, of what was not hosted yet
 
     def host_all(self) -> None:
@@ -126,7 +124,7 @@ class Hosting:
             if kind is CreateLog:
                 await self._create(cast("list[CreateLog]", list(run)))
             elif kind is DeleteLog:
-                await self._delete(cast("list[DeleteLog]", list(run)))
+                await self._removing.remove(cast("list[DeleteLog]", list(run)))
             else:
                 for instruction in run:
                     if isinstance(instruction, ChangeReplica):
@@ -167,54 +165,9 @@ class Hosting:
             case UpdateDeclared(kinds):
                 self._broker.declarations.tell(kinds)
 
-    async def _delete(self, instructions: list[DeleteLog]) -> None:
-        """The folders are renamed before the deletion is answered; their files go when the disk has time."""
-        broker = self._broker
-        gone = []
-        async for i in in_turns(instructions):
-            partition = broker.partitions.remove(i.topic, i.partition)
-            broker.cleaner.forget([(i.topic, i.partition)])
-            if partition is not None and not partition.is_offline:
-                gone.append(partition)
-        await broker.cleaner.leave([(each.topic, each.index) for each in gone])
-        async for each in in_turns(gone):
-            broker.moves.stop(each.topic, each.index)
-            await broker.moves.settle(each.topic, each.index)
-        retired = [broker.logs.retire(each.topic, each.index) async for each in in_turns(gone)]
-        parts = [retired[at : at + PART] for at in range(0, len(retired), PART)]
-        outcomes = await run_in_parts(broker, [partial(broker.logs.rename_folders, part) for part in parts], "barnabas-deleting")
-        outcomes += await run_in_parts(broker, [partial(broker.logs.forget, retired)], "barnabas-deleting")
-        failures = [each for each in outcomes if each is not None]
-        if failures:  # the topic is gone from the metadata; its folders are removed at the next start
-            for log_gone in retired:
-                log_gone.garbage.close()
-            broker.faults.report(failures[0])
-            return
-        garbage = [each.garbage for each in retired]
-        removal: asyncio.Task[object] = broker.loop.create_task(self._remove(garbage), name="removal of deleted logs")
-        self._removals[removal] = garbage
-        removal.add_done_callback(self._removals.pop)
-        report_later(broker, removal)
-
-    async def _remove(self, garbage: Sequence[Garbage]) -> None:
-        """Remove the files of deleted logs, with one thread at most: others wait for reads."""
-        for at in range(0, len(garbage), PART):
-            removing = self._broker.loop.run_in_executor(self._broker.io_threads, remove_all, garbage[at : at + PART])
-            try:
-                await asyncio.shield(removing)
-            finally:
-                if not removing.done():
-                    await asyncio.wait([removing])
-
     async def close(self) -> None:
         """Leave the files of deleted logs that are still there to the next start; none of them stays open."""
-        removals = dict(self._removals)
-        for removal in removals:
-            removal.cancel()
-        await asyncio.gather(*removals, return_exceptions=True)
-        for garbage in removals.values():
-            for each in garbage:
-                each.close()
+        await self._removing.close()
 
     async def _create(self, instructions: list[CreateLog]) -> None:
         with self._kept_logs.making(len(self._broker.partitions) + len(instructions)):
@@ -222,7 +175,7 @@ class Hosting:
 
     async def _create_all(self, instructions: list[CreateLog]) -> None:
         broker = self._broker
-        outcomes = await self._make_logs(instructions)
+        outcomes = await make_logs(broker, instructions)
         async for made, wanted in in_turns(zip(outcomes, instructions, strict=True)):
             if isinstance(made, StorageError):
                 broker.faults.report(made)
@@ -235,38 +188,6 @@ class Hosting:
                 if wanted.is_leader:
                     made.begin_epoch(wanted.leader_epoch)
                 self._host(made, self._state(wanted))
-
-    async def _make_logs(self, instructions: list[CreateLog]) -> list[Log | StorageError]:
-        """The logs, or what the disk said instead. Names are made durable after all are made: then one sync serves many."""
-        prepared = [self._prepare(wanted) async for wanted in in_turns(instructions)]
-        found = [each for each in prepared if isinstance(each, FoundLog)]
-        made = await run_in_parts(self._broker, [each.open for each in found], "barnabas-making")
-        opened = [each for each in made if isinstance(each, Log)]
-        synced = await run_in_parts(self._broker, [each.sync_name for each in opened], "barnabas-making")
-        failures = {each: error for each, error in zip(opened, synced, strict=True) if error is not None}
-        outcomes_made = [self._take(each, log_, failures) for each, log_ in zip(found, made, strict=True)]
-        unmade = [
-            log_ for log_, outcome in zip(made, outcomes_made, strict=True) if isinstance(log_, Log) and outcome is not log_
-        ]
-        await run_in_parts(self._broker, [partial(self._broker.logs.unmake, each) for each in unmade], "barnabas-making")
-        outcomes = iter(outcomes_made)
-        return [next(outcomes) if isinstance(each, FoundLog) else each for each in prepared]
-
-    def _prepare(self, wanted: CreateLog) -> FoundLog | Log | StorageError:
-        try:
-            return self._broker.logs.prepare(wanted.topic, wanted.partition, wanted.topic_id, wanted.config)
-        except StorageError as error:
-            return error
-
-    def _take(self, prepared: FoundLog, made: Log | StorageError, failures: Mapping[Log, StorageError]) -> Log | StorageError:
-        """The log that was made, unless something is wrong with it."""
-        failure = made if isinstance(made, StorageError) else failures.get(made) or prepared.directory.failure
-        if failure is not None:
-            self._broker.logs.not_made(prepared)
-            return failure
-        assert isinstance(made, Log)
-        self._broker.logs.made(prepared, made)
-        return made
 
     def _retry(self, wanted: CreateLog) -> None:
         """Make a log for which there was no room, once there is."""

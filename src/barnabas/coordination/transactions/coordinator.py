@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from barnabas.clock import Clock
+from barnabas.coordination.led import Led, Phase
 from barnabas.coordination.outcome import Now
 from barnabas.coordination.seams import CoordinatorLog
-from barnabas.coordination.shards import Led, Phase, Shards
+from barnabas.coordination.shards import Shards
 from barnabas.coordination.transactions.markers import Marker
 from barnabas.coordination.transactions.shard import TransactionShard
 from barnabas.coordination.transactions.terms import EndCounts, Initialised, InitRequest, TransactionConfig
@@ -121,42 +124,35 @@ class TransactionCoordinator:
         """As `TransactionShard.init`; raises CONCURRENT_TRANSACTIONS as well while an open transaction is aborted."""
         await self.prepare()
         await self._ids.fill()
-        led = self.shards.led_for(request.transactional_id)
-        found: Initialised | None = await self.shards.perform(
-            led, self.shards.ask(led, lambda: led.shard.init(request, self.shards.now()))
-        )
+        found: Initialised | None = await self.shards.write(request.transactional_id, lambda shard, now: shard.init(request, now))
         if found is None:
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         return found
 
     async def add(self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int) -> None:
         """As `TransactionShard.add`."""
-        led = self.shards.led_for(transactional_id)
-        await self.shards.perform(led, led.shard.add(transactional_id, asking, partitions, client_version, self.shards.now()))
+        await self.shards.write(
+            transactional_id, lambda shard, now: shard.add(transactional_id, asking, partitions, client_version, now)
+        )
 
     async def verify(
         self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
         """As `TransactionShard.verify`."""
-        led = self.shards.led_for(transactional_id)
-        found = led.shard.verify(transactional_id, asking, partitions)
-        await self.shards.settled(led)
-        return found
+        return await self.shards.read(transactional_id, lambda shard: shard.verify(transactional_id, asking, partitions))
 
     async def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int) -> Owner:
         """As `TransactionShard.end`."""
         await self._ids.fill()
-        led = self.shards.led_for(transactional_id)
-        outcome = led.shard.end(transactional_id, asking, commit=commit, client_version=client_version, now=self.shards.now())
-        following: Owner = await self.shards.perform(led, outcome)
+        following: Owner = await self.shards.write(
+            transactional_id,
+            lambda shard, now: shard.end(transactional_id, asking, commit=commit, client_version=client_version, now=now),
+        )
         return following
 
     async def describe(self, transactional_id: str) -> Transaction:
         """As `TransactionShard.describe`."""
-        led = self.shards.led_for(transactional_id)
-        found = led.shard.describe(transactional_id)
-        await self.shards.settled(led)
-        return found
+        return await self.shards.read(transactional_id, lambda shard: shard.describe(transactional_id))
 
     async def list_transactions(self, wanted: Callable[[Transaction], bool]) -> list[Transaction]:
         """Those of the transactional ids coordinated here; raises COORDINATOR_LOAD_IN_PROGRESS while any part of them is not known."""
@@ -188,5 +184,7 @@ class TransactionCoordinator:
     def delete_topics(self, names: Iterable[str]) -> None:
         """Topics were deleted: nothing has to be marked in them."""
         for led in self.shards:
-            for name in names:
-                self.shards.carry_out_quietly(led, led.shard.delete_topic(name, self.shards.now()))
+            with suppress(InvariantViolated):  # logged, and the shard is gone
+                for name in names:
+                    outcome = self.shards.ask(led, partial(led.shard.delete_topic, name, self.shards.now()))
+                    self.shards.carry_out_quietly(led, outcome)

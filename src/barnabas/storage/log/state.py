@@ -2,6 +2,19 @@
 
 Owns the fields that all its parts work on (`reading`, `appending`, `shortening`, `keeping`, each a class upon the one before); it changes
 none of them, but for cutting what a failed write left.
+
+Its marks lie so, between two calls (`validate` says it in code):
+
+    kept_start_offset
+        <= log_start_offset     [log_start_offset, log_end_offset) can be read
+        <= log_end_offset       = where the active segment ends
+    first_offset                = where the oldest segment begins
+        <= log_start_offset
+    recovery_point              all of [.., recovery_point) is on the disk, with its indexes
+        <= durable_end          the records of [.., durable_end) are
+        <= log_end_offset
+    cleaned_end
+        <= log_end_offset
 """
 
 from __future__ import annotations
@@ -10,17 +23,13 @@ from pathlib import Path
 from uuid import UUID
 
 from barnabas.config.topic import TopicConfig
-from barnabas.errors import (
-    Closed,
-)
+from barnabas.errors import Closed, InvariantViolated
 from barnabas.storage.epoch_file import EpochFile
 from barnabas.storage.files import Files
 from barnabas.storage.flushing import Flusher
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.open_files import OpenFiles
-from barnabas.storage.producer_state import (
-    ProducerStates,
-)
+from barnabas.storage.producer_state import ProducerStates
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import Segments
 from barnabas.storage.snapshot import encode_snapshot
@@ -127,6 +136,23 @@ class LogState:
         It takes a few syncs; retention, truncations and moves wait until it is over.
         """
         return self._swapping is not None
+
+    def validate(self) -> None:
+        """Raises InvariantViolated where the marks are out of order, or the parts disagree; takes a time in proportion to the segments."""
+        segments, end = list(self._segments), self.log_end_offset
+        ordered = {
+            "starts": (self.kept_start_offset, self.log_start_offset, end),
+            "oldest segment": (self.first_offset, self.log_start_offset),
+            "flushed": (self.recovery_point, self.durable_end, end),
+            "cleaned": (self.cleaned_end, end),
+            "segments": [offset for each in segments for offset in (each.base_offset, each.next_offset)],
+            "epochs": [0, *(offset for _, offset in self.epoch_entries), end],
+        }
+        broken = {name: marks for name, marks in ordered.items() if list(marks) != sorted(marks)}
+        if broken or segments[-1].next_offset != end or self.size_bytes != sum(each.size for each in segments):
+            raise InvariantViolated(
+                f"log {self.directory.name} ends at {end}, its last segment at {segments[-1].next_offset}: {broken}"
+            )
 
     def check_open(self) -> None:
         if self._closed:

@@ -111,12 +111,13 @@ class Watchman:
     # --- now and then
 
     def _compare(self) -> None:
-        """Who is in sync has what is committed."""
+        """Who is in sync has what is committed, and no log contradicts itself."""
         for node in self._simulation.nodes:
             process = node.process
             if process is None or process.files.dead:
                 continue
             for partition in process.broker.partitions:
+                partition.log.validate()
                 if not partition.is_leader or self._heads.get(partition.topic) != partition.topic_id.bytes:
                     continue  # the topic was deleted, be there another of the name or not
                 state = self._states.get((partition.topic, partition.index))

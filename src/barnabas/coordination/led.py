@@ -1,0 +1,73 @@
+"""A partition of an internal topic that is led here: its shard, what is on its way to being committed, and how it is read from the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Generic, TypeVar
+
+from barnabas.coordination.seams import CoordinatorLog, Shard
+from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
+
+log = logging.getLogger(__name__)
+S = TypeVar("S", bound=Shard)
+
+# Replayed while loading before others get their turn: 1 ms, in batches of one record some milliseconds.
+RECORDS_BETWEEN_BREATHS = 200
+
+
+class Phase(Enum):
+    LOADING = "loading"
+    ACTIVE = "active"
+
+
+@dataclass(slots=True, eq=False)
+class Led(Generic[S]):
+    """A partition that is led here; a new one for each time of loading, so that what belongs to a former one is stale."""
+
+    partition: int
+    shard: S
+    phase: Phase = Phase.LOADING
+    uncommitted: list[asyncio.Future[None]] = field(default_factory=list)  # appends not yet committed, oldest first
+
+
+async def read_into(led: Led[S], log_: CoordinatorLog, kind: str, is_wanted: Callable[[], bool]) -> None:
+    """Replay all that the log holds of a partition, or a part of it where it is not wanted any more."""
+    unreadable = 0
+    for count, (record, producer_id, commit) in enumerate(log_.read_all(led.partition), start=1):
+        try:
+            if record is None:
+                led.shard.replay_end(producer_id, commit=commit)
+            else:
+                led.shard.replay(record, producer_id)
+        except MalformedMessage as error:
+            unreadable += 1
+            log.warning("event=%s_record_unreadable partition=%d error=%s", kind, led.partition, error)
+        if count % RECORDS_BETWEEN_BREATHS == 0:
+            await asyncio.sleep(0)
+            if not is_wanted():
+                return
+    level = logging.INFO if len(led.shard) or unreadable else logging.DEBUG  # there are fifty partitions, most of them empty
+    log.log(
+        level,
+        "event=%s_partition_loaded partition=%d count=%d unreadable=%d",
+        kind,
+        led.partition,
+        len(led.shard),
+        unreadable,
+    )
+
+
+async def shielded(commit: asyncio.Future[None]) -> None:
+    """Wait for a commit that others wait for too; a log that lost it is another coordinator's business."""
+    try:
+        await asyncio.shield(commit)
+    except KafkaError as error:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR) from error
+    except asyncio.CancelledError:
+        if commit.cancelled():  # and not whoever waits for it
+            raise KafkaError(ErrorCode.NOT_COORDINATOR) from None
+        raise
