@@ -157,8 +157,8 @@ def create_topic(server: Server, name: str, partitions: int, settings: Mapping[s
     """Create it and wait until every partition is led: a broker of Kafka's learns of its leadership after the topic is there."""
     configs = [CreatableTopicConfig(name=key, value=value) for key, value in (settings or {}).items()]
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
-    answer = wire.call(server.address, wire.CREATE_TOPICS, 5, request, CreateTopicsResponse)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=int(TOPIC_TIMEOUT_S * 1000))
+    answer = wire.call(server.address, wire.CREATE_TOPICS, 5, request, CreateTopicsResponse, timeout_s=TOPIC_TIMEOUT_S)
     _expect_no_error(answer.topics[0].error_code, f"create topic {name}")
     deadline = time.monotonic() + TOPIC_TIMEOUT_S
     while any(p.error_code for p in _list_end_offsets(server, name, partitions)):
@@ -168,8 +168,8 @@ def create_topic(server: Server, name: str, partitions: int, settings: Mapping[s
 
 
 def delete_topic(server: Server, name: str) -> None:
-    request = DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000)
-    answer = wire.call(server.address, wire.DELETE_TOPICS, 4, request, DeleteTopicsResponse)
+    request = DeleteTopicsRequest(topic_names=[name], timeout_ms=int(TOPIC_TIMEOUT_S * 1000))
+    answer = wire.call(server.address, wire.DELETE_TOPICS, 4, request, DeleteTopicsResponse, timeout_s=TOPIC_TIMEOUT_S)
     _expect_no_error(answer.responses[0].error_code, f"delete topic {name}")
 
 

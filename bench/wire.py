@@ -203,9 +203,17 @@ class AnswerReader:
         return answers, now
 
 
-def call(address: tuple[str, int], api_key: int, version: int, request: Message, answer: type[Answer]) -> Answer:
+def call(
+    address: tuple[str, int],
+    api_key: int,
+    version: int,
+    request: Message,
+    answer: type[Answer],
+    *,
+    timeout_s: float = REQUEST_TIMEOUT_MS / 1000,
+) -> Answer:
     """One request on a connection of its own."""
-    with socket.create_connection(address, timeout=REQUEST_TIMEOUT_MS / 1000) as line:
+    with socket.create_connection(address, timeout=timeout_s) as line:
         line.sendall(_frame(api_key, version, 7, bytes(encode(request, version)), flexible=version >= FIRST_FLEXIBLE[api_key]))
         size = _I32.unpack(_receive(line, 4))[0]
         data = _receive(line, size)

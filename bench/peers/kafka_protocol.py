@@ -22,7 +22,7 @@ from bench.latency import undisturbed
 from bench.load import KafkaLine, Load, Pattern
 from bench.peers.peer import Amount, Delays, Message, PeerUnavailable, Setting, wait_for_stored
 from bench.peers.process import family
-from bench.peers.streams import connect
+from bench.peers.streams import ALL_WINDOWS, connect
 from bench.wire import record_batch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,7 +106,8 @@ class _KafkaProtocol:
 
     def produce(self, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Load:
         batch = batch_of(message.batch, message.value_bytes, message.codec)
-        window = max(2, min(ONE_WINDOW if message.batch == 1 else BATCH_WINDOW, WINDOW_BYTES // len(batch)))
+        fits = min(WINDOW_BYTES // len(batch), ALL_WINDOWS // producers)
+        window = max(2, min(ONE_WINDOW if message.batch == 1 else BATCH_WINDOW, fits))
         chunk = max(1, min(window // 4, int(amount.messages // message.batch) or 1))
         shares = [range(number % partitions, partitions, producers) for number in range(producers)]
         most = max(map(len, shares))

@@ -20,9 +20,10 @@ from bench.peers.peer import SLACK_S, Amount, Delays, Message, wait_for_stored
 from bench.peers.process import OwnProcess
 from bench.wire import BadAnswer
 
-RECEIVE_BYTES = 1024 * 1024
+RECEIVE_BYTES, MOST_BYTES = 1024 * 1024, 64 * 1024 * 1024
 WINDOW_BYTES = 4_000_000  # in flight at most, as for Kafka's protocol
 ONE_WINDOW, BATCH_WINDOW, CHUNKS = 256, 64, 4
+ALL_WINDOWS = 16_384  # requests in flight on all connections together: what is in flight when the time is up is waited for
 PULL = 1_000  # messages that a consumer asks for end to end, where it asks for numbers
 
 
@@ -61,12 +62,12 @@ class StreamPeer(OwnProcess):
         raise NotImplementedError
 
     def produce(self, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Load:
-        fits = WINDOW_BYTES // (message.value_bytes * message.batch)
+        many = max(producers, partitions)  # a producer writes to one stream
+        fits = min(WINDOW_BYTES // (message.value_bytes * message.batch), ALL_WINDOWS // many)
         window = max(2, min(ONE_WINDOW if message.batch == 1 else BATCH_WINDOW, fits))
         chunk = max(1, min(window // CHUNKS, int(amount.messages // message.batch) or 1))
         before = self.stored(topic, partitions)
         streams = streams_of(topic, partitions)
-        many = max(producers, partitions)  # a producer writes to one stream
         lines = [self.line(streams[number % partitions], message, chunk, window) for number in range(many)]
 
         def settle(requests: int) -> None:
@@ -127,8 +128,16 @@ class _Inbox:
             self._filled = len(rest)
             self._buffer[: len(rest)] = rest
         elif self._filled == len(self._buffer):
-            raise BadAnswer("an answer that is larger than what was asked for")
+            self._grow()
         return count
+
+    def _grow(self) -> None:
+        """Twice the room, for an answer that has not ended yet."""
+        if self._filled > MOST_BYTES:
+            raise BadAnswer("an answer that does not end")
+        grown = memoryview(bytearray(2 * self._filled))
+        grown[: self._filled] = self._buffer
+        self._buffer = grown
 
 
 class Watch:

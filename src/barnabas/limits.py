@@ -12,6 +12,7 @@ MAX_BUFFERS_PER_WRITE = 64  # buffers handed to one writev; the kernel takes 1,0
 RECEIVE_BUFFER_BYTES = 256 * 1024  # the one buffer into which all connections of a loop receive
 LARGE_FRAME_BYTES = 1024 * 1024 + 64 * 1024  # a buffer that takes a request with a batch of max.message.bytes, by default
 KEPT_FRAME_BUFFERS = 4  # of those, kept for the next large frames
+KEPT_GROWN_BYTES = 16 * 1024 * 1024  # the largest buffer of a frame beyond that size which is kept for the next; one is
 FRAME_GROWTH_BYTES = 1024 * 1024  # memory given to a frame ahead of the bytes that arrived for it
 MAX_REQUESTS_IN_FLIGHT = 1_000  # requests of one connection that wait for their answers; then its socket is not read
 MAX_REQUESTS_PER_TURN = (

@@ -16,7 +16,7 @@ from barnabas.server.receiver import Receiver
 from barnabas.storage.files import Files, OsFiles
 from tests.fuzz.fuzz_frames import FakeTransport
 
-LARGE_FRAME_BYTES, RECEIVE_BUFFER_BYTES = 2_000, 700
+LARGE_FRAME_BYTES, RECEIVE_BUFFER_BYTES, KEPT_GROWN_BYTES = 2_000, 700, 6_000
 PEERS = 3
 
 
@@ -48,6 +48,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_module, "LARGE", LARGE_FRAME_BYTES // 2)
     monkeypatch.setattr(limits, "RECEIVE_BUFFER_BYTES", RECEIVE_BUFFER_BYTES)
     monkeypatch.setattr(limits, "FRAME_GROWTH_BYTES", 300)
+    monkeypatch.setattr(limits, "KEPT_GROWN_BYTES", KEPT_GROWN_BYTES)
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -119,3 +120,50 @@ async def test_large_buffers_are_used_again_and_a_lost_connection_gives_its_own_
         line.close()
         assert receiver.queued_bytes == 0
     assert len(used) <= 1 + 2  # the shared one, the large one, one that was taken
+
+
+def _receive(line: Connection, data: bytes) -> set[int]:
+    """Have `data` arrive, in as many pieces as the connection has room for; the buffers that it lay in."""
+    used = set()
+    while data:
+        buffer = line.get_buffer(-1)
+        used.add(id(buffer.obj))
+        taken = min(len(buffer), len(data))
+        buffer[:taken] = data[:taken]
+        line.buffer_updated(taken)
+        data = data[taken:]
+    return used
+
+
+@pytest.mark.usefixtures("small_limits")
+async def test_a_buffer_that_grew_with_a_frame_is_kept_for_the_next_unless_it_is_too_large() -> None:
+    recorder, receiver = Recorder(), Receiver(20_000, -1)
+    lines = [Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop()) for _ in range(2)]
+    for line in lines:
+        line.connection_made(FakeTransport(-1))  # type: ignore[arg-type]  # has what is used of one
+    first, second, third = (struct.pack(">i", size) + bytes([size % 251]) * size for size in (5_000, 4_000, 7_000))
+    _receive(lines[0], first)
+    kept = receiver.lend_grown(5_004)
+    assert kept is not None
+    receiver.hand_in(kept)
+    _receive(lines[0], second[:1_500])
+    assert receiver.lend_grown(1) is None  # it is lent: another connection has to grow one
+    _receive(lines[1], second)
+    assert id(kept.obj) in _receive(lines[0], second[1_500:])
+    _receive(lines[0], third)
+    assert receiver.lend_grown(5_005) is None  # what grew beyond the bound is not kept, what was there is
+    assert receiver.lend_grown(5_004) is kept
+    assert recorder.frames == {lines[0]: [first[4:], second[4:], third[4:]], lines[1]: [second[4:]]}
+    assert receiver.queued_bytes == 0
+
+
+@pytest.mark.usefixtures("small_limits")
+async def test_a_lost_connection_gives_the_grown_buffer_back() -> None:
+    recorder, receiver = Recorder(), Receiver(20_000, -1)
+    line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
+    line.connection_made(FakeTransport(-1))  # type: ignore[arg-type]  # has what is used of one
+    frame = struct.pack(">i", 5_000) + bytes(5_000)
+    _receive(line, frame + frame[:2_000])
+    line.close()
+    assert receiver.lend_grown(5_004) is not None
+    assert receiver.queued_bytes == 0

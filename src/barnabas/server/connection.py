@@ -324,9 +324,12 @@ class Connection(asyncio.BufferedProtocol):
         wanted = 4 + _SIZE.unpack_from(start)[0] if len(start) >= 4 else 4
         if LARGE < wanted <= limits.LARGE_FRAME_BYTES:
             self._lent = self._receiver.take_large() if stays else self._receiver.lend()
-            self._partial = self._lent[:wanted]
         else:
             stays = False
+            self._lent = self._receiver.lend_grown(wanted) if wanted > LARGE else None
+        if self._lent is not None:
+            self._partial = self._lent[:wanted]
+        else:
             self._partial = memoryview(bytearray(min(wanted, len(start) + limits.FRAME_GROWTH_BYTES)))
         if not stays:
             self._partial[: len(start)] = start
@@ -354,6 +357,8 @@ class Connection(asyncio.BufferedProtocol):
             self._take_frames(partial)
             if lent is not None:
                 self._receiver.hand_in(lent)
+            elif len(partial) > limits.LARGE_FRAME_BYTES:
+                self._receiver.hand_in(partial)
             self._receiver.give_back(self, len(partial))
         else:
             self._grow()

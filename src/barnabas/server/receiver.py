@@ -37,6 +37,7 @@ class Receiver:
         self.queued_bytes = 0
         self._large: memoryview | None = None  # the buffer for a connection whose last frame was large
         self._spare: list[memoryview] = []
+        self._grown: memoryview | None = None
         self._holders: dict[Reader, None] = {}  # who holds an unfinished frame, the longest waiting first
         self._paused: dict[Reader, None] = {}
 
@@ -71,9 +72,20 @@ class Receiver:
     def lend(self) -> memoryview:
         return self._spare.pop() if self._spare else memoryview(bytearray(limits.LARGE_FRAME_BYTES))
 
+    def lend_grown(self, size: int) -> memoryview | None:
+        """A buffer for a frame of `size` bytes that is larger than a large one, if one is there that has them; to be handed in again."""
+        if self._grown is None or len(self._grown) < size:
+            return None
+        lent, self._grown = self._grown, None
+        return lent
+
     def hand_in(self, buffer: memoryview) -> None:
-        if len(self._spare) < limits.KEPT_FRAME_BUFFERS:
-            self._spare.append(buffer)
+        """Take back what was lent, or take over what grew with a frame."""
+        if len(buffer) <= limits.LARGE_FRAME_BYTES:
+            if len(self._spare) < limits.KEPT_FRAME_BUFFERS:
+                self._spare.append(buffer)
+        elif len(buffer) <= limits.KEPT_GROWN_BYTES and (self._grown is None or len(self._grown) < len(buffer)):
+            self._grown = buffer
 
     def _resume(self) -> None:
         going_on = [next(iter(self._holders))] if self._is_full() else list(self._paused)
