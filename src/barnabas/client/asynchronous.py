@@ -37,7 +37,7 @@ from barnabas.client.results import (
 )
 from barnabas.client.sasl import RENEWED_AFTER, Credentials, log_in
 from barnabas.client.wire import Wire, size_of_frame
-from barnabas.errors import BarnabasError
+from barnabas.errors import BarnabasError, KafkaError, ProtocolError
 from barnabas.protocol.message import Buffer
 from barnabas.tls.failures import reason_of
 
@@ -82,6 +82,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
                 frame = connection.wire.receive_hello(await connection._exchange(frame))
             if config.credentials is not None:
                 await connection._log_in(config.credentials)
+        except (ProtocolError, KafkaError) as error:
+            connection.close()
+            raise ConnectionFailed(connection.name, str(error)) from error
         except BaseException:
             connection.close()
             raise

@@ -40,7 +40,7 @@ from barnabas.client.results import (
 )
 from barnabas.client.sasl import RENEWED_AFTER, log_in
 from barnabas.client.wire import Wire, size_of_frame
-from barnabas.errors import ProtocolError
+from barnabas.errors import KafkaError, ProtocolError
 from barnabas.protocol.message import Buffer
 from barnabas.tls.failures import reason_of
 
@@ -94,7 +94,11 @@ class Connection:
         frame: bytes | None = self.wire.send_hello()
         while frame is not None:
             self._write(frame)
-            frame = self.wire.receive_hello(self._read_frame(reuse=False))
+            body = self._read_frame(reuse=False)
+            try:
+                frame = self.wire.receive_hello(body)
+            except (ProtocolError, KafkaError) as error:
+                raise ConnectionFailed(self._name, str(error)) from error
 
     def _log_in(self) -> None:
         if self._credentials is None:
