@@ -86,6 +86,7 @@ class Wire:
 
     @property
     def in_flight(self) -> int:
+        """How many requests have no answer yet."""
         return len(self._in_flight)
 
     @property
