@@ -23,7 +23,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from bench.spark.compare import ask, barnabas_python, connector_jars, connector_python, session_cpu_seconds  # noqa: E402
+from bench.spark.compare import (  # noqa: E402
+    ask,
+    barnabas_python,
+    connector_jars,
+    connector_python,
+    import_path,
+    session_cpu_seconds,
+)
 from bench.spark.page import measured, table, write_block  # noqa: E402
 
 from barnabas.client.blocking import BlockingClient  # noqa: E402
@@ -85,18 +92,21 @@ def server(kind: str) -> Iterator[str]:
 def session(sink: str, arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
     """A session that writes what it is told to."""
     ours = sink != CONNECTOR
-    command = [sys.executable if ours else str(connector_python()), str(Path(__file__).with_name("measure_sink.py"))]
+    command = [str(connector_python()), str(Path(__file__).with_name("measure_sink.py"))]
     command += [*SINKS[sink], *arguments, *([] if ours else ["--jars", str(connector_jars())])]
-    environment = dict(os.environ, PYTHONPATH=str(ROOT / "src") if ours else "")
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(import_path()))
     print(f"starting {sink} ...", file=sys.stderr, flush=True)
-    with ExitStack() as stack:
-        if ours:
-            environment["PYSPARK_PYTHON"] = stack.enter_context(barnabas_python(sys.executable))
-        process = stack.enter_context(
-            subprocess.Popen(
-                command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-            )
-        )
+    with (
+        barnabas_python(connector_python()) as python,
+        subprocess.Popen(
+            command,
+            env={**environment, "PYSPARK_PYTHON": python},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
         ask(process, None)
         yield process
         assert process.stdin is not None

@@ -58,8 +58,10 @@ class Case:
                     say(f"{key}: not measured: {error}")
                 else:
                     described[key] = describe_peer(peers[key])
-            measured = []
-            for measure in self.measures(options):
+            measured, measures = [], self.measures(options)
+            if all(measure.is_fresh for measure in measures):
+                running.close()  # they start their own
+            for measure in measures:
                 found = take_turns(measure, peers, makers, options.rounds)
                 found.dashes |= {key: each["cannot"] for key, each in described.items() if "cannot" in each}
                 measured.append(found)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from bench.peers.peer import Amount, CannotDo, Message, Peer
+from bench.peers.process import cpu_of
 from bench.suite.case import Case, fresh_name
 from bench.suite.linkedin import fill
 from bench.suite.measure import Figures, Measure, Meter, Options
@@ -27,22 +29,33 @@ CREATE_LIMIT_S, PULL_BYTES = 60.0, 1_000_000
 ROUNDS = 2
 
 
-def points(places: Iterable[int], rate_at: Callable[[int], float]) -> Figures:
-    """A figure for each place up to one that cannot be done, and the last as a share of the best as the value."""
-    rates: dict[int, float] = {}
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Of values: how many MB a second, and CPU seconds of the system for a GB."""
+
+    mb_per_s: float
+    cpu_s_per_gb: float
+
+
+def points(places: Iterable[int], measure_at: Callable[[int], Point]) -> Figures:
+    """The figures of each place up to one that cannot be done, and the last rate as a share of the best as the value."""
+    found: dict[int, Point] = {}
     for place in places:
         try:
-            rates[place] = rate_at(place)
+            found[place] = measure_at(place)
         except CannotDo:
-            if not rates:
+            if not found:
                 raise
             break
-    figures = {f"at_{place}": rate for place, rate in rates.items()}
-    return {**figures, "value": list(rates.values())[-1] / max(rates.values())}
+    figures = {f"at_{place}": point.mb_per_s for place, point in found.items()}
+    figures |= {f"cpu_{place}": point.cpu_s_per_gb for place, point in found.items()}
+    rates = [point.mb_per_s for point in found.values()]
+    return {**figures, "value": rates[-1] / max(rates)}
 
 
-def _written(peer: Peer, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> float:
-    """MB of values a second, in single messages where the system has no batches."""
+def _written(peer: Peer, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Point:
+    """In single messages where the system has no batches."""
+    spent = cpu_of(peer.pids)
     try:
         load = peer.produce(topic, message, amount, partitions=partitions, producers=producers)
     except CannotDo:
@@ -50,12 +63,16 @@ def _written(peer: Peer, topic: str, message: Message, amount: Amount, *, partit
             raise
         single = Message(message.value_bytes, 1, message.acks)
         load = peer.produce(topic, single, amount, partitions=partitions, producers=producers)
-    return load.records_per_s * message.value_bytes / 1e6
+    return _point(load.records * message.value_bytes, load.seconds, cpu_of(peer.pids) - spent)
+
+
+def _point(size: int, seconds: float, cpu_s: float) -> Point:
+    return Point(size / seconds / 1e6, cpu_s / size * 1e9)
 
 
 def _sizes(options: Options) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
-        def rate(size: int) -> float:
+        def at(size: int) -> Point:
             topic = fresh_name("size")
             peer.create(topic, 1, largest_bytes=size)
             try:
@@ -65,7 +82,7 @@ def _sizes(options: Options) -> Callable[[Peer, Meter], Figures]:
             finally:
                 peer.delete(topic)
 
-        return points(SIZES, rate)
+        return points(SIZES, at)
 
     return run
 
@@ -74,7 +91,7 @@ def _partitions(options: Options) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
         each_s = 0.0
 
-        def rate(count: int) -> float:
+        def at(count: int) -> Point:
             nonlocal each_s
             if each_s * count > CREATE_LIMIT_S:
                 raise CannotDo(f"{count:,} partitions would take {each_s * count:.0f} s to make")
@@ -87,14 +104,14 @@ def _partitions(options: Options) -> Callable[[Peer, Meter], Figures]:
             finally:
                 peer.delete(topic)
 
-        return points(PARTITIONS, rate)
+        return points(PARTITIONS, at)
 
     return run
 
 
 def _producers(options: Options) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
-        def rate(count: int) -> float:
+        def at(count: int) -> Point:
             topic = fresh_name("producers")
             peer.create(topic, 1)
             try:
@@ -102,7 +119,7 @@ def _producers(options: Options) -> Callable[[Peer, Meter], Figures]:
             finally:
                 peer.delete(topic)
 
-        return points(PRODUCERS, rate)
+        return points(PRODUCERS, at)
 
     return run
 
@@ -116,18 +133,18 @@ def _consumers(options: Options) -> Callable[[Peer, Meter], Figures]:
         def read(share: int) -> int:
             return peer.consume(topic, message, share, pull_bytes=PULL_BYTES).records
 
-        def rate(count: int) -> float:
+        def at(count: int) -> Point:
             shares = [messages // min(count, SHARES)] * count
             with ThreadPoolExecutor(count) as threads:
-                began = time.perf_counter()
+                began, spent = time.perf_counter(), cpu_of(peer.pids)
                 came = sum(threads.map(read, shares))
-                seconds = time.perf_counter() - began
+                seconds, spent = time.perf_counter() - began, cpu_of(peer.pids) - spent
             if peer.stored(topic, 1) < messages:
                 raise CannotDo("what one consumer reads is not there for another")
-            return came * VALUE_BYTES / seconds / 1e6
+            return _point(came * VALUE_BYTES, seconds, spent)
 
         try:
-            return points(CONSUMERS, rate)
+            return points(CONSUMERS, at)
         finally:
             peer.delete(topic)
 

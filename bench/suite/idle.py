@@ -41,7 +41,7 @@ def _measures(options: Options) -> Sequence[Measure]:
             _idle,
             higher_is_better=False,
             is_fresh=True,
-            rounds=min(options.rounds, 3),
+            rounds=min(options.rounds, 2),
             limit=80.0,
             views=views,
         )

@@ -184,6 +184,8 @@ def _try(what: Callable[[], object], key: str, measured: Measured) -> bool:
     except CannotDo as error:
         measured.dashes[key] = str(error)
     except (BadAnswer, PeerUnavailable, OSError) as error:
+        if isinstance(error.__context__, SystemExit | KeyboardInterrupt):
+            raise error.__context__ from None  # cleaning up failed on the way out
         measured.dashes[key] = f"{FAILED}: {' '.join(str(error).split())}"
     else:
         return True

@@ -18,7 +18,8 @@ CHARTS = PAGE.with_suffix("")  # the folder docs/performance/
 LINE = 140
 OURS, KAFKA = "barnabas", "kafka"
 Result = dict[str, Any]
-_POINT = re.compile(r"at_(\d+)")
+Points = list[tuple[float, float]]
+_POINT, _SPENT = re.compile(r"at_(\d+)"), re.compile(r"cpu_(\d+)")
 HEAD = """
 # Beside the field
 
@@ -26,7 +27,8 @@ Measured by `python -m bench run`, which starts every system on loopback with fr
 time, all of them in each repetition and in turning order. Clients and systems share the cores, so the CPU that a system took for a million
 messages, and the most memory that it had, stand beside its rate. Figures are medians with the smallest and the largest; *times* says how
 many times better barnabas is, the median of the ratios of the pairs. A dash is what a system cannot do. No system syncs its files for each
-message.
+message. Counts are smaller than in the studies, so that a case takes about six minutes; where others worked on the machine meanwhile, each
+case says how much of it they took, and rates are lower than at rest.
 """
 
 
@@ -107,15 +109,21 @@ def _growing(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
     """A table of the places of a line; where they differ in kind from one system to the other, the line alone tells."""
     series = _points(measure, peers)
     text = f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n"
-    most = max(series.values(), key=len)
-    places = [place for place, _ in most]
+    places = [place for place, _ in max(series.values(), key=len, default=[])]
     if all(place in places for points in series.values() for place, _ in points):
-        rows = [[name, *(_or_dash(dict(points).get(place)) for place in places), ""] for name, points in series.items()]
-        rows += [[peers[key]["name"], *("-" for _ in places), reason] for key, reason in measure["dashes"].items()]
-        text += "\n" + table([measure["across"], *(number(place) for place in places), ""], rows)
+        dashes = [[peers[key]["name"], *("-" for _ in places), reason] for key, reason in measure["dashes"].items()]
+        text += "\n" + _places(measure["across"], places, series, dashes)
+        spent = _points(measure, peers, _SPENT)
+        if any(spent.values()):
+            text += "\nCPU seconds of the system for a GB of values:\n\n" + _places(measure["across"], places, spent, [])
     ours = series.get(peers[OURS]["name"], []) if OURS in peers else []
     said = bends.sentence(f"{case}/{measure['name']}", measure["across"], ours)
     return text + (f"\n{fill(said, LINE)}\n" if said else "")
+
+
+def _places(across: str, places: Sequence[float], series: Mapping[str, Points], more: Sequence[list[str]]) -> str:
+    rows = [[name, *(_or_dash(dict(points).get(place)) for place in places), ""] for name, points in series.items()]
+    return table([across, *(number(place) for place in places), ""], [*rows, *more])
 
 
 def _or_dash(value: float | None) -> str:
@@ -172,11 +180,12 @@ def _draw(case: Case, result: Result, folder: Path) -> str:
     return text
 
 
-def _points(measure: Result, peers: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
+def _points(measure: Result, peers: Mapping[str, Any], kind: re.Pattern[str] = _POINT) -> dict[str, Points]:
     """The lines of a measure of what grows, by the names of the systems."""
     series = {}
     for key, runs in measure["runs"].items():
-        names = {name for run in runs for name in run}
-        places = sorted(float(found[1]) for name in names if (found := _POINT.fullmatch(name)))
-        series[peers[key]["name"]] = [(place, median(values(measure, key, f"at_{place:.0f}")) or 0.0) for place in places]
+        names = {name: float(found[1]) for run in runs for name in run if (found := kind.fullmatch(name))}
+        series[peers[key]["name"]] = [
+            (place, median(values(measure, key, name)) or 0.0) for name, place in sorted(names.items(), key=lambda each: each[1])
+        ]
     return series

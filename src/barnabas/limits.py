@@ -3,7 +3,10 @@
 Those that a user may set are configuration keys (`config.py`); these are the ones nobody needs to set.
 """
 
-MAX_ARRAY_LENGTH = 1_000_000  # elements of one array in a request
+MAX_ARRAY_LENGTH = 1_000_000  # elements of one array in a message
+MAX_REQUEST_ELEMENTS = (
+    1_000_000  # of all arrays of a request together: arrays within arrays make of each of its bytes up to fifty
+)
 MAX_TAGGED_FIELDS = 10_000  # tagged fields behind one struct of a request
 MAX_BUFFERS_PER_WRITE = 64  # buffers handed to one writev; the kernel takes 1,024
 RECEIVE_BUFFER_BYTES = 256 * 1024  # the one buffer into which all connections of a loop receive
@@ -15,6 +18,7 @@ KEPT_FREE_BYTES = 16 * 1024 * 1024  # free memory kept for the buffers of large 
 MAX_REPEATED_REQUESTS = 64  # produce requests that a connection knows again
 MAX_REPEATED_LAYOUTS = 4  # different lengths of what stands before their records
 MAX_REPEATED_BYTES = 512  # of what stands before their records
+MAX_REPEATED_FETCH_BYTES = 4096  # of a fetch request that a connection knows again: about 100 partitions
 MAX_RUN_BYTES = 64 * 1024  # of a request that is worked on together with its neighbours: what is larger gains nothing by it
 MAX_RUN_REQUESTS = 512  # worked on together; the kernel takes 1,024 buffers in one write
 MAX_UNSENT_BYTES = 8 * 1024 * 1024  # answers a slow reader leaves in memory; then its requests are not read

@@ -10,7 +10,7 @@ import pytest
 from bench.peers.peer import CannotDo, Message, Peer
 from bench.suite import bends, figures, guard, idle, page, results
 from bench.suite.case import Case, Outcome
-from bench.suite.growth import GROWTH, points
+from bench.suite.growth import GROWTH, Point, points
 from bench.suite.idle import IDLE
 from bench.suite.kreps import KREPS
 from bench.suite.linkedin import producing
@@ -68,6 +68,17 @@ def test_a_system_that_fails_has_a_dash_and_the_others_their_figures() -> None:
     assert {key: len(runs) for key, runs in measured.runs.items()} == {"barnabas": 3}
 
 
+def test_an_interruption_goes_on_where_cleaning_up_fails() -> None:
+    def run(peer: Peer, meter: Meter) -> Figures:
+        try:
+            raise SystemExit(143)
+        finally:
+            raise BadAnswer("it is gone")
+
+    with pytest.raises(SystemExit):
+        take_turns(_rate("ending", run), {"barnabas": FakePeer()}, {}, rounds=1)
+
+
 def test_an_absent_system_is_one_line_and_the_others_are_measured() -> None:
     said: list[str] = []
     outcome = _case(_produce_50()).run({"barnabas": FakePeer, "absent": AbsentPeer}, OPTIONS, said.append)
@@ -113,14 +124,15 @@ def test_messages_of_topics_and_a_backlog_are_asked_for() -> None:
     assert not peer.topics
 
 
-def _up_to(most: int, place: int) -> float:
+def _up_to(most: int, place: int) -> Point:
     if place > most:
         raise CannotDo("more than it takes")
-    return 10.0 / place
+    return Point(10.0 / place, 1.0)
 
 
 def test_a_line_ends_where_a_system_can_do_no_more() -> None:
-    assert points((1, 2, 4), lambda place: _up_to(2, place)) == {"at_1": 10.0, "at_2": 5.0, "value": 0.5}
+    found = points((1, 2, 4), lambda place: _up_to(2, place))
+    assert found == {"at_1": 10.0, "at_2": 5.0, "cpu_1": 1.0, "cpu_2": 1.0, "value": 0.5}
     with pytest.raises(CannotDo):
         points((1, 2), lambda place: _up_to(0, place))
 

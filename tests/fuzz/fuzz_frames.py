@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.errors import ProtocolError
-from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.codec import decode, decode_request, encode
 from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.produce import read_produce
@@ -42,7 +42,7 @@ def one_frame(data: bytes) -> None:
         cls = request_class(header.api_key)
         if header.api_key == PRODUCE:
             read_produce(frame, header.body, header.api_version)
-        message = decode(cls, header.api_version, frame, header.body, exact=False)
+        message = decode_request(cls, header.api_version, frame, header.body)
     except ProtocolError:
         return
     again = decode(cls, header.api_version, bytes(encode(message, header.api_version)))

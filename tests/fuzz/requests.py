@@ -6,7 +6,7 @@ import random
 from functools import cache
 from uuid import UUID
 
-from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.headers import read_request_header, write_request_header
 from barnabas.protocol.message import FieldSpec, Message
 from barnabas.protocol.messages import APIS
@@ -79,14 +79,14 @@ def odd(choices: random.Random) -> bytes:
 def altered(frame: bytes, choices: random.Random) -> bytes:
     """A request, given by its frame, with some of its values changed: as well-formed as it was."""
     header = read_request_header(memoryview(frame))
-    message = decode(request_class(header.api_key), header.api_version, frame, header.body, exact=False)
+    message = decode_request(request_class(header.api_key), header.api_version, memoryview(frame), header.body)
     while True:
         for _ in range(choices.randrange(4)):
             _alter(message, choices)
         try:
             return frame[: header.body] + bytes(encode(message, header.api_version))
         except (ValueError, AttributeError, TypeError):  # as above
-            message = decode(request_class(header.api_key), header.api_version, frame, header.body, exact=False)
+            message = decode_request(request_class(header.api_key), header.api_version, memoryview(frame), header.body)
 
 
 def _alter(message: Message, choices: random.Random) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import select
 import ssl
-from contextlib import ExitStack, closing
+from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from barnabas import limits
 from barnabas.protocol.codec import decode
-from barnabas.protocol.messages.fetch import FetchResponse
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.metadata import MetadataRequest
-from barnabas.protocol.messages.produce import ProduceResponse
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.server import descriptors
 from barnabas.server.connection import Connection
 from barnabas.server.tls.outbox import TlsOutbox
 from barnabas.testing import Broker
@@ -24,6 +27,7 @@ from tests.server.wire import SIZE, Line, batch_of, framed
 from tests.waiting import until, wait_until
 
 LARGE = batch_of(900_000)
+PRODUCE_TO_MANY, PRODUCE_PLAIN, LIST_OFFSETS = (0, 9), (0, 8), (2, 8)
 FREE_SLACK_MB = 25.0  # of a process that works: what is no buffer of a request
 
 
@@ -94,6 +98,38 @@ async def test_answers_that_nobody_reads_are_so_many_bytes_at_most(tmp_path: Pat
             assert "unsent" in connection._paused_for
 
 
+def nested(api: tuple[int, int], elements: int) -> Message:
+    """A request with so many elements in arrays within arrays, none of them longer than two thirds of the limit."""
+    parts = [elements * 2 // 3, elements - elements * 2 // 3]
+    if api in (PRODUCE_TO_MANY, PRODUCE_PLAIN):
+        topics = [
+            TopicProduceData(name=f"t{number}", partition_data=[PartitionProduceData()] * size)
+            for number, size in enumerate(parts)
+        ]
+        return ProduceRequest(acks=1, timeout_ms=1_000, topic_data=topics)
+    if api == LIST_OFFSETS:
+        asked = [
+            ListOffsetsTopic(name=f"t{number}", partitions=[ListOffsetsPartition()] * (size - 1))
+            for number, size in enumerate(parts)
+        ]
+        return ListOffsetsRequest(topics=asked)
+    wanted = [FetchTopic(topic=f"t{number}", partitions=[FetchPartition()] * (size - 1)) for number, size in enumerate(parts)]
+    return FetchRequest(topics=wanted, session_epoch=-1)
+
+
+@pytest.mark.parametrize("api", [PRODUCE_TO_MANY, PRODUCE_PLAIN, LIST_OFFSETS, FETCH])
+async def test_arrays_within_arrays_have_so_many_elements_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, api: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(limits, "MAX_REQUEST_ELEMENTS", 600)
+    async with running([tmp_path]) as client:
+        with Line(port_of(client)) as line:
+            line.send(api, nested(api, 600))
+            assert await client.in_thread(line.receive)
+            line.send(api, nested(api, 601))
+            assert await client.in_thread(line.is_closed)
+
+
 async def test_so_many_files_of_segments_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_OPEN_SEGMENTS", 4)
     async with running([tmp_path]) as client:
@@ -106,6 +142,16 @@ async def test_so_many_files_of_segments_are_open(tmp_path: Path, monkeypatch: p
         for partition in range(12):
             assert await client.fetch(partition) == (0, [b"%d" % partition])
         await until(lambda: len(open_files) <= 4)
+
+
+async def test_connections_leave_descriptors_to_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptors, "granted", lambda: 80)
+    async with running([tmp_path]) as client, AsyncExitStack() as stack:
+        lines = [stack.enter_context(Line(port_of(client))) for _ in range(40)]
+        assert await client.in_thread(lambda: all(line.is_closed() for line in lines[29:]))
+        assert len(client.broker.connections) == 30
+        await client.create()
+        assert await client.produce(b"v") == 0
 
 
 async def test_a_reader_over_tls_that_does_not_read_holds_one_stretch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

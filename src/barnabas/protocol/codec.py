@@ -6,7 +6,8 @@ Neighbouring fields of fixed size share one `struct` call, so that a message cos
 Rules
   1. Reading allocates nothing that the bytes at hand do not back: an array's length is held against the bytes left (every element
      takes at least one) and against `limits.MAX_ARRAY_LENGTH`, a string's against the bytes left, tagged fields against
-     `limits.MAX_TAGGED_FIELDS`.
+     `limits.MAX_TAGGED_FIELDS`. What a peer asks (`decode_request`) has all its arrays together held against
+     `limits.MAX_REQUEST_ELEMENTS`; they are counted only where the bytes would do for more.
   2. Unknown tagged fields are skipped (KIP-482).
   3. Whatever is wrong with the bytes is a `MalformedMessage`; no other exception leaves a reader.
 """
@@ -25,29 +26,59 @@ from barnabas.protocol.message import ZERO_UUID, Buffer, FieldSpec, Message
 M = TypeVar("M", bound=Message)
 Reader = Callable[[memoryview, int], tuple[M, int]]
 Writer = Callable[[M, bytearray], None]
+CheckArray = Callable[[memoryview, int, int], None]  # of a length at a position; raises ValueError
 
 FIXED = {"bool": ("?", 1), "int8": ("b", 1), "int16": ("h", 2), "int32": ("i", 4), "int64": ("q", 8), "uint16": ("H", 2),
          "float64": ("d", 8)}  # fmt: skip
 _readers: dict[tuple[type[Message], int], Reader[Any]] = {}
+_counting_readers: dict[tuple[type[Message], int], tuple[Reader[Any], _Elements]] = {}
 _writers: dict[tuple[type[Message], int], Writer[Any]] = {}
 NULLABLE_STRUCT = -1  # the byte that stands for an absent struct
 
 
-def decode(cls: type[M], version: int, data: Buffer, position: int = 0, *, exact: bool = True) -> M:
-    """The message in `data` from `position` on.
+class _Elements:
+    """Counts the elements of the arrays of one request."""
 
-    Args:
-        exact: whether bytes behind the message are refused. A server lets them pass, as Kafka does: librdkafka (2.16) leaves three of
-            them behind the flexible Metadata request for all topics.
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def check(self, view: memoryview, position: int, length: int) -> None:
+        _check_array(view, position, length)
+        self.left -= length
+        if self.left < 0:
+            raise ValueError(f"more than {limits.MAX_REQUEST_ELEMENTS} elements in all")
+
+
+def decode(cls: type[M], version: int, data: Buffer, position: int = 0) -> M:
+    """The message in `data` from `position` on.
 
     Raises:
         MalformedMessage: the bytes are not such a message, or bytes are left over.
     """
     view = data if isinstance(data, memoryview) else memoryview(data)
     message, end = reader_of(cls, version)(view, position)
-    if exact and end != len(view):
+    if end != len(view):
         raise MalformedMessage(cls.__name__, version, f"{len(view) - end} bytes left over")
     return message
+
+
+def decode_request(cls: type[M], version: int, frame: memoryview, position: int) -> M:
+    """What a peer asks. Bytes behind it are let pass, as by Kafka: librdkafka (2.16) leaves three behind the flexible Metadata request.
+
+    Raises:
+        MalformedMessage: the bytes are not such a message, or it has too many elements.
+    """
+    if len(frame) <= limits.MAX_REQUEST_ELEMENTS:
+        return reader_of(cls, version)(frame, position)[0]
+    found = _counting_readers.get((cls, version))
+    if found is None:
+        elements = _Elements()
+        found = _counting_readers[cls, version] = _guarded_reader(cls, version, elements.check), elements
+    read, elements = found
+    elements.left = limits.MAX_REQUEST_ELEMENTS
+    return read(frame, position)[0]  # type: ignore[no-any-return]  # the tables hold readers of any class
 
 
 def encode(message: Message, version: int) -> bytearray:
@@ -61,12 +92,12 @@ def reader_of(cls: type[M], version: int) -> Reader[M]:
     """A function `(data, position) -> (message, end)`."""
     found = _readers.get((cls, version))
     if found is None:
-        found = _readers[cls, version] = _guarded_reader(cls, version)
+        found = _readers[cls, version] = _guarded_reader(cls, version, _check_array)
     return found
 
 
-def _guarded_reader(cls: type[M], version: int) -> Reader[M]:
-    body: Reader[M] = _compile(_ReaderSource(cls, version))
+def _guarded_reader(cls: type[M], version: int, check: CheckArray) -> Reader[M]:
+    body: Reader[M] = _compile(_ReaderSource(cls, version, check))
 
     def read(view: memoryview, position: int) -> tuple[M, int]:
         try:
@@ -79,8 +110,8 @@ def _guarded_reader(cls: type[M], version: int) -> Reader[M]:
     return read
 
 
-def _item_reader(cls: type[Message], version: int) -> Reader[Any]:
-    read: Reader[Any] = _compile(_ReaderSource(cls, version))
+def _item_reader(cls: type[Message], version: int, check: CheckArray) -> Reader[Any]:
+    read: Reader[Any] = _compile(_ReaderSource(cls, version, check))
     return read
 
 
@@ -215,9 +246,13 @@ class _Source:
 
 
 class _ReaderSource(_Source):
+    def __init__(self, cls: type[Message], version: int, check: CheckArray) -> None:
+        super().__init__(cls, version)
+        self.check = check
+
     def text(self) -> str:
         self.names.update(
-            cls=self.cls, compact=_read_compact_length, piece=_slice, check=_check_array, tags=skip_tagged_fields, null=_null,
+            cls=self.cls, compact=_read_compact_length, piece=_slice, check=self.check, tags=skip_tagged_fields, null=_null,
             UUID=UUID, short=struct.Struct(">h").unpack_from, long=struct.Struct(">i").unpack_from, unpack=struct.unpack_from,
         )  # fmt: skip
         for run in self.runs():
@@ -258,7 +293,7 @@ class _ReaderSource(_Source):
             self.add("n, = long(v, p)" if wide else "n, = short(v, p)", "p += 4" if wide else "p += 2")
 
     def read_struct(self, field: FieldSpec, target: str) -> None:
-        reader = self.bind("item", _item_reader(field[8], self.version))
+        reader = self.bind("item", _item_reader(field[8], self.version, self.check))
         if self.nullable(field):
             self.add("marker = v[p]", "p += 1", "if marker == 255:", f"    {target} = None", "else:")
             self.add(f"    {target}, p = {reader}(v, p)")
@@ -274,7 +309,7 @@ class _ReaderSource(_Source):
             return
         self.add(f"    items = {target} = []", "    for _ in range(n):")
         if wire_type == "struct":
-            self.add(f"        item, p = {self.bind('item', _item_reader(field[8], self.version))}(v, p)")
+            self.add(f"        item, p = {self.bind('item', _item_reader(field[8], self.version, self.check))}(v, p)")
         elif wire_type == "uuid":
             self.add("        item = UUID(bytes=bytes(piece(v, p, 16)))", "        p += 16")
         else:
@@ -284,7 +319,7 @@ class _ReaderSource(_Source):
         self.add("        items.append(item)")
 
     def tag_reader(self, field: FieldSpec) -> Callable[[memoryview, int, Message], int]:
-        source = _ReaderSource(self.cls, self.version)
+        source = _ReaderSource(self.cls, self.version, self.check)
         source.plain, source.tagged, source.flexible = [field], [], True
         source.text()
         text = "\n".join(["def run(v, p, m):", *source.lines_without_tags(), "    return p"])

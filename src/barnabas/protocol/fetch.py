@@ -14,13 +14,17 @@ from uuid import UUID
 from barnabas.protocol.codec import write_varint
 from barnabas.protocol.produce import NodeEndpoint, write_endpoints
 
+FIRST_SHAPED_VERSION = 5  # from which on `FetchAnswerShape` knows the answer: it tells where the log starts
 FIRST_FLEXIBLE_VERSION = 12
+FIRST_REPLICA_VERSION = 11  # that tells a consumer where else to read (KIP-392)
 FIRST_TOPIC_ID_VERSION = 13
 FIRST_ENDPOINTS_VERSION = 16
 _I16, _I32 = Struct(">h"), Struct(">i")
 _HEAD_4 = Struct(">ihqq")  # index, error code, high watermark, last stable offset
 _HEAD_5 = Struct(">ihqqq")  # and log start offset
 _ABORTED = Struct(">qq")
+_MARKS = Struct(">qqq")  # high watermark, last stable offset, log start offset
+_SIZE_AND_ID = Struct(">ii")
 
 
 class RecordData(Protocol):
@@ -50,6 +54,7 @@ class FetchedData(NamedTuple):
 
 
 Parts = list[bytes | bytearray | memoryview | RecordData]
+Given = tuple[int, int, int, RecordData | None]  # of a partition: high watermark, last stable offset, log start offset, records
 
 
 def write_fetch_answer(
@@ -68,9 +73,7 @@ def write_fetch_answer(
         endpoints: of the current leaders that are told; for versions from FIRST_ENDPOINTS_VERSION on.
     """
     flexible = version >= FIRST_FLEXIBLE_VERSION
-    out = bytearray(b"\0\0\0\0" + _I32.pack(correlation_id) + (b"\0" if flexible else b"") + _I32.pack(throttle_time_ms))
-    if version >= 7:
-        out += _I16.pack(error_code) + _I32.pack(session_id)
+    out = _start(version, correlation_id, throttle_time_ms, error_code, session_id)
     parts: Parts = []
     payload = 0
     _write_count(len(topics), flexible, out)
@@ -95,6 +98,72 @@ def write_fetch_answer(
     assert isinstance(first, bytearray)
     _I32.pack_into(first, 0, payload - 4 + sum(len(p) for p in parts if isinstance(p, bytearray)))
     return parts
+
+
+class FetchAnswerShape:
+    """How all answers look that tell of these partitions, without errors, outside of a session.
+
+    Args:
+        topics: each with its partitions, in the order of the answer.
+        is_committed: the fetches are read_committed; nothing was aborted in what they get.
+    """
+
+    __slots__ = ("_before", "_flexible", "_middle", "_tail")
+
+    def __init__(self, version: int, topics: Sequence[tuple[str | UUID, Sequence[int]]], *, is_committed: bool) -> None:
+        self._flexible = flexible = version >= FIRST_FLEXIBLE_VERSION
+        before: list[bytes] = []  # of each partition, what stands between the one before and its high watermark
+        out = _start(version, 0, 0, 0, 0)
+        _write_count(len(topics), flexible, out)
+        for topic, partitions in topics:
+            _write_topic(topic, flexible, out)
+            _write_count(len(partitions), flexible, out)
+            for index in partitions:
+                before.append(bytes(out) + _I32.pack(index) + b"\0\0")
+                out = bytearray(b"\0" if flexible else b"")
+            if flexible:
+                out.append(0)
+        if flexible:
+            out.append(0)
+        self._before, self._tail = before, bytes(out)
+        aborted = (b"\1" if flexible else b"\0\0\0\0") if is_committed else (b"\0" if flexible else b"\xff\xff\xff\xff")
+        self._middle = aborted + (_I32.pack(-1) if version >= FIRST_REPLICA_VERSION else b"")  # up to the length of the records
+
+    def write(self, correlation_id: int, given: Sequence[Given]) -> tuple[Parts, int]:
+        """The frame of an answer, as `write_fetch_answer` has it, and how many bytes of records are in it."""
+        flexible, middle = self._flexible, self._middle
+        parts: Parts = []
+        out, payload, length = bytearray(), 0, 0
+        for before, (high_watermark, last_stable_offset, log_start_offset, records) in zip(self._before, given, strict=True):
+            out += before
+            out += _MARKS.pack(high_watermark, last_stable_offset, log_start_offset)
+            out += middle
+            size = 0 if records is None else records.size
+            if flexible:
+                write_varint(size + 1, out)
+            else:
+                out += _I32.pack(size)
+            if records is not None and size:
+                parts += (out, records)
+                length += len(out)
+                payload += size
+                out = bytearray()
+        out += self._tail
+        if out:
+            parts.append(out)
+        first = parts[0]
+        assert isinstance(first, bytearray)
+        _SIZE_AND_ID.pack_into(first, 0, payload + length + len(out) - 4, correlation_id)
+        return parts, payload
+
+
+def _start(version: int, correlation_id: int, throttle_time_ms: int, error_code: int, session_id: int) -> bytearray:
+    """The beginning of an answer, with room for its size."""
+    flexible = version >= FIRST_FLEXIBLE_VERSION
+    out = bytearray(b"\0\0\0\0" + _I32.pack(correlation_id) + (b"\0" if flexible else b"") + _I32.pack(throttle_time_ms))
+    if version >= 7:
+        out += _I16.pack(error_code) + _I32.pack(session_id)
+    return out
 
 
 def _write_count(count: int, flexible: bool, out: bytearray) -> None:
@@ -125,7 +194,7 @@ def _write_partition(version: int, data: FetchedData, out: bytearray) -> None:
         _write_count(len(data.aborted), flexible, out)
         for producer_id, first_offset in data.aborted:
             out += _ABORTED.pack(producer_id, first_offset) + (b"\0" if flexible else b"")
-    if version >= 11:
+    if version >= FIRST_REPLICA_VERSION:
         out += _I32.pack(data.preferred_read_replica)
     size = 0 if data.records is None else data.records.size
     if flexible:

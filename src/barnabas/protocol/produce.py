@@ -81,9 +81,9 @@ def _piece(view: memoryview, position: int, length: int) -> memoryview:
     return view[position : position + length]
 
 
-def _check_count(view: memoryview, position: int, count: int) -> None:
-    if not 0 <= count <= min(limits.MAX_ARRAY_LENGTH, len(view) - position):
-        raise ValueError(f"an array of {count} elements where {len(view) - position} bytes are left")
+def _check_count(view: memoryview, position: int, count: int, room: int) -> None:
+    if not 0 <= count <= min(room, len(view) - position):
+        raise ValueError(f"an array of {count} elements where {len(view) - position} bytes and {room} elements are left")
 
 
 def _read_flexible(view: memoryview, position: int, version: int) -> tuple[ProduceHead, int]:
@@ -96,7 +96,8 @@ def _read_flexible(view: memoryview, position: int, version: int) -> tuple[Produ
         position += length - 1
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(view, position)
     count, position = read_varint(view, position + 6)
-    _check_count(view, position, count - 1)
+    room = limits.MAX_REQUEST_ELEMENTS
+    _check_count(view, position, count - 1, room)
     topics = []
     for _ in range(count - 1):
         if version >= FIRST_TOPIC_ID_VERSION:
@@ -108,16 +109,17 @@ def _read_flexible(view: memoryview, position: int, version: int) -> tuple[Produ
                 raise ValueError("a topic without a name")
             name = bytes(_piece(view, position, length - 1))
             position += length - 1
-        partitions, position = _read_flexible_partitions(view, position)
+        partitions, position = _read_flexible_partitions(view, position, room)
+        room -= len(partitions)
         topics.append((name, partitions))
         position = skip_tagged_fields(view, position, {}, None) if view[position] else position + 1
     position = skip_tagged_fields(view, position, {}, None) if view[position] else position + 1
     return ProduceHead(transactional_id, acks, timeout_ms, topics), position
 
 
-def _read_flexible_partitions(view: memoryview, position: int) -> tuple[list[PartitionRecords], int]:
+def _read_flexible_partitions(view: memoryview, position: int, room: int) -> tuple[list[PartitionRecords], int]:
     count, position = read_varint(view, position)
-    _check_count(view, position, count - 1)
+    _check_count(view, position, count - 1, room)
     partitions = []
     for _ in range(count - 1):
         (index,) = _I32.unpack_from(view, position)
@@ -141,7 +143,8 @@ def _read_plain(view: memoryview, position: int, version: int) -> tuple[ProduceH
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(view, position)
     (count,) = _I32.unpack_from(view, position + 6)
     position += 10
-    _check_count(view, position, count)
+    room = limits.MAX_REQUEST_ELEMENTS
+    _check_count(view, position, count, room)
     topics = []
     for _ in range(count):
         (length,) = _I16.unpack_from(view, position)
@@ -151,7 +154,8 @@ def _read_plain(view: memoryview, position: int, version: int) -> tuple[ProduceH
         position += 2 + length
         (partition_count,) = _I32.unpack_from(view, position)
         position += 4
-        _check_count(view, position, partition_count)
+        _check_count(view, position, partition_count, room)
+        room -= partition_count
         partitions = []
         for _ in range(partition_count):
             index, length = _INDEX_AND_LENGTH.unpack_from(view, position)

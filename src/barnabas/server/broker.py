@@ -32,6 +32,7 @@ from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.connection import Connection
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
+from barnabas.server.descriptors import most_connections, most_open_segments
 from barnabas.server.faults import StorageFaults, report_later
 from barnabas.server.fetch_sessions import FetchSessions
 from barnabas.server.flushing import FLUSH_THREADS, Flushing
@@ -43,7 +44,7 @@ from barnabas.server.log_starts import LogStarts
 from barnabas.server.lookout import Lookout
 from barnabas.server.metrics import Metrics
 from barnabas.server.moving import Moves
-from barnabas.server.opening import close_logs, most_open_segments, open_logs
+from barnabas.server.opening import close_logs, open_logs
 from barnabas.server.pulse import Pulse
 from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.quotas.connection_rates import ConnectionRates
@@ -126,7 +127,7 @@ class Broker:
         self._stopping = False
         self._registered = False
         self._dispatcher = dispatch.RequestDispatcher(self)
-        self._limits = ConnectionLimits(config)
+        self._limits = ConnectionLimits(config, most_connections())
         self.tls = BrokerTls(self.metrics)
         self._listeners = Listeners(self)
         self._timers = Timers(loop)

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from barnabas.errors import BarnabasError, ProtocolError
-from barnabas.protocol.codec import decode
+from barnabas.protocol.codec import decode_request
 from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
@@ -62,8 +62,8 @@ log = logging.getLogger(__name__)
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
 
-PRODUCE = ApiKey.PRODUCE  # for the hot path: looking it up in the enumeration takes longer
-HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, ApiKey.FETCH: handle_fetch}
+PRODUCE, FETCH = ApiKey.PRODUCE, ApiKey.FETCH  # for the hot path: looking them up in the enumeration takes longer
+HOT: dict[int, HotHandler] = {PRODUCE: handle_produce, FETCH: handle_fetch}
 HANDLERS: dict[int, Handler] = {}
 for _family in (
     acls,
@@ -124,6 +124,8 @@ class RequestDispatcher:
                 return
             if connection.repeated.take(self._broker, connection, frame):
                 self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started)
+            elif connection.repeated_fetch is not None and connection.repeated_fetch.take(self._broker, connection, frame):
+                self._broker.metrics.observe_request(FETCH, time.perf_counter_ns() - started)
             else:
                 self._dispatch(connection, frame, started)
         except ProtocolError:
@@ -166,7 +168,7 @@ class RequestDispatcher:
             return
         if api_key == ApiKey.SASL_HANDSHAKE and connection.login is not None and connection.login.begin_again(frame):
             return
-        request = decode(self._request_class(api_key), version, frame, header.body, exact=False)
+        request = decode_request(self._request_class(api_key), version, frame, header.body)
         if isinstance(request, WriteTxnMarkersRequest) and not request.markers and self._broker.pulse is not None:
             give_sign_of_life(self._broker, self._broker.pulse, connection, header, frame)
             return
@@ -226,7 +228,7 @@ class RequestDispatcher:
         first, last = self._versions(header.api_key)
         if not first <= header.api_version <= last:
             raise ProtocolError(f"api {header.api_key} does not have version {header.api_version}")
-        request = decode(self._request_class(header.api_key), header.api_version, frame, header.body, exact=False)
+        request = decode_request(self._request_class(header.api_key), header.api_version, frame, header.body)
         return await _awaited(self._handle(context, request))
 
     async def close(self) -> None:

@@ -28,10 +28,16 @@ log = logging.getLogger(__name__)
 
 
 class ConnectionLimits:
-    """How many connections there are, and whether one more may be."""
+    """How many connections there are, and whether one more may be.
 
-    def __init__(self, config: BrokerConfig) -> None:
-        self._most = config.max_connections
+    Args:
+        most: that there are descriptors for.
+    """
+
+    def __init__(self, config: BrokerConfig, most: int) -> None:
+        self._most = min(config.max_connections, most)
+        is_set = self._most == config.max_connections
+        self._said = f"max.connections={self._most}" if is_set else f"{most}, for which there are descriptors"
         self._most_per_ip = config.max_connections_per_ip
         self._overrides = parse_overrides(config.max_connections_per_ip_overrides)
         self._by_host: Counter[str] = Counter()
@@ -42,7 +48,7 @@ class ConnectionLimits:
         most = self._overrides.get(host, self._most_per_ip)
         if self._by_host[host] > most:
             return f"more than max.connections.per.ip={most} from {host}"
-        return f"more than max.connections={self._most}" if total > self._most else None
+        return f"more than {self._said}" if total > self._most else None
 
     def close(self, host: str) -> None:
         self._by_host[host] -= 1

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 from typing import TYPE_CHECKING
 
-from barnabas import limits
 from barnabas.errors import LogDirFailed
 
 if TYPE_CHECKING:
@@ -26,12 +24,6 @@ log = logging.getLogger(__name__)
 PROGRESS_MS = 2_000  # between two lines
 CLOSING_THREADS = 8  # they wait for the disk: a file system takes the syncs of several files in one write of its journal
 OPENED_AT_ONCE = 200  # logs given to the threads; what one of them fails with ends the start before the others are begun
-
-
-def most_open_segments() -> int:
-    """Half of the descriptors that the system grants; the others are for connections, answers under way and checkpoints."""
-    granted, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return limits.MAX_OPEN_SEGMENTS if granted == resource.RLIM_INFINITY else min(limits.MAX_OPEN_SEGMENTS, granted // 2)
 
 
 async def open_logs(broker: Broker) -> None:

@@ -10,11 +10,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode
-from barnabas.protocol.codec import decode
+from barnabas.protocol.codec import decode_request
 from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, Parts, write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.security.acls import Operation
+from barnabas.server.apis.repeated_fetch import RepeatedFetch
 from barnabas.server.fetch_session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetching.loading import Loading
 from barnabas.server.fetching.looking import Found, failed
@@ -33,7 +34,7 @@ NEWS_LINGER_MS = 5  # for which a follower is not told that the high watermark m
 
 def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int) -> None:
     """Answer at once, or when `min_bytes` are there or `max_wait_ms` have passed."""
-    request = decode(FetchRequest, version, frame, body, exact=False)
+    request = decode_request(FetchRequest, version, frame, body)
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         _refuse(connection, request, version, correlation_id)
         return
@@ -45,6 +46,10 @@ def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body
         connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
         return
     fetch.start()
+    if context.session is None and broker.authorizer is None:
+        if connection.repeated_fetch is None:
+            connection.repeated_fetch = RepeatedFetch()
+        connection.repeated_fetch.learn(broker, frame, body, version, request)
 
 
 def _refuse(connection: Connection, request: FetchRequest, version: int, correlation_id: int) -> None:

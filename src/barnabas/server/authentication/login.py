@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from barnabas import limits
 from barnabas.errors import ErrorCode, ProtocolError
-from barnabas.protocol.codec import decode
+from barnabas.protocol.codec import decode_request
 from barnabas.protocol.headers import RequestHeader, read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
@@ -249,7 +249,7 @@ class Login:
 def _decode(kind: type[M], header: RequestHeader, frame: memoryview) -> M:
     if not kind.FIRST_VERSION <= header.api_version <= kind.LAST_VERSION:
         raise ProtocolError(f"api {APIS[header.api_key][1]} does not have version {header.api_version}")
-    return decode(kind, header.api_version, frame, header.body, exact=False)
+    return decode_request(kind, header.api_version, frame, header.body)
 
 
 def _illegal_state(header: RequestHeader) -> bytearray | None:
