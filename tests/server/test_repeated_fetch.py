@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas import limits
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -83,14 +84,14 @@ def test_a_repeat_has_the_bytes_of_a_first_one(tmp_path: Path, monkeypatch: pyte
     def test(client: Client, line: Line) -> None:
         broker = client.broker
         for version in VERSIONS:
-            for limits in ({}, {"partition_max_bytes": 1}, {"max_bytes": 300}, {"min_bytes": 0}):
-                fields = {"isolation_level": isolation_level, **limits}
+            for bounds in ({}, {"partition_max_bytes": 1}, {"max_bytes": 300}, {"min_bytes": 0}):
+                fields = {"isolation_level": isolation_level, **bounds}
                 asked(line, version, request(broker, [0, 0, 0], version, **fields))
                 before = counted.taken
                 for offsets in ([3, 7, 0], [0, 19, 20], [20, 20, 19], [5, 5, 5]):
                     wanted = request(broker, offsets, version, **fields)
                     with Line(broker.endpoints[0].port) as other:
-                        assert asked(line, version, wanted) == asked(other, version, wanted), (version, limits, offsets)
+                        assert asked(line, version, wanted) == asked(other, version, wanted), (version, bounds, offsets)
                 assert counted.taken - before == (4 if version >= FIRST_REPEATED else 0)
 
     run(tmp_path, test)
@@ -143,6 +144,21 @@ def test_who_varies_requests_is_not_followed_for_long(tmp_path: Path, monkeypatc
 
     run(tmp_path, test)
     assert counted.taken == 0
+
+
+def test_a_long_request_is_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        wanted = request(client.broker, [0])
+        size = len(framed((FETCH, LATEST), wanted)) - 4
+        for most, repeated in ((size - 1, 0), (size, 1)):
+            monkeypatch.setattr(limits, "MAX_REPEATED_FETCH_BYTES", most)
+            for _ in range(2):
+                assert errors(line, wanted) == [0]
+            assert counted.taken == repeated
+
+    run(tmp_path, test)
 
 
 def test_sessions_replicas_and_doubled_partitions_are_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
