@@ -11,7 +11,7 @@ BESIDE_KAFKA ?=
 CASES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sim lint types bench bench-guard sparkbench interop differential fuzz torture chaos exactlyonce docs check requirements clean
+.PHONY: help setup demo test strict sim lint types bench bench-guard sparkbench interop differential fuzz torture chaos exactlyonce docs check requirements clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,6 +24,9 @@ demo: setup ## a year of flights through the broker and a Spark pipeline, checke
 
 test: setup ## all tests that need no tools of other languages
 	@$(PYTHON) -m pytest -m "not interop"
+
+strict: setup ## the same tests in Python's development mode, with every warning an error
+	@PYTHONDEVMODE=1 $(PYTHON) -W error -m pytest -m "not interop" -o timeout=600
 
 lint: setup ## style, layering, generated files
 	@$(PYTHON) -m ruff check .

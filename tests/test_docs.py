@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import re
 import runpy
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from barnabas.server.scraping import NAMES
+from barnabas.storage.files import Files
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
 LINK = re.compile(r"\]\(([^)#\s]*)#?([^)\s]*)\)")
+IMPORTED_BY_USERS = ["__init__.py", "client/*.py", "testing/*.py", "pipelines/__init__.py", "pipelines/functions.py"]
 GENERATORS = ["tools/docs.py", "tools/generate_config.py", "tools/generate_messages.py"]
 
 
@@ -52,6 +57,23 @@ def anchors_of(page: Path) -> set[str]:
         found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
         seen[slug] += 1
     return found
+
+
+def undocumented(node: ast.Module | ast.ClassDef, inherited: frozenset[str]) -> Iterator[str]:
+    """The public functions, classes and methods below `node` that say nothing of themselves."""
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not each.name.startswith(("_", "test_")):
+            if ast.get_docstring(each) is None and each.name not in inherited:
+                yield each.name
+            if isinstance(each, ast.ClassDef):
+                yield from (f"{each.name}.{name}" for name in undocumented(each, inherited))
+
+
+def test_what_users_import_is_documented() -> None:
+    named = frozenset([*dir(asyncio.BufferedProtocol), *dir(Files)])  # interfaces say what they are called with
+    modules = [path for pattern in IMPORTED_BY_USERS for path in (ROOT / "src/barnabas").glob(pattern)]
+    assert len(modules) > 20
+    assert {path.name: found for path in modules if (found := list(undocumented(ast.parse(path.read_text()), named)))} == {}
 
 
 def test_every_page_is_in_the_contents_of_the_site() -> None:

@@ -44,6 +44,7 @@ class Server:
     def __init__(self) -> None:
         self.behave: Callable[[Message], Any] = self.well
         self.connections = 0
+        self.wrong_hellos = 0  # to be given, answers to a request that nobody sent
         self.port = 0
         self._writers: list[asyncio.StreamWriter] = []
 
@@ -87,6 +88,9 @@ class Server:
         flexible = version >= api.first_flexible_version
         request = decode(cls, version, frame, 10 + length + int(flexible))
         if key == 18:
+            if self.wrong_hellos:
+                self.wrong_hellos -= 1
+                correlation_id += 1
             keys = [ApiVersion(api_key=k, min_version=0, max_version=api_of(c).last_version) for k, c in REQUESTS.items()]
             body = struct.pack(">i", correlation_id) + encode(ApiVersionsResponse(api_keys=keys), version)
             return struct.pack(">i", len(body)) + body
@@ -174,6 +178,13 @@ def test_a_connection_that_fails_is_made_anew(server: Server, ask: Callable[...,
     else:
         assert ask(server) == 5
         assert server.connections == 2
+
+
+@both
+def test_a_connection_that_begins_with_nonsense_is_made_anew(server: Server, ask: Callable[..., int]) -> None:
+    server.wrong_hellos = 1
+    assert ask(server) == 5
+    assert server.connections == 2
 
 
 @both

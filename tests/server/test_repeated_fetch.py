@@ -161,6 +161,21 @@ def test_who_varies_requests_is_not_followed_for_long(tmp_path: Path, monkeypatc
     assert counted.taken == 0
 
 
+def test_a_long_request_is_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        wanted = request(client.broker, [0])
+        size = len(framed((FETCH, LATEST), wanted)) - 4
+        for most, repeated in ((size - 1, 0), (size, 1)):
+            monkeypatch.setattr(limits, "MAX_REPEATED_FETCH_BYTES", most)
+            for _ in range(2):
+                assert errors(line, wanted) == [0]
+            assert counted.taken == repeated
+
+    run(tmp_path, test)
+
+
 def test_sessions_replicas_and_doubled_partitions_are_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
 

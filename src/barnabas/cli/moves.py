@@ -20,6 +20,7 @@ from barnabas.cli.connection import Connection, fail
 from barnabas.cli.errors import Failure
 from barnabas.cli.output import Output
 from barnabas.cluster.moves import Partition, Replicas, changes
+from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -150,7 +151,7 @@ def _show(output: Output, layout: Layout, plan: Mapping[Partition, Replicas]) ->
 
 
 def alter(wire: Wire, plan: Mapping[Partition, Replicas | None]) -> None:
-    """Begin moves; None cancels one. Raises Failure for the first that is refused."""
+    """Begin moves; None cancels one, which may have ended meanwhile. Raises Failure for the first that is refused."""
     from barnabas.protocol.messages import alter_partition_reassignments as messages
 
     items = list(plan.items())
@@ -166,7 +167,9 @@ def alter(wire: Wire, plan: Mapping[Partition, Replicas | None]) -> None:
         _check("the request", answer.error_code, answer.error_message)
         for topic_answer in answer.responses:
             for result in topic_answer.partitions:
-                _check(f"{topic_answer.name}-{result.partition_index}", result.error_code, result.error_message)
+                place = topic_answer.name, result.partition_index
+                if plan[place] is not None or result.error_code != ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
+                    _check(f"{place[0]}-{place[1]}", result.error_code, result.error_message)
 
 
 def ongoing(wire: Wire) -> dict[Partition, tuple[Replicas, Replicas, Replicas]]:

@@ -36,12 +36,15 @@ class SpecKind(Enum):
     FILE = "file"
 
 
+EARLIEST = Position(PositionKind.EARLIEST)
+
+
 @dataclass(frozen=True)
 class Spec:
     """Where to; which field counts follows from the kind."""
 
     kind: SpecKind
-    position: Position = Position(PositionKind.EARLIEST)  # noqa: RUF009  # frozen, so it can be shared
+    position: Position = EARLIEST
     shift: int = 0
     offsets: tuple[tuple[Partition, int], ...] = ()
 

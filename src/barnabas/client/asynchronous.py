@@ -37,7 +37,7 @@ from barnabas.client.results import (
 )
 from barnabas.client.sasl import RENEWED_AFTER, Credentials, log_in
 from barnabas.client.wire import Wire, size_of_frame
-from barnabas.errors import BarnabasError
+from barnabas.errors import BarnabasError, KafkaError, ProtocolError
 from barnabas.protocol.message import Buffer
 from barnabas.tls.failures import reason_of
 
@@ -82,6 +82,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
                 frame = connection.wire.receive_hello(await connection._exchange(frame))
             if config.credentials is not None:
                 await connection._log_in(config.credentials)
+        except (ProtocolError, KafkaError) as error:
+            connection.close()
+            raise ConnectionFailed(connection.name, str(error)) from error
         except BaseException:
             connection.close()
             raise
@@ -147,6 +150,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._fail(TimedOut(f"answer of {self.name}", self._timeout_ms))
 
     def close(self) -> None:
+        """End the connection; who waits for an answer gets ConnectionFailed."""
         self._fail(ConnectionFailed(self.name, "closed"))
 
     async def wait_lost(self) -> None:
@@ -246,6 +250,7 @@ class AsyncClient:
 
     @classmethod
     def to(cls, bootstrap_servers: str) -> AsyncClient:
+        """A client of the cluster behind these servers, with the defaults; raises ConfigError."""
         return cls(ClientConfig.from_options({"bootstrap.servers": bootstrap_servers}))
 
     async def __aenter__(self) -> AsyncClient:
@@ -255,6 +260,7 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
+        """Close all connections; the client may be used again, over new ones."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -309,37 +315,49 @@ class AsyncClient:
             return connection
 
     async def topics(self) -> dict[str, Topic]:
+        """Every topic of the cluster, internal ones too."""
         return await self.run(operations.all_topics(self.config, self.cluster))
 
     async def topics_by_name(self, names: Sequence[str]) -> dict[str, Topic]:
+        """The topics of these names that exist; raises PartitionError where the broker refuses one for another reason."""
         return await self.run(operations.topics_by_name(self.config, self.cluster, names))
 
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
+        """The offset for each partition's timestamp: milliseconds, or LATEST, EARLIEST, MAX_TIMESTAMP."""
         return await self.run(operations.list_offsets(self.config, self.cluster, timestamps))
 
     async def fetch(self, topic: str, partition: int, offset: int) -> Fetched:
+        """Raw batches from the one that holds `offset` on; an empty answer when nothing came within `fetch_max_wait_ms`."""
         return await self.run(operations.fetch(self.config, self.cluster, topic, partition, offset))
 
     async def produce(self, topic: str, partition: int, batch: Buffer, *, acks: int = -1) -> Produced:
+        """Append a finished batch; after a lost answer it may stand twice, unless it carries a producer id."""
         return await self.run(operations.produce(self.config, self.cluster, topic, partition, batch, acks=acks))
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
+        """Make topics; raises ResourceError for the first that was refused (the others may have been made)."""
         return await self.run(administration.create_topics(self.config, self.cluster, topics, validate_only=validate_only))
 
     async def create_partitions(self, topic: str, count: int) -> None:
+        """Let `topic` have `count` partitions."""
         await self.run(administration.create_partitions(self.config, self.cluster, topic, count))
 
     async def delete_topics(self, names: Sequence[str]) -> None:
+        """Delete topics by name; raises ResourceError for the first that was refused."""
         await self.run(administration.delete_topics(self.config, self.cluster, names))
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        """Delete the records below an offset of each partition (-1: all there are)."""
         await self.run(administration.delete_records(self.config, self.cluster, before))
 
     async def describe_topic_config(self, topic: str) -> dict[str, str | None]:
+        """The configuration that holds for `topic`, by key."""
         return await self.run(administration.describe_topic_config(self.config, self.cluster, topic))
 
     async def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:
+        """Commit offsets for a group without members, so that lag tools see how far it is."""
         await self.run(administration.commit_offsets(self.config, self.cluster, group, offsets, metadata))
 
     async def committed_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        """What `group` committed for each of `partitions`; offset -1 where it did not."""
         return await self.run(administration.committed_offsets(self.config, self.cluster, group, partitions))

@@ -52,6 +52,7 @@ class TokenFile:
     path: Path
 
     def token(self) -> str:
+        """What the file holds now; raises LoginFailed."""
         try:
             text = self.path.read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -72,6 +73,7 @@ class ClientCredentials:
     timeout_ms: int = DEFAULT_TIMEOUT_MS
 
     def token(self) -> str:
+        """A token that is good for a while; raises LoginFailed."""
         kept = _kept.get(self)
         if kept is not None and time.monotonic() < kept[1]:
             return kept[0]

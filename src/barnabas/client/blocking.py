@@ -40,7 +40,7 @@ from barnabas.client.results import (
 )
 from barnabas.client.sasl import RENEWED_AFTER, log_in
 from barnabas.client.wire import Wire, size_of_frame
-from barnabas.errors import ProtocolError
+from barnabas.errors import KafkaError, ProtocolError
 from barnabas.protocol.message import Buffer
 from barnabas.tls.failures import reason_of
 
@@ -94,7 +94,11 @@ class Connection:
         frame: bytes | None = self.wire.send_hello()
         while frame is not None:
             self._write(frame)
-            frame = self.wire.receive_hello(self._read_frame(reuse=False))
+            body = self._read_frame(reuse=False)
+            try:
+                frame = self.wire.receive_hello(body)
+            except (ProtocolError, KafkaError) as error:
+                raise ConnectionFailed(self._name, str(error)) from error
 
     def _log_in(self) -> None:
         if self._credentials is None:
@@ -110,6 +114,7 @@ class Connection:
                 self._renew_at_s = time.monotonic() + end.value * RENEWED_AFTER / 1000
 
     def send(self, call: Call) -> None:
+        """Send a request, after another log-in where the session is about to end; raises ClientError."""
         if time.monotonic() >= self._renew_at_s and not self.wire.in_flight:
             self._log_in()
         self._write(self.wire.send(call.request, call.at_most, call.at_least))
@@ -123,6 +128,7 @@ class Connection:
             raise ConnectionFailed(self._name, str(error)) from error
 
     def close(self) -> None:
+        """Close the socket; what is in flight gets no answer."""
         self._socket.close()
 
     def _write(self, frame: bytes) -> None:
@@ -174,6 +180,7 @@ class BlockingClient:
 
     @classmethod
     def to(cls, bootstrap_servers: str) -> BlockingClient:
+        """A client of the cluster behind these servers, with the defaults; raises ConfigError."""
         return cls(ClientConfig.from_options({"bootstrap.servers": bootstrap_servers}))
 
     def __enter__(self) -> BlockingClient:
@@ -183,6 +190,7 @@ class BlockingClient:
         self.close()
 
     def close(self) -> None:
+        """Close all connections; the client may be used again, over new ones."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -269,36 +277,46 @@ class BlockingClient:
         return self.run(operations.topics_by_name(self.config, self.cluster, names))
 
     def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset]:
+        """The offset for each partition's timestamp: milliseconds, or LATEST, EARLIEST, MAX_TIMESTAMP."""
         return self.run(operations.list_offsets(self.config, self.cluster, timestamps))
 
     def fetch(self, topic: str, partition: int, offset: int, *, max_bytes: int | None = None) -> Fetched:
+        """Raw batches from the one that holds `offset` on; an empty answer when nothing came within `fetch_max_wait_ms`."""
         return self.run(operations.fetch(self.config, self.cluster, topic, partition, offset, max_bytes))
 
     def produce(self, topic: str, partition: int, batch: Buffer, *, acks: int = -1) -> Produced:
+        """Append a finished batch; after a lost answer it may stand twice, unless it carries a producer id."""
         return self.run(operations.produce(self.config, self.cluster, topic, partition, batch, acks=acks))
 
     def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[CreatedTopic]:
+        """Make topics; raises ResourceError for the first that was refused (the others may have been made)."""
         return self.run(administration.create_topics(self.config, self.cluster, topics, validate_only=validate_only))
 
     def create_partitions(self, topic: str, count: int) -> None:
+        """Let `topic` have `count` partitions."""
         self.run(administration.create_partitions(self.config, self.cluster, topic, count))
 
     def delete_topics(self, names: Sequence[str]) -> None:
+        """Delete topics by name; raises ResourceError for the first that was refused."""
         self.run(administration.delete_topics(self.config, self.cluster, names))
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        """Delete the records below an offset of each partition (-1: all there are)."""
         self.run(administration.delete_records(self.config, self.cluster, before))
 
     def describe_topic_config(self, topic: str) -> dict[str, str | None]:
+        """The configuration that holds for `topic`, by key."""
         return self.run(administration.describe_topic_config(self.config, self.cluster, topic))
 
     def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int], metadata: str = "", *, timeout_ms: int | None = None
     ) -> None:
+        """Commit offsets for a group without members, so that lag tools see how far it is."""
         config = self.config if timeout_ms is None else replace(self.config, default_api_timeout_ms=timeout_ms)
         self.run(administration.commit_offsets(config, self.cluster, group, offsets, metadata))
 
     def committed_offsets(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        """What `group` committed for each of `partitions`; offset -1 where it did not."""
         return self.run(administration.committed_offsets(self.config, self.cluster, group, partitions))
 
 

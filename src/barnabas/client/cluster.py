@@ -92,6 +92,7 @@ class Cluster:
         self.read_at_ms.pop(topic, None)
 
     def is_fresh(self, topic: str, now_ms: float, max_age_ms: float) -> bool:
+        """Whether `topic` is known, and was read no longer ago than that."""
         return topic in self.topics and now_ms - self.read_at_ms[topic] < max_age_ms
 
     def leader_of(self, topic: str, partition: int) -> tuple[Topic, Partition]:

@@ -58,6 +58,7 @@ class FetchSession:
 
     @property
     def epoch(self) -> int:
+        """Of the next request."""
         return self._epoch
 
     def request(self, wanted: Mapping[TopicPartition, Wanted]) -> FetchRequest:

@@ -6,6 +6,7 @@ Rules
   1. Nothing but ApiVersions is sent before the versions are known.
   2. Responses come in the order of the requests; any other correlation id ends the connection.
   3. A frame is measured against `MAX_RESPONSE_BYTES` before memory is taken for it.
+  4. Once the broker has broken the protocol nothing more is taken from it or sent to it: what its bytes mean is not known any more.
 
 Ugly: ApiVersions is answered with a version-0 header in every version, and with a version-0 body when ours is unknown to the
 broker (KIP-511); both are special cases here and nowhere else.
@@ -23,7 +24,7 @@ from typing import Any
 from barnabas.client.config import MAX_RESPONSE_BYTES
 from barnabas.client.errors import UnsupportedRequest
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import FrameTooLarge, KafkaError, MalformedMessage, ProtocolError
+from barnabas.errors import Closed, FrameTooLarge, KafkaError, MalformedMessage, ProtocolError
 from barnabas.protocol.codec import decode, encode, skip_tagged_fields
 from barnabas.protocol.message import Buffer, Message
 from barnabas.protocol.messages import APIS
@@ -81,9 +82,11 @@ class Wire:
         self._in_flight: deque[_InFlight] = deque()
         self._versions: dict[int, tuple[int, int]] | None = None
         self._features: dict[str, int] = {}
+        self._broken: ProtocolError | None = None  # what the broker did
 
     @property
     def in_flight(self) -> int:
+        """How many requests have no answer yet."""
         return len(self._in_flight)
 
     @property
@@ -130,15 +133,20 @@ class Wire:
         return None
 
     def receive(self, body: Buffer) -> Any:
-        """The response in a frame (without its size), matched with the oldest request in flight."""
-        entry = self._take(body)
-        view = memoryview(body)
-        position = 4
-        if entry.version >= entry.api.first_flexible_version:
-            position = _after_tags(view, position, entry.api)
-        return decode(entry.api.response, entry.version, view, position)
+        """The response in a frame (without its size), matched with the oldest request in flight; raises ProtocolError."""
+        try:
+            entry = self._take(body)
+            view = memoryview(body)
+            position = 4
+            if entry.version >= entry.api.first_flexible_version:
+                position = _after_tags(view, position, entry.api)
+            return decode(entry.api.response, entry.version, view, position)
+        except ProtocolError as error:
+            self._broken = error
+            raise
 
     def _take(self, body: Buffer) -> _InFlight:
+        self._check_unbroken()
         if len(body) < 6 or not self._in_flight:
             raise ProtocolError(f"a frame of {len(body)} bytes, {len(self._in_flight)} requests in flight")
         entry = self._in_flight.popleft()
@@ -147,7 +155,12 @@ class Wire:
             raise ProtocolError(f"correlation id {correlation_id} where {entry.correlation_id} was due")
         return entry
 
+    def _check_unbroken(self) -> None:
+        if self._broken is not None:
+            raise Closed(f"the broker broke the protocol: {self._broken}")
+
     def _frame(self, request: Message, version: int) -> bytes:
+        self._check_unbroken()
         api = api_of(type(request))
         body = encode(request, version)
         tags = b"\0" if version >= api.first_flexible_version else b""

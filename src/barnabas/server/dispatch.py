@@ -197,7 +197,7 @@ class RequestDispatcher:
         task.add_done_callback(lambda _: _forget(connection, give_up))
         for begun in (result, later):
             if isinstance(begun, Coroutine | Later):
-                task.add_done_callback(lambda _, begun=begun: begun.close())  # type: ignore[misc]  # a task cancelled at once has not begun
+                task.add_done_callback(_closer(begun))  # a task cancelled at once has not begun
 
     def _handle_in_cluster(
         self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, request: Message, frame: memoryview
@@ -307,6 +307,10 @@ class _Cancel:
 
     def __call__(self) -> None:
         self._task.cancel()
+
+
+def _closer(begun: Coroutine[Any, Any, Any] | Later) -> Callable[[object], None]:
+    return lambda _: begun.close()
 
 
 def _forget(connection: Connection, give_up: _Cancel) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ class Lookout:
                 self._watches[registered] = self._loop.create_task(self._watch(registered, wanted[registered]), name="lookout")
             self._silence.changed(len(wanted) + 1, _replicas(image) // (len(wanted) + 1))
             seen = image.brokers
-            await self._member.wait_for(lambda now, seen=seen: now.brokers is not seen)  # type: ignore[misc]
+            await self._member.wait_for(_other_brokers_than(seen))
 
     # Connections
 
@@ -170,6 +171,10 @@ class Lookout:
             self._dead.discard(registered)
             log.warning("event=broker-found-alive broker=%d epoch=%d", *registered)
             self._member.take_back_dead(*registered)
+
+
+def _other_brokers_than(seen: object) -> Callable[[MetadataImage], bool]:
+    return lambda image: image.brokers is not seen
 
 
 def _replicas(image: MetadataImage) -> int:

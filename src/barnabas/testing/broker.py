@@ -132,6 +132,7 @@ class Broker:
 
     @property
     def port(self) -> int:
+        """The port in `bootstrap_servers`."""
         return int(self.bootstrap_servers.rpartition(":")[2])
 
     @property
@@ -187,6 +188,7 @@ class Broker:
         return self
 
     def is_running(self) -> bool:
+        """Whether its process is there; it may be paused."""
         return self._process is not None and self._process.poll() is None
 
     def stop(self) -> None:

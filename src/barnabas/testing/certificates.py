@@ -45,6 +45,7 @@ class Certificates:
 
     @property
     def broker_settings(self) -> dict[str, str]:
+        """With these a broker shows its certificate."""
         return {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.broker.combined),

@@ -44,6 +44,7 @@ class FailingFiles(OsFiles):
         self._freed_by_removal = until_removal
 
     def heal(self) -> None:
+        """Nothing fails any more."""
         self._faults.clear()
 
     def _check(self, operation: str, path: Path | None) -> None:

@@ -100,6 +100,7 @@ class ZooKeeper:
 
     @property
     def hosts(self) -> str:
+        """The servers as `zookeeper.connect` takes them."""
         return ",".join(f"127.0.0.1:{port}" for port in self.ports)
 
     @property
@@ -219,6 +220,7 @@ class ZooKeeper:
         self._signal(index, signal.SIGSTOP)
 
     def resume(self, index: int = 0) -> None:
+        """Go on after `pause`."""
         self._signal(index, signal.SIGCONT)
 
     def _signal(self, index: int, number: signal.Signals) -> None:
@@ -227,6 +229,7 @@ class ZooKeeper:
             process.send_signal(number)
 
     def close(self) -> None:
+        """End all servers, and remove their folder unless it was given."""
         for index in range(len(self._processes)):
             self.kill(index)
         assert self._guard.stdin is not None

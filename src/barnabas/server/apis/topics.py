@@ -12,6 +12,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
@@ -127,8 +128,8 @@ async def handle_create_partitions(
     return CreatePartitionsResponse(throttle_time_ms=0 if quota is None else quota.throttle_ms, results=results)
 
 
-def _assignments(assignments: Sequence[object] | None) -> list[Sequence[int]] | None:
-    return None if assignments is None else [assignment.broker_ids for assignment in assignments]  # type: ignore[attr-defined]
+def _assignments(assignments: Sequence[CreatePartitionsAssignment] | None) -> list[Sequence[int]] | None:
+    return None if assignments is None else [assignment.broker_ids for assignment in assignments]
 
 
 def _told(error: KafkaError | None) -> tuple[ErrorCode, str | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -135,7 +136,7 @@ class ClusterSimulation(Crowd):
         _, client = self.client("admin")
         for topic in self.scenario.topics:
             wanted = NewTopic(topic.name, topic.partitions, REPLICAS, topic.configs)
-            await admins.until_done(lambda wanted=wanted: client.create_topics([wanted]), ErrorCode.TOPIC_ALREADY_EXISTS)  # type: ignore[misc]
+            await admins.until_done(partial(client.create_topics, [wanted]), ErrorCode.TOPIC_ALREADY_EXISTS)
         await client.close()
 
     # --- those who change things
