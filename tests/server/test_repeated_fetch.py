@@ -209,18 +209,3 @@ def test_a_quota_that_comes_later_is_paid(tmp_path: Path, monkeypatch: pytest.Mo
         assert waits[1] > 0
 
     run(tmp_path, test)
-
-
-def test_a_long_request_is_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = Counted(monkeypatch)
-
-    def test(client: Client, line: Line) -> None:
-        wanted = request(client.broker, [0, 0, 0])
-        size = len(framed((FETCH, LATEST), wanted)) - 4
-        for most, taken in ((size - 1, 0), (size, 1)):
-            monkeypatch.setattr(limits, "MAX_REPEATED_FETCH_BYTES", most)
-            with Line(client.broker.endpoints[0].port) as other:
-                assert [errors(other, wanted) for _ in range(2)] == [[0, 0, 0]] * 2
-            assert counted.taken == taken
-
-    run(tmp_path, test)
