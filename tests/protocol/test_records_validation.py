@@ -15,6 +15,7 @@ from crc32c import crc32c
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from barnabas import limits
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, InvalidRecordError, KafkaError
 from barnabas.protocol.records import walk as walk_module
@@ -277,6 +278,16 @@ def test_timestamps_out_of_range_are_named(timestamp: int, index: int | None, co
 def test_records_without_a_timestamp_are_taken() -> None:
     config = replace(CONFIG, message_timestamp_before_max_ms=1000)
     assert check(build_batch([(b"k", b"v")]), config).rewritten is None
+
+
+def test_good_batches_need_no_look_at_each_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that do may have few: a walk through a million tiny ones would hold the broker up."""
+    monkeypatch.setattr(limits, "MAX_RECORDS_ONE_BY_ONE", 1)
+    strict = replace(CONFIG, message_timestamp_before_max_ms=10)
+    assert check(build_batch([(b"k", b"v")] * 3), strict).rewritten is None
+    stamped = replace(strict, message_timestamp_type="LogAppendTime")
+    assert check(build_batch([Record(0, 5, b"k", b"v")] * 3), stamped).header.max_timestamp == NOW
+    assert refusal(build_batch([Record(0, 5, b"k", b"v")] * 3), strict).code == ErrorCode.INVALID_RECORD
 
 
 def test_a_timestamp_past_int64_is_refused() -> None:

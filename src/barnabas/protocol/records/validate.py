@@ -141,10 +141,14 @@ def _check_records(data: Buffer, header: BatchHeader, config: TopicConfig, now_m
         return _check_one_by_one(data, header, config, now_ms)
     oldest = header.base_timestamp + scan.min_timestamp_delta
     newest = header.base_timestamp + scan.max_timestamp_delta
-    if oldest < 0 or newest > MAX_INT64:
-        return _check_one_by_one(data, header, config, now_ms)
-    if now_ms - oldest > config.message_timestamp_before_max_ms or newest - now_ms > config.message_timestamp_after_max_ms:
-        return _check_one_by_one(data, header, config, now_ms)
+    if oldest != NO_TIMESTAMP or newest != NO_TIMESTAMP:
+        if oldest < 0 or newest > MAX_INT64:
+            return _check_one_by_one(data, header, config, now_ms)
+        is_out_of_time = (
+            now_ms - oldest > config.message_timestamp_before_max_ms or newest - now_ms > config.message_timestamp_after_max_ms
+        )
+        if is_out_of_time and config.message_timestamp_type == "CreateTime":
+            return _check_one_by_one(data, header, config, now_ms)
     if scan.has_null_key and "compact" in config.cleanup_policy:
         return _check_one_by_one(data, header, config, now_ms)
     return newest
