@@ -24,6 +24,7 @@ CONNECTIONS = 8
 _PR_SET_TIMERSLACK = 29
 _SLACK_NS = 1_000  # the kernel's default of 50 us would be a good part of what is measured
 STALLED_S = 10.0
+SLACK_S = 0.01  # consumers are up with producers when they lack no more than was sent in this time
 PERCENTILES = (50.0, 99.0, 99.9)
 
 

@@ -21,8 +21,7 @@ from struct import Struct
 from typing import Protocol
 
 from bench.consume import walk_topics
-from bench.latency import STALLED_S, percentile, wake_in_time
-from bench.peers.peer import SLACK_S
+from bench.latency import SLACK_S, STALLED_S, percentile, wake_in_time
 from bench.wire import BATCH_HEAD, AnswerReader, AnswerShape, BadAnswer, fetch_topics_frame, produce_frame, record_batch
 
 IN_FLIGHT = 5  # max.in.flight.requests.per.connection of Kafka's producer

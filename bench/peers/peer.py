@@ -78,9 +78,6 @@ class Delays:
     caught_up: tuple[int, float] = (0, 0.0)
 
 
-SLACK_S = 0.01  # consumers are up with producers when they lack no more than was sent in this time
-
-
 class Peer(Protocol):
     """A system that runs between `__enter__` and `__exit__`."""
 

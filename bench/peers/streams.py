@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any, Protocol
 
-from bench.latency import STALLED_S, undisturbed, wake_in_time
+from bench.latency import SLACK_S, STALLED_S, undisturbed, wake_in_time
 from bench.load import Line, Load, drive
-from bench.peers.peer import SLACK_S, Amount, Delays, Message, wait_for_stored
+from bench.peers.peer import Amount, Delays, Message, wait_for_stored
 from bench.peers.process import OwnProcess
 from bench.wire import BadAnswer
 
