@@ -291,8 +291,10 @@ class LogCleaner:
             await self._take(partition, group)
 
         rate = self._broker.config.log_cleaner_io_max_bytes_per_second
-        result = await self._process.clean(task, rate=rate, on_group=take, on_progress=self._count)
-        self._check_same(partition, task)
+        try:
+            result = await self._process.clean(task, rate=rate, on_group=take, on_progress=self._count)
+        finally:
+            self._check_same(partition, task)  # a file that was cut while it was read looks damaged
         self._unfinished.pop(key, None)
         self.statistics.runs += 1
         self.statistics.records_removed += result.records_read - result.records_kept
