@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 from barnabas.server.outbox import Buffer, Outbox, Region
-from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import VirtualLoop, World
 
 WINDOW_BYTES = 64 * 1024
+MAX_BUFFERS = 16  # taken by one write
 CONNECT_AGAIN_S = 0.2  # between attempts of the system to connect where nothing gets through
 Address = tuple[str, int]
 
@@ -361,15 +361,16 @@ class VirtualOutbox(Outbox):
     def _unwatch(self) -> None:
         self._transport.when_room(None)
 
-    def _write(self, buffers: list[Buffer], *, is_file_next: bool) -> int:
-        data = b"".join(buffers)[: self._room()]
+    def _send_buffers(self) -> None:
+        room = self._room()
+        buffers: list[Buffer] = []
+        for item in self._items:
+            if isinstance(item, Region) or len(buffers) == MAX_BUFFERS:
+                break
+            buffers.append(item)
+        data = b"".join(buffers)[:room]
         self._transport.send(data)
-        return len(data)
-
-    def _read(self, region: FileRegion, piece: memoryview) -> int:
-        data = self._files.pread(region.fileno, region.size, region.position)
-        piece[: len(data)] = data
-        return len(data)
+        self._buffers_sent(buffers, len(data))
 
     def _send_file(self, region: Region) -> None:
         data = self._files.pread(region.fileno, min(region.size, self._room()), region.position)
