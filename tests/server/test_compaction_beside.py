@@ -6,10 +6,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from barnabas.errors import CorruptLog
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -20,9 +22,11 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.records.batch import build_batch
 from barnabas.server.broker import Broker as InnerBroker
 from barnabas.server.scraping import render
+from barnabas.storage.compaction.task import CleaningResult, CleaningTask
 from barnabas.testing import Broker
 from tests.server.compacting import COMPACTED, CONFIG, NOT_YET, Client, cleaner_pids, is_running
 from tests.server.in_process import TOPIC, running
+from tests.server.in_process import Client as InProcess
 from tests.server.wire import NOW_MS, Line
 from tests.waiting import until, wait_until
 
@@ -141,14 +145,39 @@ def test_the_doctor_finds_nothing_wrong_with_what_was_compacted(tmp_path: Path) 
     assert json.loads(done.stdout)["findings"] == []
 
 
+async def test_a_log_that_was_cut_while_it_was_read_is_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that is shorter now looks as if its end were damaged."""
+    async with running([tmp_path], log_cleaner_backoff_ms="50") as client:
+        cleaner = client.broker.cleaner
+        clean, cut = cleaner._process.clean, list[int]()
+
+        async def clean_once_beside_a_cut(task: CleaningTask, **given: Any) -> CleaningResult:
+            if not cut:
+                cut.append(task.end_offset - 1)
+                partition = client.broker.partitions.get(TOPIC, 0)
+                assert partition is not None
+                partition.log.lowest_truncation = cut[0]  # as a truncation leaves it
+                raise CorruptLog(str(task.directory), 0, "a header is cut off")
+            return await clean(task, **given)
+
+        monkeypatch.setattr(cleaner._process, "clean", clean_once_beside_a_cut)
+        await write_what_is_to_be_compacted(client)
+        await until(lambda: cut and cleaner.statistics.runs and not cleaner.running)
+        assert not cleaner.uncleanable
+
+
+async def write_what_is_to_be_compacted(client: InProcess) -> None:
+    await client.create(1, TOPIC, cleanup_policy="compact", internal_segment_bytes="2000", min_cleanable_dirty_ratio="0.01")
+    for number in range(100):
+        batch = bytes(build_batch([(b"%d" % (number % 3), b"x" * 50)], timestamp_ms=NOW_MS))
+        data = PartitionProduceData(index=0, records=batch)
+        request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])])
+        await client.ask((0, 8), request, ProduceResponse)
+
+
 async def test_what_the_metrics_tell(tmp_path: Path) -> None:
     async with running([tmp_path], log_cleaner_backoff_ms="50") as client:
-        await client.create(1, TOPIC, cleanup_policy="compact", internal_segment_bytes="2000", min_cleanable_dirty_ratio="0.01")
-        for number in range(100):
-            batch = bytes(build_batch([(b"%d" % (number % 3), b"x" * 50)], timestamp_ms=NOW_MS))
-            data = PartitionProduceData(index=0, records=batch)
-            request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])])
-            await client.ask((0, 8), request, ProduceResponse)
+        await write_what_is_to_be_compacted(client)
         cleaner = client.broker.cleaner
         await until(lambda: cleaner.statistics.runs and not cleaner.running)
         found = metrics_of(client.broker)
