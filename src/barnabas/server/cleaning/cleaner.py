@@ -293,8 +293,10 @@ class LogCleaner:
         rate = self._broker.config.log_cleaner_io_max_bytes_per_second
         try:
             result = await self._process.clean(task, rate=rate, on_group=take, on_progress=self._count)
-        finally:
+        except (StorageError, OSError):
             self._check_same(partition, task)  # a file that was cut while it was read looks damaged
+            raise
+        self._check_same(partition, task)
         self._unfinished.pop(key, None)
         self.statistics.runs += 1
         self.statistics.records_removed += result.records_read - result.records_kept
