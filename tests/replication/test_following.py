@@ -43,15 +43,24 @@ def failed(error: ErrorCode) -> LeadersAnswer:
     return LeadersAnswer(error, -1, -1, b"")
 
 
+def write_down(log: Log) -> None:
+    """As a fetcher does before it asks."""
+    if not log.is_written_down:
+        mark = log.start_mark
+        log.sync_cut()
+        log.start_written(mark)
+
+
 def follow(leader: Log, follower: Following, high_watermark: int | None = None, max_bytes: int = 10**6) -> int:
-    """Fetch until nothing comes any more; how many answers it took."""
+    """Fetch until nothing comes any more, writing down what is to be; how many answers it took."""
     mark = leader.log_end_offset if high_watermark is None else high_watermark
     for count in range(1, 1000):
+        write_down(follower.log)
         before = follower.position
         step = follower.receive(before, answer_of(leader, follower, mark, max_bytes), NOW)
         if step is Next.ASK_RANGE:
             follower.reset(leader.log_start_offset, leader.log_end_offset)
-        elif follower.position == before:
+        elif follower.position == before and follower.log.is_written_down:
             return count
     raise AssertionError("it never caught up")
 
@@ -149,6 +158,22 @@ def test_a_cut_below_what_was_compacted_begins_the_log_anew(
     assert follower.log.log_end_offset == (0 if begins_anew else 3)
     follow(leader, follower)
     assert content(follower.log) == content(leader)
+
+
+def test_that_records_are_synced_no_more_is_written_down_before_they_are_cut(leader: Log, follower: Following) -> None:
+    """A crash in the middle of the cut leaves a hole, which a start mends past the recovery point only."""
+    produce(leader, 3)
+    for _ in range(3):
+        produce(follower.log, 2)
+    follower.log.flush()
+    log, asked = follower.log, follower.position
+    assert follower.receive(asked, answer_of(leader, follower, 1), NOW) is Next.FETCH
+    assert (log.log_end_offset, log.recovery_point, log.is_written_down) == (3, 0, False)
+    write_down(log)
+    follower.receive(asked, answer_of(leader, follower, 1), NOW)
+    assert (log.log_end_offset, log.is_written_down) == (0, False)
+    assert follow(leader, follower) > 0
+    assert content(log) == content(leader)
 
 
 def test_a_compacted_log_that_begins_behind_the_leaders_end_begins_anew_before_it(leader: Log, follower: Following) -> None:

@@ -20,6 +20,7 @@ class Epochs(RuleBasedStateMachine):
         self.of_offset: list[int] = []
         self.begun: int | None = None
         self.epochs = LeaderEpochs()
+        self.written: list[tuple[int, int]] = []
 
     @initialize(start=st.integers(0, 100))
     def begin(self, start: int) -> None:
@@ -69,6 +70,22 @@ class Epochs(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.epochs = LeaderEpochs(self.epochs.entries)
+
+    @rule()
+    def write(self) -> None:
+        self.written = self.epochs.entries
+
+    @rule()
+    def crash(self) -> None:
+        """The file may be of long ago; the records are read."""
+        if not self.of_offset:
+            return
+        self.epochs = LeaderEpochs(self.written)
+        for offset, epoch in enumerate(self.of_offset, self.start):
+            self.epochs.found(epoch, offset)
+        self.epochs.truncate_from_end(self.end)
+        self.epochs.truncate_from_start(self.start)
+        self.begun = None
 
     @invariant()
     def every_record_has_its_epoch(self) -> None:

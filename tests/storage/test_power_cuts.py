@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -11,8 +12,8 @@ import pytest
 from barnabas.config.topic import TopicConfig
 from barnabas.storage.log import Log
 from barnabas.testing.simulation.disk import Disk, Fate
-from barnabas.testing.simulation.files import FaultyFiles
-from tests.storage.support import NOW, TOPIC_ID, append, batch
+from barnabas.testing.simulation.files import FaultyFiles, ProcessKilled
+from tests.storage.support import NOW, TOPIC_ID, append, batch, records_in
 
 HOME = Path("/data")
 FOLDER = HOME / "topic-0"
@@ -28,7 +29,13 @@ def disk(request: pytest.FixtureRequest) -> Disk:
 
 
 def opened(
-    disk: Disk, *, clean: bool = False, log_start_offset: int = 0, cleaned_offset: int = 0, config: TopicConfig = SMALL
+    disk: Disk,
+    *,
+    clean: bool = False,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    cleaned_offset: int = 0,
+    config: TopicConfig = SMALL,
 ) -> tuple[Log, FaultyFiles]:
     files = FaultyFiles(disk)
     log = Log.open(
@@ -37,6 +44,7 @@ def opened(
         files=files,
         now_ms=NOW,
         clean_shutdown=clean,
+        recovery_point=recovery_point,
         log_start_offset=log_start_offset,
         cleaned_offset=cleaned_offset,
         topic_id=TOPIC_ID,
@@ -119,6 +127,86 @@ def test_what_recovery_dropped_does_not_come_back() -> None:
         assert end <= log.log_end_offset <= end + 2, seed
         assert is_dense(log), seed
         log.close()
+
+
+def cut(log: Log, offset: int) -> None:
+    """As a follower does, when it is written down that the log is synced no further; the recovery point is `log.recovery_point`."""
+    if not log.may_cut(offset):
+        log.start_written(log.start_mark)
+    assert log.may_cut(offset)
+    log.truncate_to(offset)
+
+
+def values(log: Log) -> list[bytes]:
+    log.validate()
+    found = []
+    for offset in range(log.log_start_offset, log.log_end_offset):
+        region = log.read(offset, 1, limit_offset=log.log_end_offset, minimum_one=True)
+        assert region is not None
+        data = log.files.pread(region.fileno, region.size, region.position)
+        found += [bytes(record.value or b"") for record in records_in(data) if record.offset == offset]
+    return found
+
+
+@pytest.mark.parametrize("ends", ["crash", "clean"])
+def test_what_was_cut_does_not_come_back(disk: Disk, ends: str) -> None:
+    """Neither in the place of what another leader had written there, nor behind it."""
+    log, files = opened(disk)
+    old = [b"old%d" % number + b"." * 100 for number in range(10)]
+    for value in old:
+        append(log, value)
+    log.flush()
+    cut(log, 4)
+    if ends == "clean":
+        log.close()
+    else:
+        log.sync_cut()
+        append(log, b"new" * 20, epoch=1)
+        append(log, b"new" * 20, epoch=1)
+    power_cut(disk, files)
+    log, _ = opened(disk, clean=ends == "clean")
+    found = values(log)
+    assert found[:4] == old[:4]
+    assert set(found[4:]) <= {b"new" * 20}
+    assert log.epoch_entries == [(0, 0), (1, 4)][: 1 + (len(found) > 4)]
+
+
+@pytest.mark.parametrize("dies", ["process", "machine"])
+def test_a_cut_that_is_half_done_leaves_no_hole(disk: Disk, dies: str) -> None:
+    log, files = opened(disk)
+    for _ in range(12):
+        append(log, b"x" * 100)
+    log.flush()
+    assert log.recovery_point == 12
+    cut_at = 3
+    assert not log.may_cut(cut_at)
+    log.start_written(log.start_mark)
+    recovery_point = log.recovery_point
+    if dies == "process":
+        files.kill_in = disk.random.randrange(12)
+        with suppress(ProcessKilled):
+            log.truncate_to(cut_at)
+        files.die()
+    else:
+        log.truncate_to(cut_at)
+        power_cut(disk, files)
+    log, _ = opened(disk, recovery_point=recovery_point)
+    assert log.log_end_offset >= cut_at
+    assert is_dense(log)
+
+
+def test_a_segment_that_came_back_beside_what_took_its_place_is_dropped(disk: Disk) -> None:
+    """Of folders from before cuts were synced."""
+    large = replace(SMALL, segment_bytes=10_000)
+    log, files = opened(disk, config=large)
+    for value in (b"a", b"b", b"c"):
+        append(log, value * 100)
+    log.abandon()
+    for suffix in ("log", "index", "timeindex"):
+        number = files.open(FOLDER / f"00000000000000000001.{suffix}", create=True)
+        files.close(number)
+    log, _ = opened(disk, config=large)
+    assert values(log) == [b"a" * 100, b"b" * 100, b"c" * 100]
 
 
 def test_a_segment_that_was_empty_at_a_clean_stop_keeps_its_name(disk: Disk) -> None:

@@ -161,6 +161,21 @@ def test_an_epoch_file_that_is_none_is_corrupt(tmp_path: Path) -> None:
         open_log(tmp_path)
 
 
+def test_epochs_that_were_written_down_before_a_cut_give_way_to_what_the_batches_say(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, b"a", epoch=1)
+    append(log, b"b", epoch=7)
+    log.flush()
+    log.truncate_to(1)
+    append(log, b"c", epoch=3)
+    append(log, b"d", epoch=4)
+    log.abandon()
+    assert "7 1" in (tmp_path / "topic-0" / "leader-epoch-checkpoint").read_text()
+    log = open_log(tmp_path, clean=False, recovery_point=1)
+    assert log.epoch_entries == [(1, 0), (3, 1), (4, 2)]
+    log.close()
+
+
 def test_lost_epochs_come_back_from_the_batches(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, b"a", epoch=1)

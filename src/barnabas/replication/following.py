@@ -14,7 +14,9 @@ Rules
   5. What the leader no longer has is given up; what it has begun later than this log ends is begun anew from there.
   6. A compacted log that is cut below where it is clean is begun anew: what is left lacks records that were replaced by others behind the
      cut. That happens where records were lost that counted as committed.
-  7. Nothing is cut while the cleaner puts segments in the place of others; the fetcher asks again.
+  7. What was synced is not cut before it is written down that it counts as synced no more: a crash in the middle would leave a log with
+     a hole in it that passes for whole. The leader is asked again then.
+  8. Nothing is cut while the cleaner puts segments in the place of others; the fetcher asks again.
 """
 
 from __future__ import annotations
@@ -132,10 +134,12 @@ class Following:
         if self.log.is_swapping:
             return Next.WAIT
         if leader_start > end or leader_end < self.log.log_start_offset:
-            self.log.truncate_fully_and_start_at(leader_start)
-            self.high_watermark = leader_start
+            if self.log.may_cut(min(self.log.log_start_offset, leader_start)):
+                self.log.truncate_fully_and_start_at(leader_start)
+                self.high_watermark = leader_start
         elif leader_end < end:
-            self._truncate(leader_end)
+            if self.log.may_cut(self._left_by_cut(leader_end)):
+                self._truncate(leader_end)
         else:
             return Next.WAIT  # the leader's log moved on meanwhile: the position is inside
         return Next.FETCH
@@ -159,6 +163,8 @@ class Following:
             target = min(epoch_end, diverging.end_offset)
         else:
             target = epoch_end
+        if not self.log.may_cut(self._left_by_cut(target)):
+            return Next.FETCH
         rewind = None if self._is_full_of_gaps(target) else self.log.plan_truncation(target)
         if rewind is not None:
             self.planned = Cut(target, rewind)
@@ -177,7 +183,7 @@ class Following:
         Raises:
             LogDirFailed: the disk does not work.
         """
-        if self.log.still_holds(cut.rewind):
+        if self.log.still_holds(cut.rewind) and self.log.may_cut(cut.offset):
             self._truncate(cut.offset, cut.rewind)
         return Next.FETCH
 
@@ -185,9 +191,13 @@ class Following:
         """Whether what lies below `offset` may lack records that compaction took out for newer ones behind it."""
         return offset < self.log.cleaned_end
 
+    def _left_by_cut(self, offset: int) -> int:
+        """Where the log ends when it is cut at `offset`."""
+        return min(self.log.log_start_offset, offset) if self._is_full_of_gaps(offset) else offset
+
     def _truncate(self, offset: int, rewind: ProducerRewind | None = None) -> None:
         if self._is_full_of_gaps(offset):
-            self.log.truncate_fully_and_start_at(min(self.log.log_start_offset, offset))
+            self.log.truncate_fully_and_start_at(self._left_by_cut(offset))
         else:
             self.log.truncate_to(offset, rewind)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)

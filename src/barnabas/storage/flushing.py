@@ -218,6 +218,10 @@ class Flusher:
         self.durable_end = min(self.durable_end, log_end_offset)
         self.recovery_point = min(self.recovery_point, log_end_offset)
 
+    def forget_synced(self, offset: int) -> None:
+        """What lies past `offset` is about to be cut off."""
+        self.recovery_point = min(self.recovery_point, offset)
+
     def start_over(self, offset: int) -> None:
         """The log is empty and begins at `offset`."""
         self.durable_end = self.recovery_point = offset

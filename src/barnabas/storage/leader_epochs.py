@@ -37,6 +37,15 @@ class LeaderEpochs:
         self._entries = [entry for entry in self._entries if entry[0] < epoch and entry[1] < start_offset]
         self._entries.append((epoch, start_offset))
 
+    def found(self, epoch: int, offset: int) -> None:
+        """A record of `epoch` lies at `offset`; entries that this contradicts are dropped: the file may be of before a cut."""
+        if epoch < 0 or self.epoch_of(offset) == epoch:
+            return
+        entries = [entry for entry in self._entries if (entry[0] <= epoch) == (entry[1] <= offset)]
+        self._entries = entries
+        if self.epoch_of(offset) != epoch:
+            self._entries = sorted([*entries, (epoch, offset)])
+
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch at or below `epoch` and the offset its records end before; undefined ones if unknown."""
         if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self.latest:

@@ -70,7 +70,7 @@ def recover_segments(
         dropped, has_markers = recover_segment(segment, epochs, config, start, synced)
         if has_markers:
             with_markers.add(segment)
-        if dropped or (segment is not last and _ends_early(segment, following, cleaned_offset, recovery_point)):
+        if dropped or (segment is not last and _parts(segment, following, cleaned_offset, recovery_point)):
             later = segments[number + 1 :]
             _report(segment, dropped, later)
             for lost in later:
@@ -84,13 +84,15 @@ def recover_segments(
     return segments
 
 
-def _ends_early(segment: Segment, following: int, cleaned_offset: int, recovery_point: int | None) -> bool:
-    """Whether the power took the segment's tail without a trace, so that what follows (which was written later) would leave a hole.
+def _parts(segment: Segment, following: int, cleaned_offset: int, recovery_point: int | None) -> bool:
+    """Whether what follows the segment does not go on from it. Either the power took the segment's tail without a trace, so that what
+    follows (which was written later) would leave a hole. Or it brought back what a cut had taken, and the segment has grown past it since.
 
     Only compaction leaves gaps between segments, and what it has cleaned is on the disk.
     """
     is_hole = segment.next_offset < following and following > cleaned_offset
-    return is_hole and recovery_point is not None and following > recovery_point
+    is_back = segment.next_offset > following
+    return (is_hole or is_back) and recovery_point is not None and following > recovery_point
 
 
 def _activate(segment: Segment, end_offset: int) -> bool:
@@ -123,8 +125,7 @@ def recover_segment(
     while segment.size < size:
         for position, header in scan_batches(segment, segment.size, size):
             segment.appended(header.last_offset, header.size, header.max_timestamp, config.index_interval_bytes)
-            if header.partition_leader_epoch > epochs.latest:
-                epochs.assign(header.partition_leader_epoch, header.base_offset)
+            epochs.found(header.partition_leader_epoch, header.base_offset)
             has_markers = has_markers or header.is_control
             assert segment.size == position + header.size
         if segment.size == size or max(segment.next_offset, segment.base_offset) >= synced_offset:

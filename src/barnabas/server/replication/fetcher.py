@@ -190,7 +190,7 @@ class Fetcher:
             self._broker.faults.report(error)
             self._pause(partition)
             return
-        if told.diverging is not None or partition.log.log_end_offset < end:
+        if step is Next.CUT or partition.log.log_end_offset < end:
             log.info(
                 "log %s topic=%s partition=%d leader=%d diverging=%s end_before=%d end=%d",
                 "to be cut" if step is Next.CUT else "cut",

@@ -189,6 +189,7 @@ class Log(ShrinkingLog):
             if not active.synced:  # it is empty, so nothing was flushed; its name has to be there when it is appended to
                 active.sync_records()
             active.sync_indexes()
+            self.sync_cut()
         except OSError as error:
             raise storage_error(self.directory.parent, error) from error
         finally:

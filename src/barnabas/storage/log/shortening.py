@@ -18,6 +18,7 @@ from barnabas.errors import (
     StorageExhausted,
 )
 from barnabas.storage.aborted import aborted_of
+from barnabas.storage.files import sync_file
 from barnabas.storage.garbage import Garbage
 from barnabas.storage.log.appending import GrowingLog
 from barnabas.storage.log.state import MAX_OFFSET
@@ -52,15 +53,15 @@ class ShrinkingLog(GrowingLog):
     @property
     def start_mark(self) -> tuple[int, int]:
         """Where the log begins, for `start_written`."""
-        return self.log_start_offset, self.truncations
+        return self.log_start_offset, self.truncations + self._announced_cuts
 
     def start_written(self, mark: tuple[int, int]) -> None:
-        """A checkpoint with the start as it was at `mark`, or since, is on the disk, and after a cut one with the recovery point. Where
-        something was cut since, they may say another."""
-        start, truncations = mark
-        if truncations == self.truncations:
+        """A checkpoint with the start as it was at `mark`, or since, is on the disk; after a cut, one with the recovery point as well, and
+        the cut itself (`sync_cut`). Where something was cut since, the disk may say another."""
+        start, cuts = mark
+        if cuts == self.truncations + self._announced_cuts:
             self.kept_start_offset = max(self.kept_start_offset, start)
-            self.is_overstated = False
+            self.is_overstated, self._lowest_cut = False, MAX_OFFSET
 
     def apply_retention(self, now_ms: int, *, committed_end: int = MAX_OFFSET) -> int:
         """Move the log's start past the segments that `retention.ms` and `retention.bytes` no longer keep.
@@ -167,6 +168,33 @@ class ShrinkingLog(GrowingLog):
     def _rewind_mark(self) -> object:
         return self._extent, list(self._segments)
 
+    def may_cut(self, offset: int) -> bool:
+        """Whether a start puts right what a crash leaves of a cut at `offset` that is half done: past the recovery point it does. Where the
+        log was synced further than that, it is to be written down first that it was not (`is_written_down`).
+        """
+        if offset < self.recovery_point:
+            self._flusher.forget_synced(offset)
+            self._announced_cuts += 1
+            self.is_overstated = True
+        return not self.is_overstated
+
+    def sync_cut(self) -> None:
+        """Have the last cut on the disk: what it took does not come back beside what is appended now; blocks, in a thread.
+
+        Raises:
+            LogDirFailed: the disk does not work.
+        """
+        if self._lowest_cut == MAX_OFFSET:
+            return
+        try:
+            for segment in self._segments.starting_at(self._lowest_cut):
+                sync_file(self._files, segment.path)
+            self._files.sync_directory(self.directory)
+        except FileNotFoundError:
+            return  # cut again, deleted, or moved to another log directory, which was synced
+        except OSError as error:
+            raise LogDirFailed(str(self.directory.parent), str(error)) from error
+
     def still_holds(self, rewind: ProducerRewind) -> bool:
         """Whether the log is as it was when `rewind` was planned."""
         return not self.is_swapping and rewind.mark == self._rewind_mark()
@@ -234,8 +262,8 @@ class ShrinkingLog(GrowingLog):
         self.lowest_truncation = min(self.lowest_truncation, end)
         self.cleaned_end = min(self.cleaned_end, end)
         self._plan_roll()
-        if end < max(self.log_start_offset, self.recovery_point):
-            self.is_overstated = True
+        self._lowest_cut = min(self._lowest_cut, end)
+        self.is_overstated = True
         self._flusher.truncated(end)
         self.log_start_offset = min(self.log_start_offset, end)
         self.kept_start_offset = min(self.kept_start_offset, self.log_start_offset)

@@ -51,7 +51,9 @@ class LogState:
         self.config = config
         self.log_start_offset = 0
         self.kept_start_offset = 0  # at most `log_start_offset`: where the log begins after a crash, as far as is known
-        self.is_overstated = False  # since a cut the checkpoints may say that it begins, or was synced, past where it does or was
+        self.is_overstated = False  # since a cut the disk may say that the log begins, was synced, or goes on past where it does
+        self._lowest_cut = MAX_OFFSET  # of those that may not be on the disk
+        self._announced_cuts = 0
         self.log_end_offset = 0
         self.producer_id_expiration_ms = PRODUCER_ID_EXPIRATION_MS
         self._files = files

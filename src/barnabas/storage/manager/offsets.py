@@ -5,8 +5,9 @@ Rules
   2. Checkpoints name partitions that exist: entries of a deleted one are gone before its deletion counts as done, or at the latest
      before its name is used again, so that a topic made anew does not begin where the old one was. Hence the lock, which is held
      from gathering offsets to writing them.
-  3. What is appended after a cut is not to be counted on before the checkpoints say no more than is true (`Log.is_overstated`): after a
-     crash a start past the cut would take it away, and a recovery point past the cut would pass it for synced.
+  3. What is appended after a cut is not to be counted on before the disk says no more than is true (`Log.is_overstated`): after a
+     crash a start past the cut would take it away, a recovery point past the cut would pass it for synced, and what was cut would be back
+     instead of it, or beside it.
 """
 
 from __future__ import annotations
@@ -35,8 +36,11 @@ class LogOffsets(LogHomes):
         return {key: entry.recovery_point for key, entry in list(self._logs.items())}
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Where logs begin; after a cut, what was synced of them as well: see `Log.start_written`."""
-        if any(entry.is_overstated for entry in list(self._logs.values())):
+        """Where logs begin; after a cut, the cut itself and what was synced of them as well: see `Log.start_written`."""
+        overstated = [entry for entry in list(self._logs.values()) if entry.is_overstated]
+        for entry in overstated:
+            entry.sync_cut()
+        if overstated:
             self.checkpoint_recovery_points()
         self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
 
