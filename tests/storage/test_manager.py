@@ -165,7 +165,8 @@ def test_the_power_does_not_take_the_topic_id_of_a_log_with_records() -> None:
 
 
 def test_what_follows_a_cut_does_not_pass_for_synced_after_a_power_cut(caplog: pytest.LogCaptureFixture) -> None:
-    """A torn record below an older recovery point would stay, as damage, and everything behind it would count as there."""
+    """A torn record below an older recovery point would stay, as damage, and everything behind it would count as there. And what was cut
+    is not back instead of what follows."""
     for seed in range(30):
         disk = Disk(Random(seed))
         disk.make_durable(Path("/data"))
@@ -190,6 +191,9 @@ def test_what_follows_a_cut_does_not_pass_for_synced_after_a_power_cut(caplog: p
         logs.open_all(lambda _topic: TopicConfig())
         (log,) = logs.logs()
         assert log.recovery_point == 3, seed
+        (segment,) = log.segments
+        data = log.files.pread(segment.fileno, segment.size, 0)
+        assert data.count(b"x" * 400) == 3, seed
     assert "corrupt data kept" not in caplog.text
 
 

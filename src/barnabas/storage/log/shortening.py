@@ -184,7 +184,7 @@ class ShrinkingLog(GrowingLog):
         Raises:
             LogDirFailed: the disk does not work.
         """
-        if self._lowest_cut == MAX_OFFSET:
+        if self._lowest_cut == MAX_OFFSET or self._flusher.failed is not None:
             return
         try:
             for segment in self._segments.starting_at(self._lowest_cut):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from barnabas.errors import StorageError
+from barnabas.errors import LogDirFailed, StorageError
 from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
@@ -36,13 +36,23 @@ class LogOffsets(LogHomes):
         return {key: entry.recovery_point for key, entry in list(self._logs.items())}
 
     def checkpoint_log_start_offsets(self) -> None:
-        """Where logs begin; after a cut, the cut itself and what was synced of them as well: see `Log.start_written`."""
+        """Where logs begin; after a cut, the cut itself and what was synced of them as well: see `Log.start_written`.
+
+        Raises:
+            StorageError: the first that could not be written; the others are.
+        """
         overstated = [entry for entry in list(self._logs.values()) if entry.is_overstated]
+        failures: list[LogDirFailed] = []
         for entry in overstated:
-            entry.sync_cut()
+            try:
+                entry.sync_cut()
+            except LogDirFailed as error:
+                failures.append(error)
         if overstated:
             self.checkpoint_recovery_points()
         self._checkpoint(checkpoints.LOG_START_OFFSETS, self._start_offsets)
+        if failures:
+            raise failures[0]
 
     def _start_offsets(self) -> dict[TopicPartition, int]:
         """Every log that does not begin at 0 gets an entry.
