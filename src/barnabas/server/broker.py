@@ -35,7 +35,7 @@ from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.descriptors import most_connections, most_open_segments
 from barnabas.server.faults import StorageFaults, report_later
-from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.fetching.sessions import FetchSessions
 from barnabas.server.flushing import FLUSH_THREADS, Flushing
 from barnabas.server.forwarding import Forwarder
 from barnabas.server.hosting import Hosting

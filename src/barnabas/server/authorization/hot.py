@@ -14,7 +14,7 @@ from barnabas.server.apis.repeated_produce import is_transactional
 if TYPE_CHECKING:
     from barnabas.server.authorization.control import Access
     from barnabas.server.broker import Broker
-    from barnabas.server.fetch_session import FetchedPartition
+    from barnabas.server.fetching.session import FetchedPartition
 
 
 def may_write_transaction(access: Access, head: ProduceHead) -> bool:
