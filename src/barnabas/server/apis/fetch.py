@@ -9,9 +9,9 @@ from barnabas.protocol.codec import decode_request
 from barnabas.protocol.fetch import write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
-from barnabas.server.apis.repeated_fetch import RepeatedFetch
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.looking import failed
+from barnabas.server.fetching.repeated import RepeatedFetch
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker

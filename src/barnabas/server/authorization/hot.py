@@ -8,8 +8,8 @@ from uuid import UUID
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, ProduceHead
 from barnabas.security.acls import AUDIT_TOPIC, Operation
-from barnabas.server.apis.delayed_produce import Topics, refused
-from barnabas.server.apis.repeated_produce import is_transactional
+from barnabas.server.producing.delayed import Topics, refused
+from barnabas.server.producing.repeated import is_transactional
 
 if TYPE_CHECKING:
     from barnabas.server.authorization.control import Access
