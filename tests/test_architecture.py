@@ -94,12 +94,12 @@ def test_a_library_is_known_where_it_belongs() -> None:
     assert strays == []
 
 
-def modules_taken(path: Path) -> set[str]:
-    """The modules of ours that `path` imports, functions included; not what it names for types alone."""
+def modules_taken(path: Path, *, types: bool = False) -> set[str]:
+    """The modules of ours that `path` imports, functions included; what it names for types alone only if `types`."""
     found, pending = set[str](), list[ast.AST]([parsed(path)])
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        if not types and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             pending += node.orelse
             continue
         if isinstance(node, ast.Import):
@@ -116,6 +116,17 @@ def test_imports_have_no_circles_those_within_functions_included() -> None:
     graph = {name: modules_taken(path) & modules.keys() - {name} for name, path in modules.items()}
     order = list(TopologicalSorter(graph).static_order())  # raises CycleError with the modules of a circle
     assert set(order) == modules.keys()
+
+
+def test_circles_of_types_stay_where_parts_are_wired_to_their_whole() -> None:
+    wholes = ("barnabas.server", "barnabas.testing.simulation", "barnabas.replication")
+    modules = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path for path in SOURCE.rglob("*.py")}
+    graph: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        ours = next((whole for whole in wholes if name.startswith(f"{whole}.")), name)
+        for taken in modules_taken(path, types=True) & modules.keys():
+            graph.setdefault(ours, set()).add(next((whole for whole in wholes if taken.startswith(f"{whole}.")), taken))
+    list(TopologicalSorter({name: taken - {name} for name, taken in graph.items()}).static_order())  # raises CycleError
 
 
 def test_each_invariant_has_a_place_and_a_proof() -> None:

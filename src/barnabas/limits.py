@@ -1,12 +1,10 @@
 """Every bound on what a peer can make grow, in one place.
 
-Those that a user may set are configuration keys (`config.py`); these are the ones nobody needs to set.
+Those that a user may set are configuration keys (`config/definitions/`); these are the ones nobody needs to set.
 """
 
 MAX_ARRAY_LENGTH = 1_000_000  # elements of one array in a message
-MAX_REQUEST_ELEMENTS = (
-    1_000_000  # of all arrays of a request together: arrays within arrays make of each of its bytes up to fifty
-)
+MAX_REQUEST_ELEMENTS = 1_000_000  # of all arrays of a request together: arrays within arrays make up to fifty of each byte
 MAX_TAGGED_FIELDS = 10_000  # tagged fields behind one struct of a request
 MAX_BUFFERS_PER_WRITE = 64  # buffers handed to one writev; the kernel takes 1,024
 RECEIVE_BUFFER_BYTES = 256 * 1024  # the one buffer into which all connections of a loop receive
@@ -15,9 +13,7 @@ KEPT_FRAME_BUFFERS = 4  # of those, kept for the next large frames
 KEPT_GROWN_BYTES = 16 * 1024 * 1024  # the largest buffer of a frame beyond that size which is kept for the next; one is
 FRAME_GROWTH_BYTES = 1024 * 1024  # memory given to a frame ahead of the bytes that arrived for it
 MAX_REQUESTS_IN_FLIGHT = 1_000  # requests of one connection that wait for their answers; then its socket is not read
-MAX_REQUESTS_PER_TURN = (
-    128  # of one connection, worked on before others have their turn; a receive buffer holds thousands of small ones
-)
+MAX_REQUESTS_PER_TURN = 128  # of one connection, before others have their turn; a receive buffer holds thousands of small ones
 KEPT_FREE_BYTES = 16 * 1024 * 1024  # free memory kept for the buffers of large requests instead of given back to the kernel
 MAX_REPEATED_REQUESTS = 64  # produce requests that a connection knows again
 MAX_REPEATED_LAYOUTS = 4  # different lengths of what stands before their records
@@ -38,9 +34,7 @@ QUOTA_METER_IDLE_MS = 3_600_000  # after which a client's use of a quota is forg
 MAX_QUOTA_GROUPS = 1_000  # groups held to a quota of their own
 MAX_RATED_ADDRESSES = 10_000  # whose rate of new connections is measured
 MAX_WAITING_CONNECTIONS = 1_000  # of a listener, that wait for its rate of new ones; more are closed
-MAX_DECOMPRESSED_BATCH_BYTES = (
-    128 * 1024 * 1024
-)  # what one compressed batch may unfold to; a larger one is refused before it does
+MAX_DECOMPRESSED_BATCH_BYTES = 128 * 1024 * 1024  # what a compressed batch may unfold to; a larger one is refused before it does
 MAX_BATCH_RECORDS = 1_000_000  # of a compressed batch; the most that librdkafka lets one have
 MAX_RECORDS_ONE_BY_ONE = 100_000  # of a batch whose faults are to be worded; that takes the loop some 10 us a record
 MAX_OPEN_SEGMENTS = 20_000  # files of segments; fewer where the system grants fewer than twice as many descriptors
@@ -57,9 +51,7 @@ LOGIN_TIMEOUT_S = 30.0  # from a connection to the end of its log-in
 MAX_BEARER_BYTES = 64 * 1024  # of a message with a bearer token
 MAX_JWKS_BYTES = 1024 * 1024  # of an identity provider's keys
 MAX_JWKS_KEYS = 100  # of them
-TLS_GATHERED_BYTES = (
-    256 * 1024
-)  # plain text that is encrypted at once, and what a TLS connection holds of it while its socket is full
+TLS_GATHERED_BYTES = 256 * 1024  # plain text encrypted at once, and what a TLS connection holds of it while its socket is full
 TLS_HANDSHAKE_TIMEOUT_S = 15.0  # from the connection to the end of the handshake
 MAX_TLS_HANDSHAKE_BYTES = 256 * 1024  # of a peer; certificates with all that lead to an authority are a few kB
 MAX_DELEGATION_TOKENS = 10_000  # at once; each is looked through when one is renewed

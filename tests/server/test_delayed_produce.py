@@ -11,7 +11,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.produce import ProduceResponse
 from barnabas.protocol.produce import PartitionAnswer
-from barnabas.server.apis.delayed_produce import DelayedProduce
+from barnabas.server.producing.delayed import DelayedProduce
 
 VERSION = 8
 HEAD_BYTES = 8

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from barnabas.replication.offline import OfflinePartition
-from barnabas.server.fetch_session import MAX_EPOCH, FetchContext
-from barnabas.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSessions
+from barnabas.server.fetching.session import MAX_EPOCH, FetchContext
+from barnabas.server.fetching.sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSessions
 
 VERSION = 12
 EVICTION_MS = 120_000

@@ -170,7 +170,7 @@ def test_a_reader_that_does_not_read_does_not_make_memory_grow() -> None:
 
 
 def test_a_reader_of_records_that_does_not_read_holds_up_nobody() -> None:
-    with Broker() as broker:
+    with Broker({"log.retention.ms": -1}) as broker:  # the records say that they are old, and this may take a while
         create_topic(broker, TOPIC)
         for _ in range(20):
             produce(broker, batch_of(900_000))

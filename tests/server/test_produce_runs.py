@@ -17,7 +17,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.records import walk
 from barnabas.protocol.records.batch import HEADER_SIZE, Record, build_batch, read_header
 from barnabas.protocol.records.record import assemble
-from barnabas.server.apis import repeated_produce
+from barnabas.server.producing import repeated
 from barnabas.testing.failing_files import SYNCS, FailingFiles
 from tests.server.in_process import STORAGE_ERROR, TOPIC, Client, running
 from tests.server.wire import NOW_MS, SIZE, framed
@@ -46,7 +46,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             taken.append(len(found[0]))
             return found
 
-    monkeypatch.setattr(repeated_produce, "compiled", Walk)
+    monkeypatch.setattr(repeated, "compiled", Walk)
     return taken
 
 
@@ -260,7 +260,7 @@ async def test_requests_of_which_none_can_be_in_a_run_stop_being_tried(tmp_path:
         await client.create()
         answers = await pipelined(client, [Sent(batch_of(b"x", compression=1))] * 30, topic=TOPIC, at_once=True)
     assert [code for _, code, _, _ in answers] == [0] * 30
-    assert len(runs) == repeated_produce.PATIENCE
+    assert len(runs) == repeated.PATIENCE
 
 
 async def test_an_idempotent_producer_gets_for_a_run_what_it_gets_one_by_one(tmp_path: Path, runs: list[int]) -> None:

@@ -12,8 +12,8 @@ from barnabas import limits
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from barnabas.server.apis.repeated_fetch import PATIENCE, RepeatedFetch
 from barnabas.server.broker import Broker
+from barnabas.server.fetching.repeated import PATIENCE, RepeatedFetch
 from tests.server.in_process import TOPIC, Client, running
 from tests.server.quotas import set_quota_by
 from tests.server.wire import Line, framed

@@ -10,10 +10,11 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from secrets import token_hex
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.error_codes import ErrorCode
@@ -23,12 +24,19 @@ from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_keys import ApiKey
 
-if TYPE_CHECKING:
-    from barnabas.cli.connection import Connection
-
 CLIENT_ID = b"barnabas-cli"
 MAX_RESPONSE_BYTES = 100 * 1024 * 1024  # a length beyond this means that the other side does not speak the protocol
 API_KEYS = {prefix: key for key, (_, prefix, *_) in messages.APIS.items()}
+
+
+class Target(Protocol):
+    """Where the cluster is and how to talk to it: a Connection."""
+
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+    @property
+    def timeout_s(self) -> float: ...
+    def addresses(self) -> Sequence[tuple[str, int]]: ...
 
 
 class Wire:
@@ -38,7 +46,7 @@ class Wire:
         Failure: the broker is gone, does not answer in time, or does not know the request.
     """
 
-    def __init__(self, connection: Connection, address: tuple[str, int]) -> None:
+    def __init__(self, connection: Target, address: tuple[str, int]) -> None:
         self._connection = connection
         self._address = address
         self._correlation_id = 0
@@ -51,7 +59,7 @@ class Wire:
             raise
 
     @classmethod
-    def open_first(cls, connection: Connection) -> Self:
+    def open_first(cls, connection: Target) -> Self:
         """To the first bootstrap server that can be reached."""
         failure = Failure("no bootstrap server given")
         for address in connection.addresses():
@@ -168,7 +176,7 @@ class Wire:
         return bytes(data)
 
 
-def _tls_context(properties: dict[str, str]) -> ssl.SSLContext:
+def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     from barnabas.tls.contexts import client_context
     from barnabas.tls.settings import client_settings
 

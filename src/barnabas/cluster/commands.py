@@ -13,12 +13,11 @@ from uuid import UUID
 
 from barnabas.cluster.configs import ResourceChange
 from barnabas.cluster.controller import Controller
-from barnabas.cluster.declared import Declaring
 from barnabas.cluster.deletion import DeleteOutcome
 from barnabas.cluster.instructions import Instruction
 from barnabas.cluster.metadata import MetadataImage
 from barnabas.cluster.partition_planner import InSyncRequest, MoveRequest, PartitionOutcome
-from barnabas.cluster.plan import Plan
+from barnabas.cluster.plan import Declaring, Plan
 from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.describe import Layers

@@ -23,7 +23,7 @@ from barnabas.cluster import records
 from barnabas.cluster.burial import Dead, Successor, bury
 from barnabas.cluster.configs import ALL_BROKERS, MIN_IN_SYNC, ConfigPlanner, ResourceChange
 from barnabas.cluster.controller_state import ControllerState
-from barnabas.cluster.declared import Declaring, check_key
+from barnabas.cluster.declared import check_key
 from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
 from barnabas.cluster.election import Claim, OfficeReadEvent
 from barnabas.cluster.instructions import UpdateDeclared
@@ -31,7 +31,7 @@ from barnabas.cluster.internal_topics import internal_topic
 from barnabas.cluster.leadership import Electorate, Policy, counts_on
 from barnabas.cluster.metadata import BrokerRegistration, BrokerState, LogEnd, MetadataDelta, ResourceType, Topic
 from barnabas.cluster.partition_planner import InSyncRequest, MoveRequest, PartitionOutcome, PartitionPlanner
-from barnabas.cluster.plan import Plan, PlanBuilder
+from barnabas.cluster.plan import Declaring, Plan, PlanBuilder
 from barnabas.cluster.registration import register, update
 from barnabas.cluster.store import ABSENT, Entry, Operation, Put, Remove
 from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome, TopicPlanner

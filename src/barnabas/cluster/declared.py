@@ -11,17 +11,13 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from barnabas.errors import ErrorCode, KafkaError
 
-if TYPE_CHECKING:
-    from barnabas.cluster.metadata import MetadataImage
-
-R = TypeVar("R")
 MAX_KEY_BYTES = 4_096  # a name may be that long on the way through ZooKeeper, escaped
 
 
@@ -36,7 +32,6 @@ class Kind(Enum):
 
 Declarations = Mapping[str, Any]  # values of JSON by key
 Changes = Mapping[tuple[Kind, str], Any]  # what shall be declared; None: nothing any more
-Declaring = Callable[["MetadataImage"], tuple[R, Changes]]  # an answer, and what it says is done
 
 NOTHING: Declarations = MappingProxyType({})
 

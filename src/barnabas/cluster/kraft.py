@@ -19,6 +19,7 @@ from pathlib import Path
 from uuid import UUID
 
 from barnabas.cluster.kraft_declared import KINDS, KraftDeclared
+from barnabas.cluster.kraft_reader import Reader
 from barnabas.errors import CorruptLog
 from barnabas.protocol.records.record import Record
 from barnabas.storage.check.batches import SegmentWalk
@@ -47,7 +48,7 @@ WITHOUT_LOSS = {
     27: "controller registrations",
     28: "replicas that may become leaders",
 }
-INT32, FLOAT64 = struct.Struct(">i"), struct.Struct(">d")
+INT32 = struct.Struct(">i")
 
 
 @dataclass(slots=True)
@@ -119,70 +120,6 @@ class KraftMetadata:
             (partition.leader,) = INT32.unpack(leader)
             if partition.leader != NO_LEADER_CHANGE:
                 partition.leader_epoch += 1
-
-
-class Reader:
-    """Walks over the fields of one record; raises ValueError where the bytes end too early."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def take(self, size: int) -> bytes:
-        if size < 0 or self._at + size > len(self._data):
-            raise ValueError(f"it ends within a field at byte {self._at}")
-        self._at += size
-        return self._data[self._at - size : self._at]
-
-    def unsigned(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-            if shift > 28:
-                raise ValueError(f"a varint at byte {self._at} is too long")
-
-    def int8(self) -> int:
-        return int.from_bytes(self.take(1), "big", signed=True)
-
-    def int32(self) -> int:
-        return int.from_bytes(self.take(4), "big", signed=True)
-
-    def int64(self) -> int:
-        return int.from_bytes(self.take(8), "big", signed=True)
-
-    def uuid(self) -> UUID:
-        return UUID(bytes=self.take(16))
-
-    def text(self) -> str | None:
-        size = self.unsigned() - 1
-        return None if size < 0 else self.take(size).decode()
-
-    def string(self) -> str:
-        found = self.text()
-        if found is None:
-            raise ValueError(f"there is no text at byte {self._at}")
-        return found
-
-    def blob(self) -> bytes:
-        return self.take(self.unsigned() - 1)
-
-    def float64(self) -> float:
-        return float(FLOAT64.unpack(self.take(8))[0])
-
-    def count(self) -> int:
-        """Elements of an array, none for no array; more than there are bytes for are found out when they are read."""
-        return max(self.unsigned() - 1, 0)
-
-    def int32s(self) -> tuple[int, ...]:
-        count = max(self.unsigned() - 1, 0)
-        return struct.unpack(f">{count}i", self.take(4 * count))
-
-    def tagged(self) -> dict[int, bytes]:
-        return {self.unsigned(): self.take(self.unsigned()) for _ in range(self.unsigned())}
 
 
 def read_metadata_log(files: Files, folder: Path) -> KraftMetadata:

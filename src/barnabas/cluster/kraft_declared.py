@@ -11,19 +11,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from barnabas.cluster.declared import Kind
+from barnabas.cluster.kraft_reader import Reader
 from barnabas.errors import KafkaError
 from barnabas.quota.entities import Entity, check_entity, check_quota, encode_entity, entity_of
 from barnabas.security.acls import Acl, Operation, PatternType, Permission, ResourceType, acl_as_json, acl_key
 from barnabas.security.scram import Credential
 from barnabas.security.tokens import Token
 from barnabas.security.users import MECHANISM_NUMBERS, SECRET, encode, encode_secret
-
-if TYPE_CHECKING:
-    from barnabas.cluster.kraft import Reader
 
 TOKEN, USER, QUOTA, ACL, REMOVE_ACL, REMOVE_USER, REMOVE_TOKEN = 10, 11, 14, 18, 19, 22, 26
 KINDS = frozenset({TOKEN, USER, QUOTA, ACL, REMOVE_ACL, REMOVE_USER, REMOVE_TOKEN})

@@ -22,9 +22,7 @@ from barnabas.cluster.plan import PlanBuilder
 from barnabas.cluster.records import BROKER_EPOCH, CHUNK
 from barnabas.errors import ErrorCode, KafkaError
 
-MAX_REWRITTEN_PER_PLAN = (
-    8 * CHUNK
-)  # partitions in chunks that change in one step of what the controller does by itself: some 10 ms, 100 kB
+MAX_REWRITTEN_PER_PLAN = 8 * CHUNK  # partitions in chunks that one step of the controller itself changes: some 10 ms, 100 kB
 MAX_CHUNKS_PER_PLAN = 64  # such chunks, where topics are small: each step costs as much as the image has topics
 MAX_LOOKED_AT = 5_000  # partitions in such a step: about a millisecond where nothing changes
 

@@ -7,17 +7,20 @@ what is left of a deposed one is refused for good.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from barnabas.cluster import records
-from barnabas.cluster.declared import Kind
+from barnabas.cluster.declared import Changes, Kind
 from barnabas.cluster.instructions import Instruction
-from barnabas.cluster.metadata import MetadataDelta, PartitionState, Resource, ResourceType, Topic
+from barnabas.cluster.metadata import MetadataDelta, MetadataImage, PartitionState, Resource, ResourceType, Topic
 from barnabas.cluster.store import ABSENT, Check, Entry, Operation, Put, Remove
 from barnabas.errors import ErrorCode, KafkaError
+
+R = TypeVar("R")
+Declaring = Callable[[MetadataImage], tuple[R, Changes]]  # an answer, and what it says is done
 
 
 class Versions:

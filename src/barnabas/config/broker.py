@@ -116,7 +116,7 @@ class BrokerConfig(BrokerAttributes):
             size = str(self.log_cleaner_dedupe_buffer_size)
             raise ConfigError("log.cleaner.dedupe.buffer.size", size, "more than 1 MB for each of log.cleaner.threads")
         check_cordoned(self.cordoned_log_dirs, self.log_dirs)
-        check_logins(self)
+        check_logins(self, self.listener_endpoints)
         check_together(self.topic_defaults)
 
     @cached_property

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from barnabas.config.sasl import GSSAPI, login_options, setting
+from barnabas.config.sasl import GSSAPI, ListenerSettings, login_options, setting
 from barnabas.errors import ConfigError
-
-if TYPE_CHECKING:
-    from barnabas.config.broker import BrokerConfig
 
 RULES = "sasl.kerberos.principal.to.local.rules"
 
@@ -22,16 +19,16 @@ class KerberosSettings(NamedTuple):
     rules: tuple[str, ...]
 
 
-def kerberos_of(config: BrokerConfig, listener: str) -> KerberosSettings:
+def kerberos_of(settings: ListenerSettings, listener: str) -> KerberosSettings:
     """What a listener needs to take tickets; raises ConfigError."""
     if find_spec("gssapi") is None:
         allowed = "mechanisms without GSSAPI, as long as its extra is not installed: pip install 'barnabas[kerberos]'"
         raise ConfigError("sasl.enabled.mechanisms", GSSAPI, allowed)
-    options = login_options(config, GSSAPI, listener) or {}
+    options = login_options(settings, GSSAPI, listener) or {}
     key_tab, principal = options.get("keyTab", "").removeprefix("file:"), options.get("principal", "")
     if not key_tab or "@" not in principal:
         key = f"listener.name.{listener.lower()}.gssapi.sasl.jaas.config"
         raise ConfigError(key, "[hidden]", "a Krb5LoginModule with keyTab, and principal with its realm")
-    rules = setting(config, RULES, listener)
+    rules = setting(settings, RULES, listener)
     assert isinstance(rules, tuple)
     return KerberosSettings(key_tab, principal, rules)

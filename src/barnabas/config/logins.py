@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from barnabas.config.kerberos import kerberos_of
+from barnabas.config.listeners import Endpoint
 from barnabas.config.oauth import oauth_of
-from barnabas.config.sasl import GSSAPI, OAUTHBEARER, is_sasl, mechanisms_of
-
-if TYPE_CHECKING:
-    from barnabas.config.broker import BrokerConfig
+from barnabas.config.sasl import GSSAPI, OAUTHBEARER, ListenerSettings, is_sasl, mechanisms_of
 
 
-def check_logins(config: BrokerConfig) -> None:
+def check_logins(settings: ListenerSettings, listeners: Iterable[Endpoint]) -> None:
     """Raises ConfigError where a listener asks for log-ins that nobody could do."""
-    for endpoint in filter(is_sasl, config.listener_endpoints):
-        mechanisms = mechanisms_of(config, endpoint.listener)
+    for endpoint in filter(is_sasl, listeners):
+        mechanisms = mechanisms_of(settings, endpoint.listener)
         if OAUTHBEARER in mechanisms:
-            oauth_of(config, endpoint.listener)
+            oauth_of(settings, endpoint.listener)
         if GSSAPI in mechanisms:
-            kerberos_of(config, endpoint.listener)
+            kerberos_of(settings, endpoint.listener)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from barnabas.config.sasl import OAUTHBEARER, login_options, setting
+from barnabas.config.sasl import OAUTHBEARER, ListenerSettings, login_options, setting
 from barnabas.errors import ConfigError
-
-if TYPE_CHECKING:
-    from barnabas.config.broker import BrokerConfig
 
 HANDLER = "sasl.server.callback.handler.class"
 JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
@@ -39,7 +36,7 @@ class OauthSettings(NamedTuple):
     options: tuple[tuple[str, str], ...]
 
 
-def oauth_of(config: BrokerConfig, listener: str) -> OauthSettings:
+def oauth_of(settings: ListenerSettings, listener: str) -> OauthSettings:
     """What a listener asks of tokens; raises ConfigError.
 
     Without a place where keys are had, tokens without a signature are taken, as Kafka does: so that has to be asked for by a login context
@@ -47,9 +44,9 @@ def oauth_of(config: BrokerConfig, listener: str) -> OauthSettings:
     """
 
     def of(name: str) -> Any:
-        return setting(config, name, listener, OAUTHBEARER)
+        return setting(settings, name, listener, OAUTHBEARER)
 
-    options, handler, url = login_options(config, OAUTHBEARER, listener), of(HANDLER), of(JWKS_URL)
+    options, handler, url = login_options(settings, OAUTHBEARER, listener), of(HANDLER), of(JWKS_URL)
     name = (handler or "").rpartition(".")[2]
     if name and name not in VALIDATORS + UNSECURED_VALIDATORS:
         raise ConfigError(HANDLER, handler, f"one of Kafka's: {', '.join(VALIDATORS + UNSECURED_VALIDATORS)}")

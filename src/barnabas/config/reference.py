@@ -32,8 +32,8 @@ class BrokerAttributes:
 
 PAGE_HEAD = """# Configuration
 
-Keys, types and defaults are those of Apache Kafka 4.3. The column *effect* is ours: *honoured* keys do what they say; the others
-are accepted, checked and shown, so that existing files and tools work, but change nothing (the broker warns of each one it is
+Keys, types, defaults and importance are those of Apache Kafka 4.3. The column *effect* is ours: *honoured* keys do what they say; the
+others are accepted, checked and shown, so that existing files and tools work, but change nothing (the broker warns of each one it is
 given). An unknown key is a warning, a value that is not allowed stops the start.
 
 *Update* says whether a running broker takes a new value: *read-only* needs a restart, *per-broker* is set on one broker,
@@ -65,14 +65,15 @@ def reference_page() -> str:
 
 def _section(title: str, keys: Iterable[ConfigKey], *, of_broker: bool) -> str:
     update = " update |" if of_broker else ""
-    lines = [f"## {title.rstrip('.')}", "", f"| key | type | default | allowed |{update} effect | meaning |"]
-    lines.append("|---|---|---|---|" + ("---|" if of_broker else "") + "---|---|")
+    lines = [f"## {title.rstrip('.')}", "", f"| key | type | default | allowed | importance |{update} effect | meaning |"]
+    lines.append("|---|---|---|---|---|" + ("---|" if of_broker else "") + "---|---|")
     for key in keys:
         cells = [
             f"`{key.name}`",
             key.type.name.lower(),
             _cell(key.default_text()),
             _cell(None if key.check is None else str(key.check)),
+            key.importance.value,
         ]
         if of_broker:
             cells.append(key.scope.value)

@@ -10,15 +10,13 @@ Rules
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
 
 from barnabas.config import definitions, jaas
 from barnabas.config.definition import Value
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import ConfigError
-
-if TYPE_CHECKING:
-    from barnabas.config.broker import BrokerConfig
 
 GSSAPI, PLAIN, OAUTHBEARER = "GSSAPI", "PLAIN", "OAUTHBEARER"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -31,6 +29,13 @@ LOGIN_MODULES = {
     GSSAPI: "Krb5LoginModule",
 }
 USER_OPTION = "user_"
+
+
+class ListenerSettings(Protocol):
+    """What the settings of single listeners are read from: a BrokerConfig, with an attribute for each key that holds for all of them."""
+
+    @property
+    def texts(self) -> Mapping[str, str]: ...
 
 
 class Mechanism(NamedTuple):
@@ -54,16 +59,16 @@ def is_sasl(endpoint: Endpoint) -> bool:
     return endpoint.protocol.startswith("SASL_")
 
 
-def mechanisms_of(config: BrokerConfig, listener: str) -> dict[str, Mechanism]:
+def mechanisms_of(settings: ListenerSettings, listener: str) -> dict[str, Mechanism]:
     """The mechanisms of a listener by name, in the order they are named; raises ConfigError."""
-    names = setting(config, "sasl.enabled.mechanisms", listener)
+    names = setting(settings, "sasl.enabled.mechanisms", listener)
     assert isinstance(names, tuple)
     found = {}
     for name in names:
         if name not in MECHANISMS:
             raise ConfigError("sasl.enabled.mechanisms", name, f"mechanisms out of {', '.join(MECHANISMS)}")
-        options = login_options(config, name, listener)
-        reauth_ms = setting(config, "connections.max.reauth.ms", listener, name)
+        options = login_options(settings, name, listener)
+        reauth_ms = setting(settings, "connections.max.reauth.ms", listener, name)
         assert isinstance(reauth_ms, int)
         mechanism = found[name] = Mechanism(name, options or {}, reauth_ms)
         if name == PLAIN and not mechanism.users:
@@ -74,9 +79,9 @@ def mechanisms_of(config: BrokerConfig, listener: str) -> dict[str, Mechanism]:
     return found
 
 
-def login_options(config: BrokerConfig, mechanism: str, listener: str) -> dict[str, str] | None:
+def login_options(settings: ListenerSettings, mechanism: str, listener: str) -> dict[str, str] | None:
     """The options of the login context for a mechanism; None where there is none. Raises ConfigError."""
-    text = setting(config, "sasl.jaas.config", listener, mechanism)
+    text = setting(settings, "sasl.jaas.config", listener, mechanism)
     if text is None:
         return None
     return options_for(mechanism, str(text))
@@ -87,13 +92,13 @@ def options_for(mechanism: str, text: str) -> dict[str, str] | None:
     return next((dict(c.options) for c in jaas.parse(text) if c.name == LOGIN_MODULES.get(mechanism)), None)
 
 
-def setting(config: BrokerConfig, name: str, listener: str, mechanism: str | None = None) -> Value:
+def setting(settings: ListenerSettings, name: str, listener: str, mechanism: str | None = None) -> Value:
     """The value of a key for a listener, and for a mechanism there; raises ConfigError."""
     key = definitions.BROKER[name]
     prefix = f"listener.name.{listener.lower()}."
     prefixes = [prefix] if mechanism is None else [f"{prefix}{mechanism.lower()}.", prefix]
-    for text in (config.texts.get(f"{each}{name}") for each in prefixes):
+    for text in (settings.texts.get(f"{each}{name}") for each in prefixes):
         if text is not None:
             return key.read(text)
-    value: Value = getattr(config, key.attribute)
+    value: Value = getattr(settings, key.attribute)
     return value

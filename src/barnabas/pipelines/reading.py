@@ -30,9 +30,7 @@ from barnabas.pipelines.planner import ReadTask, report_data_loss
 
 logger = logging.getLogger(__name__)
 
-MAX_ROWS = (
-    1 << 17
-)  # rows of one Arrow batch: the JVM takes 50,000 and more at its best speed, and small records would make millions
+MAX_ROWS = 1 << 17  # of one Arrow batch: the JVM takes 50,000 and more at its best speed, and small records would make millions
 GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 
 

@@ -15,9 +15,7 @@ from barnabas.protocol.records.compression import NAMES, Compression
 logger = logging.getLogger(__name__)
 
 DEFAULT_REQUEST_BYTES = 1_048_576  # max.request.size of the Java producer
-DEFAULT_TRANSACTION_TIMEOUT_MS = (
-    900_000  # the most that a broker allows unless told otherwise; counts where two-phase commit is not
-)
+DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000  # the most that a broker allows by default; counts where two-phase commit is not
 MAX_NAME = 200  # of a sink, in characters: a transactional id is built around it
 NOT_FOR_WRITING = {
     "key.serializer": "keys are serialized with ByteArraySerializer.",

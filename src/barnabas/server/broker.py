@@ -11,6 +11,7 @@ import logging
 import socket
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from enum import Flag, auto
 from pathlib import Path
 from uuid import UUID
 
@@ -34,7 +35,7 @@ from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.descriptors import most_connections, most_open_segments
 from barnabas.server.faults import StorageFaults, report_later
-from barnabas.server.fetch_sessions import FetchSessions
+from barnabas.server.fetching.sessions import FetchSessions
 from barnabas.server.flushing import FLUSH_THREADS, Flushing
 from barnabas.server.forwarding import Forwarder
 from barnabas.server.hosting import Hosting
@@ -77,6 +78,14 @@ async def _close(part: AuditLog | HttpEndpoint | Forwarder | None) -> None:
     """A part that not every broker has."""
     if part is not None:
         await part.close()
+
+
+class Opened(Flag):
+    """The parts that only a start makes, as far as it has come: a stop closes these and no others."""
+
+    CONTROLLER = auto()
+    LOGS = auto()
+    COORDINATORS = auto()
 
 
 class Broker:
@@ -124,6 +133,7 @@ class Broker:
         self.http: HttpEndpoint | None = None
         self.ready = False
         self.doors = Doors(self)
+        self._opened = Opened(0)
         self._stopping = False
         self._registered = False
         self._dispatcher = dispatch.RequestDispatcher(self)
@@ -180,6 +190,7 @@ class Broker:
         self.coordinators = Coordinators(self)
         self.groups = self.coordinators.groups
         self.transactions = self.coordinators.transactions
+        self._opened |= Opened.COORDINATORS
         if member is None:
             await self.coordinators.load_all()
         await self.doors.providers.start()
@@ -216,10 +227,16 @@ class Broker:
             first_has_metadata=self.member is None,
         )
         self.log_starts = LogStarts(self.loop, self.io_threads, self.logs.checkpoint_log_start_offsets)
+        self._opened |= Opened.LOGS
         if self.member is None:
             store = self.surroundings.open_store(directories[0])
             thread = self.surroundings.make_executor(1, "barnabas-metadata")
-            self.controller = Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread)
+            self.take_controller(Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread))
+
+    def take_controller(self, controller: Administration | Member) -> None:
+        """What decides on topics and settings here, or asks the broker that does."""
+        self.controller = controller
+        self._opened |= Opened.CONTROLLER
 
     def _follow_acls(self) -> None:
         if self.authorizer is not None:
@@ -268,19 +285,18 @@ class Broker:
         await _close(self.http)
         await self.joining.close()
         await self.quotas.members.close()
-        if hasattr(self, "coordinators"):
+        if Opened.COORDINATORS in self._opened:
             await self.coordinators.close()
         await _close(self.forwarder)
-        if hasattr(self, "controller"):
+        if Opened.CONTROLLER in self._opened:
             await self.controller.close()
         for partition in self.partitions:
             partition.close()
         await self.hosting.close()
         await self.moves.close()
         await self.flushing.close()
-        if hasattr(self, "log_starts"):
+        if Opened.LOGS in self._opened:
             await self.log_starts.close()
-        if hasattr(self, "logs"):
             if self._registered:
                 await self.faults.guard(self.high_watermarks_writer())
             # A start that came to nothing must not pass for a clean stop: the next one has to begin new leader epochs.
@@ -363,7 +379,7 @@ class Broker:
 
     def unload_coordinator(self, topic: str, index: int) -> None:
         """The disk of a partition failed: what is coordinated there cannot be kept any more, and whoever asks is sent away."""
-        if hasattr(self, "coordinators"):
+        if Opened.COORDINATORS in self._opened:
             self.coordinators.unload(topic, index)
 
     def _stop_for(self, error: LogDirFailed) -> None:

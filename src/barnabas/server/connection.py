@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from barnabas import limits
 from barnabas.errors import FrameTooLarge, ProtocolError
-from barnabas.server.apis.repeated_produce import RepeatedProduce
 from barnabas.server.outbox import Outbox, Part
+from barnabas.server.producing.repeated import RepeatedProduce
 from barnabas.server.receiver import Receiver
 from barnabas.storage.files import Files
 
 if TYPE_CHECKING:
-    from barnabas.server.apis.repeated_fetch import RepeatedFetch
     from barnabas.server.authentication.login import Login
     from barnabas.server.authorization.control import Access
+    from barnabas.server.fetching.repeated import RepeatedFetch
     from barnabas.server.quotas.allowance import Paid
     from barnabas.server.quotas.budget import Budget
     from barnabas.server.quotas.muting import Mute

@@ -48,7 +48,8 @@ async def open_member(broker: Broker, cluster_id: str) -> Member:
         thread.shutdown(wait=False)
         raise
     member = Member(store, config, new_id=broker.new_id, incarnation=str(broker.new_id()), thread=thread)
-    broker.controller = broker.member = member
+    broker.member = member
+    broker.take_controller(member)
     broker.forwarder = Forwarder(broker, member)
     await member.open(cluster_id, timeout_ms=config.initial_broker_registration_timeout_ms)
     return member

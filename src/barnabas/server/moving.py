@@ -34,9 +34,7 @@ ROUND_BYTES = 16 * 1024 * 1024  # copied before the limit on the rate is looked 
 MIN_ROUND_BYTES = 64 * 1024
 WAIT_FOR_SWAP_S = 0.01
 ROUNDS_PER_S = 4  # of a move that is held back
-SMALL_ROUNDS = (
-    20  # after so many the copy catches up on the loop: a log that is synced all the time gets ahead of it again and again
-)
+SMALL_ROUNDS = 20  # then the copy catches up on the loop: a log that is synced all the time gets ahead of it again and again
 
 
 class _Moving:

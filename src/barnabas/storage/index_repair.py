@@ -6,22 +6,21 @@ Owns the checks that need no look at the batches, so that they can be made whene
 
 Rules
   1. An index is a shortcut, never a source: whatever it says wrong is put right by reading the headers of the batches.
-  2. What is made anew has an entry for every `DEFAULT_INTERVAL_BYTES` and is written to the files at once.
+  2. What is made anew has an entry for every `DEFAULT_INTERVAL_BYTES`. A broker writes it to the files at once.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
+from barnabas.protocol.records.header import BatchHeader
 from barnabas.storage.index import SparseIndex
-
-if TYPE_CHECKING:
-    from barnabas.storage.segment.walking import WalkedSegment
 
 log = logging.getLogger(__name__)
 
-DEFAULT_INTERVAL_BYTES = 4096  # what `index.interval.bytes` is unless somebody changed it
+DEFAULT_INTERVAL_BYTES = 4096  # Kafka's default of `index.interval.bytes`; any other serves as well
 
 
 def contradiction(index: SparseIndex, time_index: SparseIndex, segment_bytes: int) -> str | None:
@@ -38,25 +37,42 @@ def contradiction(index: SparseIndex, time_index: SparseIndex, segment_bytes: in
     return None
 
 
-def rebuild_indexes(segment: WalkedSegment, reason: str) -> None:
-    """Make both indexes of a sealed segment anew."""
-    log.warning("indexes made anew file=%s reason=%r", segment.path, reason)
-    index, time_index = segment.index, segment.time_index
+def rebuild_indexes(
+    index: SparseIndex,
+    time_index: SparseIndex,
+    batches: Iterable[tuple[int, BatchHeader]],
+    *,
+    path: Path,
+    base_offset: int,
+    reason: str,
+) -> None:
+    """Make both indexes of the sealed segment at `path` anew, from the positions and headers of its batches."""
+    log.warning("indexes made anew file=%s reason=%r", path, reason)
     for each in (index, time_index):
         each.start_empty()
-    since_entry, newest, offset_of_newest, told = 0, -1, segment.base_offset, -1
-    for position, header in segment.walk_around():
+    note_entries(batches, base_offset, index.append, time_index.append)
+    for each in (index, time_index):
+        each.write(exact=True)
+        each.seal()
+
+
+def note_entries(
+    batches: Iterable[tuple[int, BatchHeader]],
+    base_offset: int,
+    note_position: Callable[[int, int], object],
+    note_time: Callable[[int, int], object],
+) -> None:
+    """Give the entries of both indexes of a segment: relative offset and position, time and relative offset."""
+    since_entry, newest, offset_of_newest, told = 0, -1, base_offset, -1
+    for position, header in batches:
         if header.max_timestamp > newest:
             newest, offset_of_newest = header.max_timestamp, header.last_offset
         if since_entry > DEFAULT_INTERVAL_BYTES:
-            index.append(header.last_offset - segment.base_offset, position)
+            note_position(header.last_offset - base_offset, position)
             if newest > told:
-                time_index.append(newest, offset_of_newest - segment.base_offset)
+                note_time(newest, offset_of_newest - base_offset)
                 told = newest
             since_entry = 0
         since_entry += header.size
     if newest > told:
-        time_index.append(newest, offset_of_newest - segment.base_offset)
-    for each in (index, time_index):
-        each.write(exact=True)
-        each.seal()
+        note_time(newest, offset_of_newest - base_offset)

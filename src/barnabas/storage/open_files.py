@@ -19,12 +19,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from barnabas import limits
+from barnabas.storage.index import SparseIndex
 
-if TYPE_CHECKING:
-    from barnabas.storage.segment.file import SegmentFile
+
+class OpenSegment(Protocol):
+    """What is asked of a segment here."""
+
+    used: bool  # since the last look at it
+    pins: int  # flushes that work on it
+    index: SparseIndex
+
+    def close(self) -> None: ...
 
 
 class OpenFiles:
@@ -40,8 +48,8 @@ class OpenFiles:
     def __init__(self, limit: int, later: Callable[[Callable[[], None]], object]) -> None:
         self.limit = limit
         self._later = later
-        self._segments: OrderedDict[SegmentFile, None] = OrderedDict()
-        self._with_windows: OrderedDict[SegmentFile, bool] = OrderedDict()
+        self._segments: OrderedDict[OpenSegment, None] = OrderedDict()
+        self._with_windows: OrderedDict[OpenSegment, bool] = OrderedDict()
         self._is_trimming = False
 
     def __len__(self) -> int:
@@ -52,19 +60,19 @@ class OpenFiles:
         """Whether so many are open beyond the limit that nobody should open another before `trim` has run."""
         return len(self._segments) >= self.limit + self.limit // 2
 
-    def opened(self, segment: SegmentFile) -> None:
+    def opened(self, segment: OpenSegment) -> None:
         self._segments[segment] = None
         if len(self._segments) > self.limit and not self._is_trimming:
             self._is_trimming = True
             self._later(self.trim)
 
-    def forget(self, segment: SegmentFile) -> None:
+    def forget(self, segment: OpenSegment) -> None:
         """It was closed, or somebody else closes it."""
         self._segments.pop(segment, None)
         if self._with_windows.pop(segment, False):
             segment.index.forget_windows()
 
-    def keep_windows(self, segment: SegmentFile) -> None:
+    def keep_windows(self, segment: OpenSegment) -> None:
         """Its index has one window more; where there are too many segments with some, another lets go of its own."""
         self._with_windows.pop(segment, False)
         self._with_windows[segment] = True

@@ -31,9 +31,7 @@ from barnabas.protocol.records.columns import (
     timestamp_deltas,
 )
 
-HEAD_BYTES = (
-    12  # attributes, timestamp delta of up to five bytes, offset delta of up to three, key length, value length if no key
-)
+HEAD_BYTES = 12  # attributes, timestamp delta of up to 5 bytes, offset delta of up to 3, key length, value length if no key
 MAX_TIMESTAMP_WIDTH = 5  # 2**34 ms are half a year
 LENGTH_BYTES = 2  # of a value
 SHORTEST_REST = 2  # of an empty value: its length and the number of headers

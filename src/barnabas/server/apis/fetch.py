@@ -1,35 +1,23 @@
-"""Fetch: file regions to the socket, now or when enough bytes are there.
-
-A consumer that is over a quota is answered at once, with nothing and the time to wait; a session that would begin so does not.
-"""
+"""Fetch: what a request asks for is opened and begun; one that could come again is learnt."""
 
 from __future__ import annotations
 
-import logging
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ErrorCode
 from barnabas.protocol.codec import decode_request
-from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, Parts, write_fetch_answer
+from barnabas.protocol.fetch import write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
-from barnabas.security.acls import Operation
-from barnabas.server.apis.repeated_fetch import RepeatedFetch
-from barnabas.server.fetch_session import FetchContext, FetchedPartition, TopicKey
-from barnabas.server.fetching.loading import Loading
-from barnabas.server.fetching.looking import Found, failed
-from barnabas.server.leaders import TOLD_WITH, current_leader, endpoints_of
-from barnabas.server.quotas.allowance import Allowance
+from barnabas.server.fetching.fetch import Fetch
+from barnabas.server.fetching.looking import failed
+from barnabas.server.fetching.repeated import RepeatedFetch
 
 if TYPE_CHECKING:
-    from barnabas.protocol.produce import NodeEndpoint
     from barnabas.server.broker import Broker
-    from barnabas.server.connection import Answer, Connection
+    from barnabas.server.connection import Connection
 
-log = logging.getLogger(__name__)
 FIRST_TOPIC_ID_VERSION = 13
-NEWS_LINGER_MS = 5  # for which a follower is not told that the high watermark moved, for most often records come as well
 
 
 def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body: int, version: int, correlation_id: int) -> None:
@@ -40,7 +28,7 @@ def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body
         return
     context = broker.fetch_sessions.open(request, version, broker.clock.now_ms())
     client_id = None if broker.authorizer is None else broker.authorizer.client_id(frame)
-    fetch = _Fetch(broker, connection, request, context, version, correlation_id, client_id)
+    fetch = Fetch(broker, connection, request, context, version, correlation_id, client_id)
     if context.error:
         parts = write_fetch_answer(version, correlation_id, [], error_code=context.error)
         connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
@@ -59,238 +47,3 @@ def _refuse(connection: Connection, request: FetchRequest, version: int, correla
     told = topics if version < FIRST_TOPIC_ID_VERSION else []
     parts = write_fetch_answer(version, correlation_id, told, error_code=code, session_id=request.session_id)
     connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
-
-
-class _Fetch(Loading):
-    """One fetch request from its first look at the partitions to its answer."""
-
-    __slots__ = (
-        "_answer_place",
-        "_allowance",
-        "_correlation_id",
-        "_is_answer_due",
-        "_is_over",
-        "_min_bytes",
-        "_missing_bytes",
-        "_timer",
-        "_waking",
-    )
-
-    def __init__(
-        self,
-        broker: Broker,
-        connection: Connection,
-        request: FetchRequest,
-        context: FetchContext,
-        version: int,
-        correlation_id: int,
-        client_id: str | None,
-    ) -> None:
-        super().__init__(broker, connection, request, context, version, client_id)
-        self._correlation_id = correlation_id
-        budget = connection.budget if self._replica_id < 0 else None
-        self._allowance = None if budget is None else Allowance(broker, connection, budget)
-        if self._allowance is not None:
-            self._max_bytes = min(self._max_bytes, self._allowance.max_bytes)
-        self._is_answer_due = False
-        self._is_over = False
-        self._answer_place: Answer | None = None
-        self._waking = False
-
-    def start(self) -> None:
-        request = self._request
-        if self._context.session is not None:
-            self._context.session.supersede()
-        if self._replica_id >= 0 and self._may_follow():
-            self._broker.isr.heard_of(self._replica_id)
-        found, size, must_answer = self._look(first=True)
-        min_bytes = min(request.min_bytes, self._max_bytes)  # more can never come
-        if must_answer or size >= min_bytes or request.max_wait_ms <= 0 or self._context.covers_nothing:
-            self._finish(found)
-            return
-        self._answer_place = self._connection.expect_answer()
-        self._min_bytes = min_bytes
-        if self._allowance is not None:
-            self._allowance.park()
-        self._missing_bytes = self._missing(size)
-        if self._context.session is not None:
-            self._context.session.waiters.add(self)  # whose partitions tell it what happens to them, also those not looked at now
-        else:
-            for partition in self._partitions:
-                partition.add_fetch_waiter(self, as_follower=self._replica_id >= 0)
-        self._timer = self._broker.loop.call_later(self._longest_wait_ms / 1000, self._wake)
-        self._connection.on_close.append(self._stop_waiting)
-
-    def _may_follow(self) -> bool:
-        """Whether who calls itself a broker may act as one."""
-        authorizer = self._broker.authorizer
-        return authorizer is None or authorizer.of_connection(self._connection).allows_cluster(Operation.CLUSTER_ACTION)
-
-    @property
-    def _longest_wait_ms(self) -> float:
-        longest = self._request.max_wait_ms
-        return min(longest, self._broker.throttles.sending_wait_ms()) if self._is_held_back else longest
-
-    # --- FetchWaiter
-
-    def records_added(self, size: int) -> None:
-        self._missing_bytes -= size
-        if self._missing_bytes <= 0:
-            self._wake_soon()
-
-    def high_watermark_moved(self) -> None:
-        if not self._is_answer_due:
-            self._is_answer_due = True
-            self._timer.cancel()
-            self._timer = self._broker.loop.call_later(NEWS_LINGER_MS / 1000, self._wake)
-
-    def log_start_moved(self) -> None:
-        """The next answer will say so; followers are told soon, for DeleteRecords waits for them."""
-        if self._replica_id >= 0:
-            self.high_watermark_moved()
-
-    def partition_closed(self) -> None:
-        self._wake_soon()
-
-    def superseded(self) -> None:
-        """The fetcher has asked again: nothing is told here, everything there."""
-        if self._end_wait():
-            self._finish([])
-
-    # --- waiting
-
-    def _wake_soon(self) -> None:
-        """Answer after the events of this turn of the loop, so that one answer carries all their records."""
-        if not self._waking:
-            self._waking = True
-            may_be_nothing = self._is_held_back or self._request.isolation_level == READ_COMMITTED
-            self._broker.loop.call_soon(self._wake_if_given if may_be_nothing else self._wake)
-
-    def _wake_if_given(self) -> None:
-        """Answer, unless what has come belongs to transactions that are open, or to replicas that are held back."""
-        if self._is_over:
-            return
-        self._waking = False
-        found, size, must_answer = self._look()
-        if size >= self._min_bytes or must_answer:
-            if self._end_wait():
-                self._finish(found)
-            return
-        self._missing_bytes = self._missing(size)
-
-    def _missing(self, size: int) -> int:
-        """How many bytes are to come before it is worth to look again."""
-        if self._request.isolation_level == READ_COMMITTED and any(
-            partition.last_stable_offset < partition.high_watermark for partition in self._partitions
-        ):
-            return 1  # a marker, which is small, may show all that is hidden
-        return self._min_bytes - size
-
-    def _wake(self) -> None:
-        if self._is_over:
-            return
-        if self._end_wait():
-            self._finish(self._look()[0])
-
-    def _end_wait(self) -> bool:
-        """Wait no more; whether there still is somebody to answer to."""
-        self._is_over = True
-        if self._allowance is not None:
-            self._allowance.go_on()
-        self._stop_waiting()
-        if self._stop_waiting in self._connection.on_close:
-            self._connection.on_close.remove(self._stop_waiting)
-        return not self._connection.closed
-
-    def _stop_waiting(self) -> None:
-        self._timer.cancel()
-        if self._context.session is not None:
-            self._context.session.waiters.discard(self)
-        else:
-            for partition in self._partitions:
-                partition.remove_fetch_waiter(self)
-
-    def _count_sent(self, wanted: FetchedPartition, size: int) -> None:
-        partition = self._find(wanted)
-        if partition is not None:
-            self._broker.throttles.sent(partition, size)
-
-    # --- answering
-
-    def _tell_leaders(self, kept: list[tuple[TopicKey, FetchedData]], wrong: list[int]) -> list[NodeEndpoint]:
-        """Put into the answers of these slots who leads instead (KIP-951), and say where those are."""
-        broker, leaders = self._broker, []
-        for slot in wrong:
-            topic, data = kept[slot]
-            name = topic if isinstance(topic, str) else broker.metadata.topic_name(topic)
-            leader = current_leader(broker, name or "", data.partition)
-            leaders.append(leader)
-            kept[slot] = topic, data._replace(current_leader=leader)
-        return endpoints_of(broker, leaders, self._connection.listener)
-
-    def _finish(self, found: list[Found]) -> None:
-        """Answer with what was found, or with nothing where a quota does not allow it now."""
-        if self._allowance is not None:
-            wait_ms = self._allowance.ask(sum(data.records.size for _, data in found if data.records is not None))
-            if wait_ms:
-                self._put_off(wait_ms)
-                return
-        self._load(found)
-
-    def _put_off(self, wait_ms: int) -> None:
-        context = self._context
-        session_id = context.session_id
-        if context.session is not None and not context.is_incremental:
-            self._broker.fetch_sessions.remove(session_id)  # its first answer has to tell of all partitions
-            session_id = 0
-        self._send(write_fetch_answer(self._version, self._correlation_id, [], session_id=session_id, throttle_time_ms=wait_ms))
-
-    def _answer(self, found: list[Found]) -> None:
-        session = self._context.session
-        kept, sent = [], 0
-        for wanted, data in found:
-            size = 0 if data.records is None else data.records.size
-            changed = wanted.tell(
-                error_code=data.error_code,
-                high_watermark=data.high_watermark,
-                log_start_offset=data.log_start_offset,
-                has_records=size > 0,
-            )
-            self._broker.metrics.bytes_out += size
-            sent += size
-            if size and self._replica_id >= 0:
-                self._count_sent(wanted, size)
-            is_sent_away = data.diverging is not None or data.preferred_read_replica >= 0
-            if changed or not self._context.is_incremental or is_sent_away:
-                kept.append((wanted.topic, data))
-            if size and session is not None and self._context.is_incremental:
-                session.move_to_end(wanted)
-            elif not data.error_code and not is_sent_away:
-                wanted.maybe_rest()
-        endpoints: list[NodeEndpoint] = []
-        if self._version >= FIRST_ENDPOINTS_VERSION:
-            wrong = [slot for slot, (_, data) in enumerate(kept) if data.error_code in TOLD_WITH]
-            if wrong:
-                endpoints = self._tell_leaders(kept, wrong)
-        topics = [(topic, [data for _, data in group]) for topic, group in groupby(kept, key=lambda pair: pair[0])]
-        throttle_ms = 0 if self._allowance is None else self._allowance.settle(sent)
-        self._send(
-            write_fetch_answer(
-                self._version,
-                self._correlation_id,
-                topics,
-                session_id=self._context.session_id,
-                throttle_time_ms=throttle_ms,
-                endpoints=endpoints,
-            )
-        )
-
-    def _be_late(self) -> None:
-        if self._answer_place is None:
-            self._answer_place = self._connection.expect_answer()
-
-    def _send(self, parts: Parts) -> None:
-        if self._answer_place is None:
-            self._connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
-        else:
-            self._connection.complete(self._answer_place, parts)  # type: ignore[arg-type]

@@ -25,7 +25,8 @@ from barnabas.protocol.produce import (
 )
 from barnabas.protocol.records.compression import Compression
 from barnabas.protocol.records.header import HEADER_SIZE, only_batch, read_header
-from barnabas.server.apis.delayed_produce import (
+from barnabas.server.authorization.hot import may_write_transaction, split_produce
+from barnabas.server.producing.delayed import (
     ACKS_ALL,
     ACKS_LEADER,
     ACKS_NONE,
@@ -35,9 +36,8 @@ from barnabas.server.apis.delayed_produce import (
     refusals,
     refused,
 )
-from barnabas.server.apis.repeated_produce import is_transactional, learn
-from barnabas.server.apis.transactional_produce import Joined, hold, why_not_in_transaction
-from barnabas.server.authorization.hot import may_write_transaction, split_produce
+from barnabas.server.producing.repeated import is_transactional, learn
+from barnabas.server.producing.transactional import Joined, hold, why_not_in_transaction
 from barnabas.server.quotas.paying import pay_produced
 
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ from barnabas.protocol.codec import decode_request
 from barnabas.protocol.headers import RequestHeader, read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.security.exchange import AuthenticationFailed, Exchange, Identity
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 log = logging.getLogger(__name__)
-SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 17, 18, 36
 LEAST_SESSION_S = 1.0  # between two log-ins on a connection (KIP-368)
 _SIZE = Struct(">i")
 M = TypeVar("M", bound=Message)
@@ -96,9 +96,9 @@ class Login:
         if self._step is Step.TOKENS:
             self._receive_in_tokens(header, frame)
             return False
-        if header.api_key == API_VERSIONS:
+        if header.api_key == ApiKey.API_VERSIONS:
             return True
-        if header.api_key != SASL_HANDSHAKE:
+        if header.api_key != ApiKey.SASL_HANDSHAKE:
             name = APIS[header.api_key][1] if header.api_key in APIS else header.api_key
             raise ProtocolError(f"request {name} before the SASL handshake")
         self._receive_handshake(header, frame)
@@ -128,7 +128,7 @@ class Login:
         self._connection.send([encode_answer(SaslHandshakeResponse(mechanisms=names), header)])
 
     def _receive_in_tokens(self, header: RequestHeader, frame: memoryview) -> None:
-        if header.api_key != SASL_AUTHENTICATE:
+        if header.api_key != ApiKey.SASL_AUTHENTICATE:
             name = APIS[header.api_key][1] if header.api_key in APIS else str(header.api_key)
             self._fail(_illegal_state(header), f"request {name} during the log-in")
             return
@@ -156,7 +156,7 @@ class Login:
         self._connection.send([_SIZE.pack(len(answer)) + answer])
 
     def _receive_late(self, header: RequestHeader, frame: memoryview) -> bool:
-        if header.api_key != SASL_HANDSHAKE:
+        if header.api_key != ApiKey.SASL_HANDSHAKE:
             self._door.counts.expired_closed += 1
             raise ProtocolError("the session's time is up, and it was not renewed")
         self._restart()

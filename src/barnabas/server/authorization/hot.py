@@ -8,13 +8,13 @@ from uuid import UUID
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, ProduceHead
 from barnabas.security.acls import AUDIT_TOPIC, Operation
-from barnabas.server.apis.delayed_produce import Topics, refused
-from barnabas.server.apis.repeated_produce import is_transactional
+from barnabas.server.producing.delayed import Topics, refused
+from barnabas.server.producing.repeated import is_transactional
 
 if TYPE_CHECKING:
     from barnabas.server.authorization.control import Access
     from barnabas.server.broker import Broker
-    from barnabas.server.fetch_session import FetchedPartition
+    from barnabas.server.fetching.session import FetchedPartition
 
 
 def may_write_transaction(access: Access, head: ProduceHead) -> bool:

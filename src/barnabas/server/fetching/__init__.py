@@ -1,1 +1,1 @@
-"""How a fetch finds what it answers: the look at the partitions, and what has to be brought to memory first."""
+"""What a fetch asks for, what it finds, how it waits, and what has to be brought to memory before it is answered."""

@@ -15,12 +15,13 @@ from uuid import UUID
 
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.fetch import FetchedData
+from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.authorization.hot import why_not_fetch
 from barnabas.server.damage import refuse_read
-from barnabas.server.fetch_session import FetchContext, FetchedPartition
-from barnabas.server.fetch_sessions import replica_id_of
+from barnabas.server.fetching.session import FetchContext, FetchedPartition
+from barnabas.server.fetching.sessions import replica_id_of
 from barnabas.server.replication.selector import preferred_replica
 from barnabas.storage.reading import FileRegion
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
 
-FETCH = 1  # the API's key
 FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
 Found = tuple[FetchedPartition, FetchedData]
 
@@ -85,7 +85,7 @@ class Looking:
         self._partitions.clear()
         self._is_held_back = False
         authorizer = self._broker.authorizer
-        access = None if authorizer is None else authorizer.of_hot_request(self._connection, FETCH, self._client_id)
+        access = None if authorizer is None else authorizer.of_hot_request(self._connection, ApiKey.FETCH, self._client_id)
         if access is not None and self._context.session is not None:
             self._context.session.check_rights(access.version)
         for wanted in self._context.partitions:

@@ -5,7 +5,7 @@
 Rules
   1. A budget is looked up once for a user and a client id, and again after anything was declared.
   2. After a change everybody who waits goes on and is measured anew: a wait may have been long by the quota of before.
-  3. What is known of produce requests (`apis/repeated_produce.py`) has its budget with it, and is forgotten with the budgets.
+  3. What is known of produce requests (`producing/repeated.py`) has its budget with it, and is forgotten with the budgets.
 """
 
 from __future__ import annotations

@@ -12,13 +12,19 @@ from uuid import UUID
 from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
 from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome, is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.messages.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from barnabas.quota.meters import Meter
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 
-STRICT_SINCE = {3: 0, 19: 6, 20: 5, 37: 3}  # versions of Metadata, CreateTopics, DeleteTopics and CreatePartitions
+STRICT_SINCE: dict[int, int] = {  # versions of requests that may be refused
+    ApiKey.METADATA: 0,
+    ApiKey.CREATE_TOPICS: 6,
+    ApiKey.DELETE_TOPICS: 5,
+    ApiKey.CREATE_PARTITIONS: 3,
+}
 REFUSED = "The throttling quota has been exceeded."
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
 from barnabas.replication.following import Position
-from barnabas.server.fetch_session import MAX_EPOCH
+from barnabas.server.fetching.session import MAX_EPOCH
 
 if TYPE_CHECKING:
     from uuid import UUID

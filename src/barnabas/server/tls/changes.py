@@ -31,7 +31,7 @@ def refuse_security(broker: Broker, change: ResourceChange) -> KafkaError | None
         of_all = broker.metadata.config(ResourceType.BROKER, ALL_BROKERS)
         config = broker.controller.static.with_dynamic({**of_all, **after})
         broker.tls.check(config)
-        check_logins(config)
+        check_logins(config, config.listener_endpoints)
     except KafkaError as error:
         return error
     except ConfigError as error:

@@ -17,10 +17,10 @@ from barnabas.storage.compaction.swap import finish_swaps
 from barnabas.storage.files import Files
 from barnabas.storage.garbage import remove_folder
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
-from barnabas.storage.segment import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, NO_TIMESTAMP, TIME_INDEX_SUFFIX
+from barnabas.storage.index_repair import note_entries
+from barnabas.storage.segment import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 
 ORDER = {Repair.FINISH_COMPACTION: 0, Repair.CUT_TAIL: 1}
-INDEX_INTERVAL_BYTES = 4096  # Kafka's default of index.interval.bytes; any other serves as well
 
 
 def repair(files: Files, findings: Sequence[Finding], replacements: Mapping[Path, bytes]) -> list[str]:
@@ -97,21 +97,12 @@ def rebuild_indexes(files: Files, log_path: Path) -> str:
     """Make both sparse indexes of a segment anew from its whole batches."""
     base_offset = int(log_path.stem)
     offsets, times = bytearray(), bytearray()
-    newest, newest_offset, noted, since_entry = NO_TIMESTAMP, base_offset, NO_TIMESTAMP, 0
-    for position, header, whole, _ in SegmentWalk(files, log_path, base_offset, None, 0):
-        if not whole:
-            continue
-        if header.max_timestamp > newest:
-            newest, newest_offset = header.max_timestamp, header.last_offset
-        if since_entry > INDEX_INTERVAL_BYTES:
-            offsets += OFFSET_ENTRY.pack(header.last_offset - base_offset, position)
-            if newest > noted:
-                times += TIME_ENTRY.pack(newest, newest_offset - base_offset)
-                noted = newest
-            since_entry = 0
-        since_entry += header.size
-    if newest > noted:
-        times += TIME_ENTRY.pack(newest, newest_offset - base_offset)
+    note_entries(
+        ((batch.position, batch.header) for batch in SegmentWalk(files, log_path, base_offset, None, 0) if batch.whole),
+        base_offset,
+        lambda offset, position: offsets.extend(OFFSET_ENTRY.pack(offset, position)),
+        lambda time, offset: times.extend(TIME_ENTRY.pack(time, offset)),
+    )
     files.replace_file(log_path.with_suffix(INDEX_SUFFIX), bytes(offsets))
     files.replace_file(log_path.with_suffix(TIME_INDEX_SUFFIX), bytes(times))
     return "repaired: both indexes written anew from the batches"

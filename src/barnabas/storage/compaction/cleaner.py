@@ -48,9 +48,7 @@ from barnabas.storage.segment import ABORTED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, T
 
 Meter = Callable[[int, int], None]  # bytes read, bytes written
 
-SEGMENTS_IN_ONE = (
-    8  # full segments that may become one, though all but nothing is left of them: until it is done both are on the disk
-)
+SEGMENTS_IN_ONE = 8  # full ones that may become one, though next to nothing is left: until it is done both are on the disk
 SMALLEST_READ = 64 * 1024
 KEPT_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT  # of a batch that has no records any more
 

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from array import array
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from barnabas.storage.files import Files, sync_file
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
+from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.segment.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
 from barnabas.storage.trust import Trust
-
-if TYPE_CHECKING:
-    from barnabas.storage.open_files import OpenFiles
 
 NO_TIMESTAMP = -1
 

@@ -156,7 +156,9 @@ class WalkedSegment(SegmentFile):
         self.time_index.load_sealed()
         wrong = contradiction(self.index, self.time_index, self.size)
         if wrong is not None:
-            rebuild_indexes(self, wrong)
+            rebuild_indexes(
+                self.index, self.time_index, self.walk_around(), path=self.path, base_offset=self.base_offset, reason=wrong
+            )
 
     def _open_max_timestamp(self) -> None:
         last = self.time_index.last()

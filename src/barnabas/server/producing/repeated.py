@@ -43,7 +43,7 @@ from barnabas.protocol.produce import (
 from barnabas.protocol.records.header import HEADER_SIZE, MAGIC, MAGIC_POSITION, NO_TIMESTAMP, TRANSACTIONAL_BIT
 from barnabas.protocol.records.scan import Run, compiled
 from barnabas.security.acls import Operation, ResourceType
-from barnabas.server.apis.delayed_produce import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
+from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
 from barnabas.server.quotas.paying import pay_produced
 
 if TYPE_CHECKING:

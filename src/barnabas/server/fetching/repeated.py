@@ -29,7 +29,7 @@ from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
-from barnabas.server.fetch_sessions import FINAL_EPOCH, replica_id_of
+from barnabas.server.fetching.sessions import FINAL_EPOCH, replica_id_of
 from barnabas.server.page_cache import is_servable
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from barnabas.coordination.transactions.transaction import Owner, TopicPartition
 from barnabas.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.protocol.produce import FIRST_TOPIC_ID_VERSION, ProduceHead, read_produce
 from barnabas.protocol.records.header import read_header
-from barnabas.server.apis.repeated_produce import is_transactional
+from barnabas.server.producing.repeated import is_transactional
 from barnabas.server.transactions.joining import PAUSE
 
 if TYPE_CHECKING:

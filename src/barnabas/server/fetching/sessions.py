@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
-from barnabas.server.fetch_session import FetchContext, FetchedPartition, FetchSession, PartitionKey, TopicKey
+from barnabas.server.fetching.session import FetchContext, FetchedPartition, FetchSession, PartitionKey, TopicKey
 
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 
