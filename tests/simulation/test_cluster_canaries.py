@@ -36,7 +36,7 @@ def scenario(seed: int, kind: str, blows: Sequence[str]) -> ClusterScenario:
         (canaries.acknowledging_before_the_others_have_it, "faults", ("power-cut", "isolate", "expire"), "are committed"),
         (canaries.followers_that_do_not_truncate, "faults", ("kill", "isolate"), ""),
         (canaries.in_sync_changes_that_are_lost, "faults", ("isolate",), "are committed"),
-        (canaries.leading_before_all_are_back, "faults", ("blackout",), "inconsistent offsets"),
+        (canaries.leading_before_all_are_back, "faults", ("blackout",), " was lost: "),
         (canaries.elections_in_the_same_epoch, "faults", ("kill-leader",), "two leaders in epoch"),
     ],
 )

@@ -5,7 +5,8 @@ After every event of a broker: what that broker leads.
     - the high watermark never above the log's end, and never back while the same broker leads in the same epoch.
 After every write to the store: what was written.
     - the leader is in sync, those in sync hold the partition, somebody is always in sync;
-    - another leader has a higher epoch; epochs never go back.
+    - another leader has a higher epoch; epochs never go back;
+    - a lost partition is led by who goes furthest of the last known.
 Every PULSE_S of virtual time: who is in sync by the store, and active, has all below the high watermark of the leader.
 
 That what was acknowledged stays, and is the same everywhere, is the business of the histories and of `convergence.py`.
@@ -107,6 +108,24 @@ class Watchman:
             self._states[topic, index] = state
             if before != state:
                 _check(f"{topic}-{index}", before, state)
+                self._check_recovery(topic, index, before, state)
+
+    def _check_recovery(self, topic: str, index: int, before: PartitionState | None, state: PartitionState) -> None:
+        """What another has more than the leader would be cut. The histories cannot tell: of a loss of power everywhere they expect that an
+        end is gone."""
+        if before is None or not before.is_lost or state.leader == NO_LEADER:
+            return
+        ends = {}
+        for number in before.last_known:
+            process = self._simulation.nodes[number - 1].process
+            found = None if process is None else process.broker.partitions.get(topic, index)
+            if found is not None and not found.is_offline:
+                end = found.log.log_end_offset
+                ends[number] = found.log.epoch_at(end - 1), end
+        furthest = max(ends, key=ends.__getitem__, default=state.leader)
+        if state.leader in ends and ends[state.leader] < ends[furthest]:
+            told = f"{state.leader} leads with {ends[state.leader]}, and {furthest} has {ends[furthest]} (epoch, end)"
+            raise Violation(f"{topic}-{index} was lost: {told}")
 
     # --- now and then
 
