@@ -13,8 +13,8 @@ from typing import cast
 
 from barnabas.errors import ErrorCode
 from barnabas.server import page_cache
-from barnabas.server.damage import tell_damage
 from barnabas.server.fetching.looking import Found, Looking, failed
+from barnabas.server.logs.damage import tell_damage
 from barnabas.server.outbox import HeldRegion
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified

@@ -19,9 +19,9 @@ from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.authorization.hot import why_not_fetch
-from barnabas.server.damage import refuse_read
 from barnabas.server.fetching.session import FetchContext, FetchedPartition
 from barnabas.server.fetching.sessions import replica_id_of
+from barnabas.server.logs.damage import refuse_read
 from barnabas.server.replication.selector import preferred_replica
 from barnabas.storage.reading import FileRegion
 
