@@ -11,9 +11,9 @@ import socket
 from struct import Struct
 
 from bench.peers.peer import CannotDo, Message, Setting
-from bench.peers.rabbitmq_node import NO_PASSWORD, RabbitNode
+from bench.peers.rabbitmq_node import NO_PASSWORD, RabbitNode, Talk
 from bench.peers.redis import value
-from bench.peers.streams import connect, streams_of
+from bench.peers.streams import streams_of
 from bench.wire import BadAnswer
 
 DECLARE_PUBLISHER, PUBLISH, CONFIRM, SUBSCRIBE, DELIVER, CREDIT = 1, 2, 3, 7, 8, 9
@@ -35,43 +35,37 @@ def frame(key: int, body: bytes) -> bytes:
     return _HEAD.pack(4 + len(body), key, 1) + body
 
 
-class Talk:
-    """A connection that has logged in."""
+class StreamTalk(Talk):
+    """A connection that speaks the stream protocol."""
 
     def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = connect(address)
-        self._ask(PEER_PROPERTIES, bytes(4))
-        self._ask(SASL_HANDSHAKE)
-        self._ask(SASL_AUTHENTICATE, text("PLAIN") + len(NO_PASSWORD).to_bytes(4, "big") + NO_PASSWORD)
+        super().__init__(address)
+        self.ask(PEER_PROPERTIES, bytes(4))
+        self.ask(SASL_HANDSHAKE)
+        self.ask(SASL_AUTHENTICATE, text("PLAIN") + len(NO_PASSWORD).to_bytes(4, "big") + NO_PASSWORD)
         key, body = self._receive()
         if key != TUNE:
             raise BadAnswer(f"frame {key} where the limits were expected")
         self.socket.sendall(frame(TUNE, body[:4] + bytes(4)))  # no heartbeats
-        self._ask(OPEN, text("/"))
+        self.ask(OPEN, text("/"))
 
     def _receive(self) -> tuple[int, bytes]:
-        size, key, _ = _HEAD.unpack(self._exactly(_HEAD.size))
-        return key, self._exactly(size - 4)
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            piece = self.socket.recv(size - len(data))
-            if not piece:
-                raise BadAnswer("the server closed the connection")
-            data += piece
-        return data
+        size, key, _ = _HEAD.unpack(self.exactly(_HEAD.size))
+        return key, self.exactly(size - 4)
 
     def ask(self, key: int, body: bytes = b"") -> None:
         """Send a request and see its answer be good."""
-        self._ask(key, body)
-
-    def _ask(self, key: int, body: bytes = b"") -> None:
         self.socket.sendall(frame(key, bytes(4) + body))
         answered, answer = self._receive()
         code = int.from_bytes(answer[4:6], "big")
         if answered != key | 0x8000 or code != OK:
             raise BadAnswer(f"request {key} was answered with frame {answered:#x} and code {code}")
+
+    def make(self, stream: str) -> None:
+        self.ask(CREATE, text(stream) + bytes(4))
+
+    def remove(self, stream: str) -> None:
+        self.ask(DELETE, text(stream))
 
     def subscribe(self, stream: str, where: int, credits_: int) -> None:
         body = b"\0" + text(stream) + where.to_bytes(2, "big") + credits_.to_bytes(2, "big") + bytes(4)
@@ -99,28 +93,11 @@ class RabbitMq(RabbitNode):
     def port_of(self, amqp: int, streams: int) -> int:
         return streams
 
-    def greet(self) -> socket.socket:
-        return Talk(self.address).socket
-
-    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
-        talk = Talk(self.address)
-        with talk.socket:
-            for stream in streams_of(topic, partitions):
-                talk.ask(CREATE, text(stream) + bytes(4))
-
-    def delete(self, topic: str) -> None:
-        talk = Talk(self.address)
-        with talk.socket:
-            number = 0
-            while True:
-                try:
-                    talk.ask(DELETE, text(f"{topic}-{number}"))
-                except BadAnswer:  # there is none with this number
-                    return
-                number += 1
+    def talk(self) -> StreamTalk:
+        return StreamTalk(self.address)
 
     def stored(self, topic: str, partitions: int) -> int:
-        talks = [(stream, Talk(self.address)) for stream in streams_of(topic, partitions)]
+        talks = [(stream, self.talk()) for stream in streams_of(topic, partitions)]
         try:
             for stream, talk in talks:
                 talk.subscribe(stream, LAST, 1)
@@ -132,12 +109,12 @@ class RabbitMq(RabbitNode):
     def line(self, stream: str, message: Message, requests: int, window: int) -> _Publisher:
         if not message.acks:
             raise CannotDo("a stream confirms whatever is published")
-        talk = Talk(self.address)
+        talk = self.talk()
         talk.ask(DECLARE_PUBLISHER, b"\0" + text("") + text(stream))
         return _Publisher(talk.socket, message, requests, window)
 
     def receiver(self, stream: str, message: Message, pull: int) -> _Subscriber:
-        return _Subscriber(Talk(self.address), stream)
+        return _Subscriber(self.talk(), stream)
 
 
 class _Publisher:
@@ -172,7 +149,7 @@ class _Publisher:
 class _Subscriber:
     """One connection that is sent a stream from its beginning."""
 
-    def __init__(self, talk: Talk, stream: str) -> None:
+    def __init__(self, talk: StreamTalk, stream: str) -> None:
         self.socket = talk.socket
         self._talk, self._stream = talk, stream
         self._next = 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import socket
 from pathlib import Path
 from typing import Self
 
@@ -10,7 +12,7 @@ from tools.kafka import free_ports
 
 from bench.peers.peer import PeerUnavailable
 from bench.peers.process import Process, program
-from bench.peers.streams import StreamPeer, connect
+from bench.peers.streams import StreamPeer, connect, streams_of
 from bench.wire import BadAnswer
 
 LIB = Path("/usr/lib/rabbitmq/bin")
@@ -20,6 +22,29 @@ NO_PASSWORD = b"\0guest\0guest"
 def _is_open(port: int) -> bool:
     connect(("127.0.0.1", port)).close()
     return True
+
+
+class Talk:
+    """A connection that has logged in."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.socket = connect(address)
+
+    def exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = self.socket.recv(size - len(data))
+            if not piece:
+                raise BadAnswer("the server closed the connection")
+            data += piece
+        return data
+
+    def make(self, stream: str) -> None:
+        raise NotImplementedError
+
+    def remove(self, stream: str) -> None:
+        """Raises BadAnswer if there is none of this name."""
+        raise NotImplementedError
 
 
 class RabbitNode(StreamPeer):
@@ -41,6 +66,27 @@ class RabbitNode(StreamPeer):
     def port_of(self, amqp: int, streams: int) -> int:
         """Which of the two is spoken to."""
         raise NotImplementedError
+
+    def talk(self) -> Talk:
+        raise NotImplementedError
+
+    def greet(self) -> socket.socket:
+        return self.talk().socket
+
+    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
+        talk = self.talk()
+        with talk.socket:
+            for stream in streams_of(topic, partitions):
+                talk.make(stream)
+
+    def delete(self, topic: str) -> None:
+        talk = self.talk()
+        with talk.socket:
+            for number in itertools.count():
+                try:
+                    talk.remove(f"{topic}-{number}")
+                except BadAnswer:  # there is none with this number
+                    return
 
     def __enter__(self) -> Self:
         program("rabbitmq-server", "rabbitmq-server")

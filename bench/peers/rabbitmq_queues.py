@@ -10,9 +10,9 @@ import socket
 from struct import Struct
 
 from bench.peers.peer import CannotDo, Message, Setting
-from bench.peers.rabbitmq_node import NO_PASSWORD, RabbitNode
+from bench.peers.rabbitmq_node import NO_PASSWORD, RabbitNode, Talk
 from bench.peers.redis import value
-from bench.peers.streams import connect, streams_of
+from bench.peers.streams import streams_of
 from bench.wire import BadAnswer
 
 METHOD, HEADER, BODY, END = 1, 2, 3, b"\xce"
@@ -56,11 +56,11 @@ def content(body: bytes) -> bytes:
 VERSION_2 = (len(short("x-queue-version")) + 5).to_bytes(4, "big") + short("x-queue-version") + b"I" + (2).to_bytes(4, "big")
 
 
-class Talk:
+class QueueTalk(Talk):
     """A connection with one channel."""
 
     def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = connect(address)
+        super().__init__(address)
         self.socket.sendall(GREETING)
         self._expect(START)
         self.ask(
@@ -76,21 +76,19 @@ class Talk:
         return self._expect(answer)
 
     def _expect(self, which: tuple[int, int]) -> bytes:
-        kind, _, size = _FRAME.unpack(self._exactly(_FRAME.size))
-        payload = self._exactly(size + len(END))
+        kind, _, size = _FRAME.unpack(self.exactly(_FRAME.size))
+        payload = self.exactly(size + len(END))
         found = _METHOD.unpack_from(payload)
         if kind != METHOD or found != which:
             raise BadAnswer(f"method {found} where {which} was expected: {payload[4:-1]!r}")
         return payload[_METHOD.size : -1]
 
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            piece = self.socket.recv(size - len(data))
-            if not piece:
-                raise BadAnswer("the server closed the connection")
-            data += piece
-        return data
+    def make(self, stream: str) -> None:
+        self.declare(stream, DURABLE)
+
+    def remove(self, stream: str) -> None:
+        self.declare(stream, PASSIVE)
+        self.ask(DELETE, b"\0\0" + short(stream) + b"\0", DELETE_OK)
 
     def declare(self, queue: str, flags: int) -> int:
         """The messages that wait in it."""
@@ -113,42 +111,24 @@ class RabbitMqQueues(RabbitNode):
     def port_of(self, amqp: int, streams: int) -> int:
         return amqp
 
-    def greet(self) -> socket.socket:
-        return Talk(self.address).socket
-
-    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
-        talk = Talk(self.address)
-        with talk.socket:
-            for queue in streams_of(topic, partitions):
-                talk.declare(queue, DURABLE)
-
-    def delete(self, topic: str) -> None:
-        talk = Talk(self.address)
-        with talk.socket:
-            number = 0
-            while True:
-                try:
-                    talk.declare(f"{topic}-{number}", PASSIVE)
-                except BadAnswer:  # there is none with this number
-                    return
-                talk.ask(DELETE, b"\0\0" + short(f"{topic}-{number}") + b"\0", DELETE_OK)
-                number += 1
+    def talk(self) -> QueueTalk:
+        return QueueTalk(self.address)
 
     def stored(self, topic: str, partitions: int) -> int:
-        talk = Talk(self.address)
+        talk = self.talk()
         with talk.socket:
             return sum(talk.declare(queue, PASSIVE) for queue in streams_of(topic, partitions))
 
     def line(self, stream: str, message: Message, requests: int, window: int) -> _Publisher:
         if message.batch > 1:
             raise CannotDo("a publication is one message")
-        talk = Talk(self.address)
+        talk = self.talk()
         if message.acks:
             talk.ask(SELECT, b"\0", SELECT_OK)
         return _Publisher(talk.socket, stream, message, requests, window)
 
     def receiver(self, stream: str, message: Message, pull: int) -> _Consumer:
-        return _Consumer(Talk(self.address), stream, message.value_bytes, min(pull, LARGEST_PREFETCH))
+        return _Consumer(self.talk(), stream, message.value_bytes, min(pull, LARGEST_PREFETCH))
 
 
 class _Publisher:
@@ -184,7 +164,7 @@ class _Publisher:
 class _Consumer:
     """One connection that is sent a queue; all deliveries have one size, so they are counted by it."""
 
-    def __init__(self, talk: Talk, queue: str, value_bytes: int, prefetch: int) -> None:
+    def __init__(self, talk: QueueTalk, queue: str, value_bytes: int, prefetch: int) -> None:
         self.socket = talk.socket
         self._talk, self._queue, self._prefetch = talk, queue, prefetch
         delivery = method(DELIVER, bytes([len(TAG)]) + TAG + bytes(8) + b"\0" + short("") + short(queue))

@@ -134,8 +134,15 @@ def fill(bootstrap: str, topic: str, arguments: argparse.Namespace) -> None:
 @contextmanager
 def source(name: str, common: list[str]) -> Iterator[subprocess.Popen[str]]:
     """A session that measures what it is told to."""
-    command = [str(connector_python()), str(Path(__file__).with_name("measure.py"))]
-    command += ["--format", name, *common, *(["--jars", str(connector_jars())] if name == "kafka" else [])]
+    jars = ["--jars", str(connector_jars())] if name == "kafka" else []
+    with spark_session(name, "measure.py", ["--format", name, *common, *jars]) as process:
+        yield process
+
+
+@contextmanager
+def spark_session(name: str, script: str, arguments: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """A script of this folder in the connector's PySpark, which is ready; it ends when its input does."""
+    command = [str(connector_python()), str(Path(__file__).with_name(script)), *arguments]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(import_path()))
     print(f"starting {name} ...", file=sys.stderr, flush=True)
     with (

@@ -12,7 +12,6 @@ what arrived is counted.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
@@ -25,11 +24,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from bench.spark.compare import (  # noqa: E402
     ask,
-    barnabas_python,
     connector_jars,
-    connector_python,
-    import_path,
     session_cpu_seconds,
+    spark_session,
 )
 from bench.spark.page import measured, table, write_block  # noqa: E402
 
@@ -91,26 +88,9 @@ def server(kind: str) -> Iterator[str]:
 @contextmanager
 def session(sink: str, arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
     """A session that writes what it is told to."""
-    ours = sink != CONNECTOR
-    command = [str(connector_python()), str(Path(__file__).with_name("measure_sink.py"))]
-    command += [*SINKS[sink], *arguments, *([] if ours else ["--jars", str(connector_jars())])]
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(import_path()))
-    print(f"starting {sink} ...", file=sys.stderr, flush=True)
-    with (
-        barnabas_python(connector_python()) as python,
-        subprocess.Popen(
-            command,
-            env={**environment, "PYSPARK_PYTHON": python},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as process,
-    ):
-        ask(process, None)
+    jars = ["--jars", str(connector_jars())] if sink == CONNECTOR else []
+    with spark_session(sink, "measure_sink.py", [*SINKS[sink], *arguments, *jars]) as process:
         yield process
-        assert process.stdin is not None
-        process.stdin.close()
 
 
 Rates = dict[str, dict[str, list[float]]]  # by sink and way

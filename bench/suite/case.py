@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,17 @@ _numbers = itertools.count()
 def fresh_name(what: str) -> str:
     """A topic that no earlier measurement used: a deleted one lingers."""
     return f"bench-{what}-x{next(_numbers)}"
+
+
+@contextmanager
+def fresh_topic(peer: Peer, what: str, partitions: int = 1, *, largest_bytes: int = 0) -> Iterator[str]:
+    """A topic that is there for one measurement."""
+    topic = fresh_name(what)
+    peer.create(topic, partitions, largest_bytes=largest_bytes)
+    try:
+        yield topic
+    finally:
+        peer.delete(topic)
 
 
 @dataclass(frozen=True, slots=True)

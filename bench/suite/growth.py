@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bench.peers.peer import Amount, CannotDo, Message, Peer
 from bench.peers.process import cpu_of
-from bench.suite.case import Case, fresh_name
+from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.linkedin import fill
 from bench.suite.measure import Figures, Measure, Meter, Options
 
@@ -73,14 +73,9 @@ def _point(size: int, seconds: float, cpu_s: float) -> Point:
 def _sizes(options: Options) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
         def at(size: int) -> Point:
-            topic = fresh_name("size")
-            peer.create(topic, 1, largest_bytes=size)
-            try:
-                return _written(
-                    peer, topic, Message(size, max(1, BATCH_BYTES // size), 1), Amount(BYTES_EACH / size, options.seconds)
-                )
-            finally:
-                peer.delete(topic)
+            message, amount = Message(size, max(1, BATCH_BYTES // size), 1), Amount(BYTES_EACH / size, options.seconds)
+            with fresh_topic(peer, "size", largest_bytes=size) as topic:
+                return _written(peer, topic, message, amount)
 
         return points(SIZES, at)
 
@@ -95,14 +90,11 @@ def _partitions(options: Options) -> Callable[[Peer, Meter], Figures]:
             nonlocal each_s
             if each_s * count > CREATE_LIMIT_S:
                 raise CannotDo(f"{count:,} partitions would take {each_s * count:.0f} s to make")
-            topic, began = fresh_name("partitions"), time.perf_counter()
-            peer.create(topic, count)
-            each_s = (time.perf_counter() - began) / count
-            try:
-                amount = Amount(options.messages, options.seconds)
-                return _written(peer, topic, Message(VALUE_BYTES, BATCH, 1), amount, partitions=count, producers=WRITERS)
-            finally:
-                peer.delete(topic)
+            message, amount = Message(VALUE_BYTES, BATCH, 1), Amount(options.messages, options.seconds)
+            began = time.perf_counter()
+            with fresh_topic(peer, "partitions", count) as topic:
+                each_s = (time.perf_counter() - began) / count
+                return _written(peer, topic, message, amount, partitions=count, producers=WRITERS)
 
         return points(PARTITIONS, at)
 
@@ -112,12 +104,8 @@ def _partitions(options: Options) -> Callable[[Peer, Meter], Figures]:
 def _producers(options: Options) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
         def at(count: int) -> Point:
-            topic = fresh_name("producers")
-            peer.create(topic, 1)
-            try:
+            with fresh_topic(peer, "producers") as topic:
                 return _written(peer, topic, Message(VALUE_BYTES), Amount(options.messages, options.seconds), producers=count)
-            finally:
-                peer.delete(topic)
 
         return points(PRODUCERS, at)
 
@@ -152,10 +140,8 @@ def _consumers(options: Options) -> Callable[[Peer, Meter], Figures]:
 
 
 def _warm_up(peer: Peer) -> None:
-    topic = fresh_name("warm")
-    peer.create(topic, 1)
-    _written(peer, topic, Message(VALUE_BYTES, BATCH, 1), Amount(WARM_UP_MESSAGES, 1.0))
-    peer.delete(topic)
+    with fresh_topic(peer, "warm") as topic:
+        _written(peer, topic, Message(VALUE_BYTES, BATCH, 1), Amount(WARM_UP_MESSAGES, 1.0))
 
 
 def _measures(options: Options) -> Sequence[Measure]:

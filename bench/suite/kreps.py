@@ -9,12 +9,13 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import accumulate
 
 from bench.latency import percentile
 from bench.load import Load
 from bench.peers.peer import Amount, CannotDo, Delays, Message, Peer
-from bench.suite.case import Case, fresh_name
+from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.linkedin import bare_producing, consuming, fill, produced, producing
 from bench.suite.measure import Figures, Measure, Meter, Options
 
@@ -76,17 +77,15 @@ def _both(options: Options) -> Callable[[Peer, Meter], Figures]:
     """One writes as one reads what was there before; the rate is that of the two together."""
 
     def run(peer: Peer, meter: Meter) -> Figures:
-        topic = fresh_name("both")
-        peer.create(topic, 1)
-        message, messages = fill(peer, topic, options, VALUE_BYTES)
-        with meter, ThreadPoolExecutor(1) as threads:
-            began = time.perf_counter()
-            amount = Amount(options.messages, options.seconds)
-            writing = threads.submit(peer.produce, topic, message, amount)
-            read = peer.consume(topic, message, messages, pull_bytes=PULL_BYTES)
-            written = writing.result()
-            seconds = time.perf_counter() - began
-        peer.delete(topic)
+        with fresh_topic(peer, "both") as topic:
+            message, messages = fill(peer, topic, options, VALUE_BYTES)
+            with meter, ThreadPoolExecutor(1) as threads:
+                began = time.perf_counter()
+                amount = Amount(options.messages, options.seconds)
+                writing = threads.submit(peer.produce, topic, message, amount)
+                read = peer.consume(topic, message, messages, pull_bytes=PULL_BYTES)
+                written = writing.result()
+                seconds = time.perf_counter() - began
         rates = {"read_per_s": read.records_per_s, "written_per_s": written.records_per_s}
         return {**produced(Load(1, read.records + written.records, seconds)), **rates}
 
@@ -97,12 +96,8 @@ def _delays(message: Message, rate: int, seconds: float) -> Callable[[Peer, Mete
     """Percentiles of the time from when a message was meant to leave until it was consumed; p99 is the one that is compared."""
 
     def run(peer: Peer, meter: Meter) -> Figures:
-        topic = fresh_name("delays")
-        peer.create(topic, 1)
-        with meter:
-            found = peer.end_to_end([topic], message, rate, seconds)
-        peer.delete(topic)
-        return percentiles(found)
+        with fresh_topic(peer, "delays") as topic, meter:
+            return percentiles(peer.end_to_end([topic], message, rate, seconds))
 
     return run
 
@@ -123,20 +118,16 @@ def _stored(options: Options) -> Callable[[Peer, Meter], Figures]:
     """The rate of each tenth while one topic grows; the value is that of the last tenth as a share of the best of the others."""
 
     def run(peer: Peer, meter: Meter) -> Figures:
-        topic = fresh_name("stored")
-        peer.create(topic, 1)
         each = options.stored_mb * 1_000_000 / STEPS / VALUE_BYTES
 
-        def write(message: Message) -> Figures:
+        def write(topic: str, message: Message) -> Figures:
             loads = [peer.produce(topic, message, Amount(each, options.seconds / 2)) for _ in range(STEPS)]
             stored = accumulate(load.records * VALUE_BYTES / 1e6 for load in loads)
             figures = {f"at_{place:.0f}": load.records_per_s for place, load in zip(stored, loads, strict=True)}
             return {**figures, "value": loads[-1].records_per_s / max(load.records_per_s for load in loads[:-1])}
 
-        with meter:
-            figures = batches_of(write)
-        peer.delete(topic)
-        return figures
+        with fresh_topic(peer, "stored") as topic, meter:
+            return batches_of(partial(write, topic))
 
     return run
 

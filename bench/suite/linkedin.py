@@ -15,7 +15,7 @@ from bench.peers.kafka_protocol import BATCH_WINDOW, batch_of
 from bench.peers.peer import Amount, CannotDo, Message, Peer
 from bench.peers.process import cpu_of, disk_bytes
 from bench.servers import DELETED_AFTER_S
-from bench.suite.case import Case, fresh_name
+from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.measure import Figures, Measure, Meter, Options
 
 VALUE_BYTES, PULL_BYTES = 200, 200_000
@@ -33,14 +33,9 @@ def producing(message: Message, options: Options, *, producers: int = 1, partiti
     """A repetition: a fresh topic is written to and removed."""
 
     def run(peer: Peer, meter: Meter) -> Figures:
-        topic = fresh_name("produce")
-        peer.create(topic, partitions)
         amount = Amount(options.messages, options.seconds)
-        try:
-            with meter:
-                load = peer.produce(topic, message, amount, producers=producers, partitions=partitions)
-        finally:
-            peer.delete(topic)
+        with fresh_topic(peer, "produce", partitions) as topic, meter:
+            load = peer.produce(topic, message, amount, producers=producers, partitions=partitions)
         if load.records * message.value_bytes > MUCH_BYTES:
             time.sleep(DELETED_AFTER_S)
         return produced(load)
@@ -123,14 +118,12 @@ def bare_producing(message: Message, options: Options) -> Callable[[], Figures]:
 
 def _overhead(options: Options) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
-        topic = fresh_name("disk")
-        peer.create(topic, 1)
-        before = disk_bytes(peer.data_dir)
-        with meter:
-            _, messages = fill(peer, topic, options, VALUE_BYTES)
-        time.sleep(WRITTEN_AFTER_S)
-        taken = disk_bytes(peer.data_dir) - before
-        peer.delete(topic)
+        with fresh_topic(peer, "disk") as topic:
+            before = disk_bytes(peer.data_dir)
+            with meter:
+                _, messages = fill(peer, topic, options, VALUE_BYTES)
+            time.sleep(WRITTEN_AFTER_S)
+            taken = disk_bytes(peer.data_dir) - before
         return {"value": taken / messages - VALUE_BYTES, "bytes_per_message": taken / messages}
 
     return run

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.peers.peer import Message, Peer
-from bench.suite.case import Case, fresh_name
+from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.kreps import percentiles
 from bench.suite.linkedin import fill
 from bench.suite.measure import Figures, Measure, Meter, Options
@@ -83,14 +83,10 @@ def _catching_up(options: Options) -> Callable[[Peer, Meter], Figures]:
     """The consumer begins when the topic is full, while messages come at a fixed rate; what counts is how fast it comes up to them."""
 
     def run(peer: Peer, meter: Meter) -> Figures:
-        topic = fresh_name("backlog")
-        peer.create(topic, 1)
-        try:
+        with fresh_topic(peer, "backlog") as topic:
             message, waiting = fill(peer, topic, options, VALUE_BYTES)
             with meter:
                 found = peer.end_to_end([topic], message, BACKLOG_RATE, SECONDS, waiting=waiting)
-        finally:
-            peer.delete(topic)
         came, seconds = found.caught_up
         return {"value": came / seconds, "messages": waiting + BACKLOG_RATE * SECONDS, "waiting": float(waiting)}
 

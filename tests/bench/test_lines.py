@@ -106,7 +106,7 @@ def _delivery(tag: int, body: bytes) -> bytes:
 def test_deliveries_of_queues_are_counted_and_acknowledged(size: int) -> None:
     near, far = socket.socketpair()
     with near, far:
-        talk = queues.Talk.__new__(queues.Talk)
+        talk = queues.QueueTalk.__new__(queues.QueueTalk)
         talk.socket = near
         consumer = queues._Consumer(talk, "q-0", size, 10)
         first, second = (_delivery(tag, bytes(size)) for tag in (1, 2))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
+from crc32c import crc32c
+
 from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
+from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import AppendOrigin, AppendResult, Log
 from barnabas.storage.open_files import OpenFiles
@@ -89,6 +92,20 @@ def read_all(log: Log, offset: int | None = None, max_bytes: int = 2**20) -> lis
         found += [record for record in records_in(data) if record.offset >= at]
         at = split_batches(data)[-1][1].next_offset  # which a batch without records has too
     return found
+
+
+def with_emptied(data: bytes, end_offset: int) -> bytes:
+    """The batches of `data`, those before `end_offset` as compaction leaves some: headers without records."""
+    kept = b""
+    for position, header in split_batches(data):
+        batch = bytearray(data[position : position + header.size])
+        if header.base_offset < end_offset:
+            del batch[HEADER_SIZE:]
+            batch[8:12] = (HEADER_SIZE - LENGTH_OVERHEAD).to_bytes(4, "big")
+            batch[57:61] = bytes(4)
+            batch[17:21] = crc32c(batch[CRC_START:]).to_bytes(4, "big")
+        kept += bytes(batch)
+    return kept
 
 
 def retain(log: Log, now_ms: int = NOW) -> int:

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.config.topic import TopicConfig
-from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, split_batches
+from barnabas.protocol.records.header import HEADER_SIZE, split_batches
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import STEP_BYTES, Verified, verify
-from tests.storage.support import append, open_log
+from tests.storage.support import append, bytes_of, open_log, with_emptied
 
 
 class ColdFiles(OsFiles):
-    """Nothing is in memory; what is read of which file all the same is noted while `is_noting`."""
+    """Nothing is in memory but the files in `warm`; what is read of which file all the same is noted while `is_noting`."""
 
     def __init__(self) -> None:
         self.is_noting = False
         self.noted: list[tuple[int, int]] = []
+        self.warm: set[int] = set()  # descriptors
 
     def preadv_nowait(self, fileno: int, buffers: Sequence[bytearray], position: int, /) -> int:
+        if fileno in self.warm:
+            return super().preadv_nowait(fileno, buffers, position)
         raise BlockingIOError
 
     def pread(self, fileno: int, size: int, position: int, /) -> bytes:
@@ -77,24 +80,24 @@ def test_a_reader_in_order_gets_every_batch_and_the_loop_reads_nothing(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], limits: list[int]
 ) -> None:
     log, files = make_log(tmp_path_factory.mktemp("cold"), sizes, TopicConfig(segment_bytes=30_000, index_interval_bytes=500))
-    offset = turn = 0
-    active = log.active_base_offset  # of it the last batches are known, and looked up otherwise
-    while offset < active:
-        limit = limits[turn % len(limits)]
-        turn += 1
-        region = read(log, files, offset, limit)
-        assert region is not None
-        assert not files.noted, "in order, what the thread found out is enough"
-        found = look(files, region)
-        assert found.damage is None
-        data = os.pread(region.fileno, found.end - region.position, region.position)
-        batches = [header for _, header in split_batches(data)]
-        assert batches[0].base_offset == offset
-        assert len(data) <= limit or len(batches) == 1
-        assert found.next_offset == batches[-1].next_offset
-        offset = found.next_offset
-    assert offset == active
-    log.close()
+    with closing(log):
+        offset = turn = 0
+        active = log.active_base_offset  # of it the last batches are known, and looked up otherwise
+        while offset < active:
+            limit = limits[turn % len(limits)]
+            turn += 1
+            region = read(log, files, offset, limit)
+            assert region is not None
+            assert not files.noted, "in order, what the thread found out is enough"
+            found = look(files, region)
+            assert found.damage is None
+            data = os.pread(region.fileno, found.end - region.position, region.position)
+            batches = [header for _, header in split_batches(data)]
+            assert batches[0].base_offset == offset
+            assert len(data) <= limit or len(batches) == 1
+            assert found.next_offset == batches[-1].next_offset
+            offset = found.next_offset
+        assert offset == active
 
 
 def test_what_was_verified_and_has_left_memory_is_not_read_by_the_loop(tmp_path: Path) -> None:
@@ -145,13 +148,7 @@ def test_a_region_of_nothing_but_emptied_batches_is_told_apart(tmp_path: Path) -
     """As compaction leaves them: headers without records."""
     log, files = make_log(tmp_path, [1000] * 20, TopicConfig(segment_bytes=10_000))
     path = log.segments[0].path
-    data = b""
-    for position, header in split_batches(path.read_bytes()):
-        head = bytearray(path.read_bytes()[position : position + HEADER_SIZE])
-        head[8:12] = (HEADER_SIZE - LENGTH_OVERHEAD).to_bytes(4, "big")
-        head[57:61] = bytes(4)
-        head[17:21] = crc32c(head[CRC_START:]).to_bytes(4, "big")
-        data += bytes(head) if header.base_offset < 5 else path.read_bytes()[position : position + header.size]
+    data = with_emptied(path.read_bytes(), 5)
     path.write_bytes(data)
     log.segments[0].size = len(data)
     for limit, has_records in ((3 * HEADER_SIZE, False), (len(data) - 1, True)):
@@ -160,6 +157,57 @@ def test_a_region_of_nothing_but_emptied_batches_is_told_apart(tmp_path: Path) -
         found = look(files, region)
         assert (found.damage, found.has_records) == (None, has_records)
     log.close()
+
+
+EMPTIED = 6  # batches, which fill two segments
+HALVES = TopicConfig(segment_bytes=700, index_interval_bytes=500)  # three batches of 200 bytes a segment
+
+
+@pytest.fixture(name="emptied")
+def _emptied(tmp_path: Path) -> Iterator[tuple[Log, ColdFiles]]:
+    """A log whose first two segments have nothing but emptied batches."""
+    log, files = make_log(tmp_path, [200 - HEADER_SIZE] * (EMPTIED + 4), HALVES)
+    paths = [log.segments[slot].path for slot in (0, 1)]
+    assert log.segments[2].base_offset == EMPTIED
+    log.close()
+    for path in paths:
+        path.write_bytes(with_emptied(path.read_bytes(), EMPTIED))
+        path.with_suffix(".index").unlink()
+        path.with_suffix(".timeindex").unlink()
+    log = open_log(tmp_path, HALVES, files=files)
+    for segment in (*log.segments.sealed, log.segments.active):
+        segment.index.floor_by_value(segment.size)  # the indexes are made anew, which reads
+    yield log, files
+    log.close()
+
+
+def test_what_may_be_nothing_but_emptied_batches_is_for_the_thread_to_see(emptied: tuple[Log, ColdFiles]) -> None:
+    log, files = emptied
+    region = read(log, files, 0, 1000)
+    assert not files.noted
+    assert region is not None
+    assert (region.position, region.size) == (0, log.segments[0].size)
+    assert look(files, region).has_records is False
+
+
+@pytest.mark.parametrize(("warm", "offset"), [(1, 3), (2, 6), (3, 6)])
+def test_emptied_batches_are_stepped_over_as_far_as_they_are_in_memory(
+    emptied: tuple[Log, ColdFiles], warm: int, offset: int
+) -> None:
+    log, files = emptied
+    files.warm.update(log.segments[slot].fileno for slot in range(warm))
+    region = read(log, files, 0, 1000)
+    assert not files.noted
+    assert region is not None
+    assert region.base_offset == split_batches(bytes_of(region))[0][1].base_offset == offset
+
+
+def test_no_batch_is_stepped_to_that_may_not_be_read(emptied: tuple[Log, ColdFiles]) -> None:
+    log, files = emptied
+    files.warm.add(log.segments[0].fileno)
+    region = log.read(0, 1000, limit_offset=3, minimum_one=True, is_verified_later=True)
+    assert region is not None
+    assert region.position == region.base_offset == 0
 
 
 @pytest.mark.parametrize(

@@ -72,10 +72,19 @@ def read_region(
     region = new_tuple(FileRegion, (segment.fileno, start, end - start, found.base_offset, segment.trust, 0))
     if slot == -1 or region.size % HEADER_SIZE or as_stored:
         return region
-    behind = _skip_emptied(segments, slot, start, limit_offset)  # perhaps nothing but headers, left by compaction
+    # Perhaps it is nothing but headers, left by compaction.
+    behind = _skip_emptied(segments, slot, start, limit_offset, waits=not is_verified_later)
     if behind is None:
         return region
-    return read_region(segments, behind, max_bytes, limit_offset, minimum_one=minimum_one, as_stored=True)
+    return read_region(
+        segments,
+        behind,
+        max_bytes,
+        limit_offset,
+        minimum_one=minimum_one,
+        as_stored=True,
+        is_verified_later=is_verified_later,
+    )
 
 
 def _rough_region(segment: Segment, found: Position, max_bytes: int, first_end: int) -> FileRegion | None:
@@ -88,20 +97,25 @@ def _rough_region(segment: Segment, found: Position, max_bytes: int, first_end: 
     return FileRegion(segment.fileno, start, end - start, found.base_offset, segment.trust, reach)
 
 
-def _skip_emptied(segments: Segments, slot: int, position: int, limit_offset: int) -> int | None:
+def _skip_emptied(segments: Segments, slot: int, position: int, limit_offset: int, *, waits: bool) -> int | None:
     """Where the first batch with records begins, if there are only emptied ones before it; None otherwise.
 
     A reader who gets nothing but emptied batches takes its buffer for too small: librdkafka doubles it each time, and fails at 1 GB.
     Of more than `MOST_SKIPPED` in a row it gets some, for looking at them takes the loop's time. What is damaged is not stepped over.
+
+    Args:
+        waits: for the disk; otherwise a header that is not in memory is taken for one with records. Who verifies it sees what it is.
     """
-    skipped = 0
+    behind, skipped = -1, 0
     try:
         for segment in segments.behind(slot):
-            for _, header in segment.walk(position):
+            for _, header in segment.walk(position, waits=waits):
                 if header.size > HEADER_SIZE or skipped == MOST_SKIPPED:
                     return header.base_offset if skipped and header.base_offset < limit_offset else None
-                skipped += 1
+                behind, skipped = header.next_offset, skipped + 1
             position = 0
     except CorruptLog:
         return None
+    except BlockingIOError:
+        return behind if skipped and behind < limit_offset else None
     return None

@@ -49,12 +49,14 @@ print([name for name in ("numba", "numpy", "pandas", "pyarrow") if name in sys.m
 
 
 class Log:
-    """A sinks' topic of one partition, and a client of it."""
+    """A sinks' topic of which one partition is used, and a client of it."""
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []  # of one record each, so that a place in the list is an offset
         self.aborted: list[AbortedTransaction] = []
         self.start = 0
+        self.partitions = recorded.PARTITIONS
+        self.read_from: set[int] = set()
         self.topic_id = TOPIC_ID
         self.fetched: list[int] = []
         self._shell = FakeShell(self._answer)
@@ -94,13 +96,14 @@ class Log:
     def _answer(self, request: Message, node_id: int) -> Any:
         match request:
             case MetadataRequest():
-                answer = metadata({(TOPIC, 0): 1})
+                answer = metadata(dict.fromkeys(((TOPIC, number) for number in range(self.partitions)), 1))
                 answer.topics[0].topic_id = self.topic_id
                 return answer
             case ListOffsetsRequest():
-                wanted = request.topics[0].partitions[0].timestamp
-                offset = self.start if wanted == EARLIEST else len(self.batches)
-                item = ListOffsetsPartitionResponse(partition_index=0, offset=offset)
+                wanted = request.topics[0].partitions[0]
+                self.read_from.add(wanted.partition_index)
+                offset = self.start if wanted.timestamp == EARLIEST else len(self.batches)
+                item = ListOffsetsPartitionResponse(partition_index=wanted.partition_index, offset=offset)
                 return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=TOPIC, partitions=[item])])
             case FetchRequest():
                 return self._fetched(request)
@@ -108,14 +111,16 @@ class Log:
 
     def _fetched(self, request: FetchRequest) -> FetchResponse:
         assert request.isolation_level == 1
-        code, offset = ErrorCode.NONE, request.topics[0].partitions[0].fetch_offset
+        wanted = request.topics[0].partitions[0]
+        code, offset = ErrorCode.NONE, wanted.fetch_offset
+        self.read_from.add(wanted.partition)
         self.fetched.append(offset)
         if request.topics[0].topic_id != self.topic_id:
             code = ErrorCode.UNKNOWN_TOPIC_ID
         elif not self.start <= offset <= len(self.batches):
             code = ErrorCode.OFFSET_OUT_OF_RANGE
         item = PartitionData(
-            partition_index=0,
+            partition_index=wanted.partition,
             error_code=code,
             high_watermark=len(self.batches),
             aborted_transactions=self.aborted,
@@ -134,6 +139,21 @@ def log() -> Iterator[Log]:
 def test_the_drivers_processes_load_nothing_large() -> None:
     told = subprocess.run([sys.executable, "-c", LIGHT], check=True, capture_output=True, text=True).stdout
     assert told.strip() == "[]"
+
+
+def test_a_sink_stays_in_its_partition_when_some_are_added(log: Log) -> None:
+    log.append(SinkState(decided={"q": 4}))
+    assert log.read().decided == {"q": 4}
+    log.partitions *= 3
+    log.client.cluster.topics.clear()
+    assert log.read().decided == {"q": 4}
+    assert log.read_from == {recorded.murmur2(SINK.encode()) % recorded.PARTITIONS}
+
+
+def test_a_topic_with_too_few_partitions_is_not_the_sinks(log: Log) -> None:
+    log.partitions = recorded.PARTITIONS - 1
+    with pytest.raises(UnreadableState, match="the topic has 7 partitions where 8 are needed"):
+        log.read()
 
 
 def test_a_sink_has_its_partition_where_the_kernel_would_put_its_name() -> None:

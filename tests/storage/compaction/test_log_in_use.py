@@ -242,7 +242,7 @@ def test_damage_is_not_stepped_over(tmp_path: Path) -> None:
 
 def test_a_log_of_records_is_read_without_a_look_at_what_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = filled(tmp_path)
-    monkeypatch.setattr(reading, "_skip_emptied", lambda *_: pytest.fail("looked"))
+    monkeypatch.setattr(reading, "_skip_emptied", lambda *_, **__: pytest.fail("looked"))
     assert len(read_all(log)) == 61
     log.close()
 

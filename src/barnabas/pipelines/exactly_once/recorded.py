@@ -33,7 +33,7 @@ from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, BatchHeader
 from barnabas.protocol.records.record import iterate_records
 
 SINK_TIMEOUT_MS = 10_000  # of the transaction that records a state; it is open for a few milliseconds
-PARTITIONS = 8  # of the sinks' topic
+PARTITIONS = 8  # of the sinks' topic that sinks are in
 MOST_REPLICAS = 3
 # Little is read at each start if little is there: compaction leaves one record for a sink, but not in the segment that is written to.
 TOPIC_CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(1 << 20), "min.cleanable.dirty.ratio": "0.1"}
@@ -54,12 +54,21 @@ _read: dict[tuple[str | None, str], _Read] = {}  # by cluster and sink
 
 
 def place_of(client: BlockingClient, sink: str) -> TopicPartition:
-    """The partition of the sinks' topic that has this sink; makes the topic if it is not there."""
+    """The partition of the sinks' topic that has this sink; makes the topic if it is not there.
+
+    One of the first PARTITIONS, however many there are: partitions that somebody adds move no sink away from its record.
+
+    Raises:
+        UnreadableState: the topic has fewer, so that somebody else made it.
+    """
     try:
         client.run(operations.known_topics(client.config, client.cluster, [TOPIC]))
     except UnknownTopic:
         _make_topic(client)
-    return TOPIC, murmur2(sink.encode()) % len(client.cluster.topics[TOPIC].partitions)
+    count = len(client.cluster.topics[TOPIC].partitions)
+    if count < PARTITIONS:
+        raise UnreadableState(sink, f"the topic has {count} partitions where {PARTITIONS} are needed")
+    return TOPIC, murmur2(sink.encode()) % PARTITIONS
 
 
 def _make_topic(client: BlockingClient) -> None:

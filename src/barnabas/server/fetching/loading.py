@@ -76,16 +76,17 @@ class Loading(Looking):
             self._connection.close()
             return
         for (slot, region, cuts), verified in zip(asked, done.result(), strict=True):
+            minimum_one = all(data.records is None for _, data in found[:slot])
             if region.trust.cuts == cuts:
-                found[slot] = self._verified(found[slot], region, verified)
+                found[slot] = self._verified(found[slot], region, verified, minimum_one=minimum_one)
             else:  # the log was truncated while a thread looked at it
-                found[slot] = self._again(found[slot], region)
+                found[slot] = self._again(found[slot], region, minimum_one=minimum_one)
         if self._replica_id >= 0:
             found = [each for each, count in zip(found, named, strict=True) if each[0].named == count]
         if not self._connection.closed:
             self._load(found)
 
-    def _verified(self, found: Found, region: FileRegion, verified: Verified | OSError) -> Found:
+    def _verified(self, found: Found, region: FileRegion, verified: Verified | OSError, *, minimum_one: bool) -> Found:
         """What a partition gives now that its region was looked at: all of it, what lies before damage, or an error."""
         wanted, data = found
         if isinstance(verified, OSError):
@@ -97,7 +98,7 @@ class Loading(Looking):
         if partition is None:  # deleted meanwhile
             return wanted, failed(wanted.index, self._absence(wanted))
         if verified.damage is None:
-            return self._sound(found, region, verified)
+            return self._sound(found, region, verified, minimum_one=minimum_one)
         damage = partition.log.bounded(verified.damage)
         if trust.note(damage):
             self._broker.metrics.corrupt_stretches += 1
@@ -112,18 +113,19 @@ class Loading(Looking):
                 return wanted, data
         return wanted, failed(wanted.index, ErrorCode.CORRUPT_MESSAGE)
 
-    def _sound(self, found: Found, region: FileRegion, verified: Verified) -> Found:
+    def _sound(self, found: Found, region: FileRegion, verified: Verified, *, minimum_one: bool) -> Found:
         """What a partition gives of a region that was verified: its whole batches."""
         _, data = found
-        end = region.position + region.size
-        if region.reach and not verified.has_records:  # nothing, or what compaction emptied: not what the reader asks for
-            return self._again(found, region, minimum_one=region.reach > end)
-        if verified.end != end:
+        if not verified.has_records and (
+            region.reach or self._replica_id < 0
+        ):  # nothing, or what compaction emptied, which followers take
+            return self._again(found, region, minimum_one=minimum_one)
+        if verified.end != region.position + region.size:
             cast(HeldRegion, data.records).size = verified.end - region.position
         region.trust.note_end(verified.next_offset, verified.end)
         return found
 
-    def _again(self, found: Found, region: FileRegion, *, minimum_one: bool = True) -> Found:
+    def _again(self, found: Found, region: FileRegion, *, minimum_one: bool) -> Found:
         """What a partition gives by another look, which finds the end of the region itself."""
         wanted, _ = found
         partition = self._find(wanted)
