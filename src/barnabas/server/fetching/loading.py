@@ -41,7 +41,7 @@ class Loading(Looking):
             slot
             for slot, (_, data) in enumerate(found)
             if data.records is not None
-            and not (isinstance(data.records, HeldRegion) or page_cache.is_servable(files, cast(FileRegion, data.records)))
+            and not (isinstance(data.records, HeldRegion) or page_cache.is_servable(files, data.records))
         ]
         if not doubtful:
             self._answer(found)
