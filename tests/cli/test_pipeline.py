@@ -1,4 +1,4 @@
-"""`barnabas pipeline` with scripts that need no Spark; `tests/pipelines/test_declared.py` runs projects."""
+"""`barnabas pipeline` with scripts that need no Spark; `tests/interop/test_pipeline_project.py` runs projects."""
 
 from __future__ import annotations
 

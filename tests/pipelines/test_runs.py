@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipelines.progress import ProgressFile, read_progress
-from barnabas.pipelines.project import create_project, find_target
-from barnabas.pipelines.running import catalog_settings
-from barnabas.pipelines.runs import PipelineError, Run, RunFolder, flow_error, known_runs, last_error, state_folder
+from barnabas.pipelines.runs.folders import PipelineError, Run, RunFolder, flow_error, known_runs, last_error, state_folder
+from barnabas.pipelines.runs.process import catalog_settings
+from barnabas.pipelines.runs.progress import ProgressFile, read_progress
+from barnabas.pipelines.runs.project import create_project, find_target
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from barnabas.pipelines.runs import RunFolder
+from barnabas.pipelines.runs.folders import RunFolder
 with RunFolder("one", Path(sys.argv[1])).running("x.py"):
     print("held", flush=True)
     time.sleep(60)
@@ -150,7 +150,7 @@ def test_the_process_of_a_run_ends_with_its_parent(text: str, grace_s: float, tm
     script = tmp_path / "job.py"
     script.write_text(text)
     reading, writing = os.pipe()
-    command = [sys.executable, "-m", "barnabas.pipelines.running", f"--events={tmp_path / 'e'}", f"--parent-pipe={reading}"]
+    command = [sys.executable, "-m", "barnabas.pipelines.runs.process", f"--events={tmp_path / 'e'}", f"--parent-pipe={reading}"]
     command += [f"--grace={grace_s}"]
     with subprocess.Popen([*command, str(script)], pass_fds=[reading], stdout=subprocess.PIPE, text=True) as process:
         os.close(reading)

@@ -168,12 +168,14 @@ fetched = st.builds(
 @given(topics=st.lists(st.tuples(st.uuids(), st.lists(fetched, max_size=3)), max_size=3), session_id=st.integers(0, 2**31 - 1))
 @settings(max_examples=20)
 def test_a_fetch_answer_is_what_the_general_codec_reads(
-    version: int, topics: list[tuple[UUID, list[fetch.FetchedData]]], session_id: int
+    version: int, topics: list[tuple[UUID, list[fetch.FetchedData[Piece]]]], session_id: int
 ) -> None:
     by_id = version >= fetch.FIRST_TOPIC_ID_VERSION
-    keyed: list[tuple[str | UUID, list[fetch.FetchedData]]] = [(key if by_id else str(key), list(parts)) for key, parts in topics]
+    keyed: list[tuple[str | UUID, list[fetch.FetchedData[Piece]]]] = [
+        (key if by_id else str(key), list(parts)) for key, parts in topics
+    ]
     parts = fetch.write_fetch_answer(version, 77, keyed, session_id=session_id, throttle_time_ms=5)
-    frame = b"".join(part.data if isinstance(part, Piece) else bytes(part) for part in parts)  # type: ignore[arg-type]
+    frame = b"".join(part.data if isinstance(part, Piece) else bytes(part) for part in parts)
     expected = FetchResponse(
         throttle_time_ms=5,
         session_id=session_id if version >= 7 else 0,
@@ -195,7 +197,7 @@ def test_a_fetch_answer_is_what_the_general_codec_reads(
     assert response == expected
 
 
-def _fetched(version: int, data: fetch.FetchedData) -> PartitionData:
+def _fetched(version: int, data: fetch.FetchedData[Piece]) -> PartitionData:
     found = PartitionData(
         partition_index=data.partition,
         error_code=data.error_code,

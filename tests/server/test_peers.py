@@ -19,7 +19,7 @@ from barnabas.protocol.codec import encode
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.server.peers import CUT_OFF_S, Peers, address_of, inter_broker_listener
+from barnabas.server.cluster.peers import CUT_OFF_S, Peers, address_of, inter_broker_listener
 from tests.waiting import until
 
 HEARTBEAT, API_VERSIONS = 12, 18

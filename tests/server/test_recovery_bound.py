@@ -6,7 +6,7 @@ from pathlib import Path
 
 from barnabas.config.topic import TopicConfig
 from barnabas.replication.partition import Partition
-from barnabas.server.recovery import Unflushed, flushes_due
+from barnabas.server.logs.recovery import Unflushed, flushes_due
 from tests.storage.support import append, open_log
 
 

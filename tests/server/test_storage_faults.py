@@ -77,7 +77,7 @@ async def test_retention_makes_room_on_a_full_disk(tmp_path: Path) -> None:
 async def test_a_topic_made_while_the_disk_is_full_serves_once_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.server.hosting.RETRY_MS", 10)
+    monkeypatch.setattr("barnabas.server.logs.hosting.RETRY_MS", 10)
     files = FailingFiles()
     async with running([tmp_path], files) as client:
         files.fill(tmp_path)

@@ -19,8 +19,8 @@ from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
 
 if TYPE_CHECKING:
-    from barnabas.pipelines.progress import SourceProgress
-    from barnabas.pipelines.runs import Run, RunFolder
+    from barnabas.pipelines.runs.folders import Run, RunFolder
+    from barnabas.pipelines.runs.progress import SourceProgress
 
 LIST_COLUMNS = {"name": "NAME", "state": "STATE", "rows": "ROWS", "rows_per_second": "ROWS/S", "lag": "LAG", "started": "STARTED",
                 "error": "LAST ERROR"}  # fmt: skip
@@ -39,12 +39,12 @@ def pipeline() -> None:
 @click.option("-b", "--bootstrap-server", default="127.0.0.1:9092", show_default=True, help="The cluster that the example reads.")
 def init(folder: Path, bootstrap_server: str) -> None:
     """Make a project: tables and topics declared in Python or SQL."""
-    from barnabas.pipelines import project, runs
+    from barnabas.pipelines.runs import folders, project
 
     try:
-        runs.RunFolder(folder.name)
+        folders.RunFolder(folder.name)
         made = project.create_project(folder, bootstrap_server)
-    except runs.PipelineError as error:
+    except folders.PipelineError as error:
         raise BadInput(str(error)) from None
     for path in made:
         click.echo(f"made {path}")
@@ -69,12 +69,12 @@ def run(
 
     A project is brought up to date: its tables and topics get what is new since the last run, exactly once. Ctrl-C ends a run in order.
     """
-    from barnabas.pipelines import project, runs
+    from barnabas.pipelines.runs import folders, project
 
     try:
         found = project.find_target(target)
-        folder = runs.RunFolder(name or found.name)
-    except runs.PipelineError as error:
+        folder = folders.RunFolder(name or found.name)
+    except folders.PipelineError as error:
         raise BadInput(str(error)) from None
     declared_only = every is not None or full_refresh or full_refresh_all or dry_run
     if found.is_script and declared_only:
@@ -104,11 +104,11 @@ class _Watch:
         self._ending = False
 
     def run(self, options: list[str]) -> int:
-        from barnabas.pipelines.progress import FOLDER_VARIABLE
-        from barnabas.pipelines.runs import last_error
+        from barnabas.pipelines.runs.folders import last_error
+        from barnabas.pipelines.runs.progress import FOLDER_VARIABLE
 
         reading, writing = os.pipe()
-        command = [sys.executable, "-m", "barnabas.pipelines.running", f"--events={self._folder.events}"]
+        command = [sys.executable, "-m", "barnabas.pipelines.runs.process", f"--events={self._folder.events}"]
         command += [f"--parent-pipe={reading}", *options]
         environment = {**os.environ, FOLDER_VARIABLE: str(self._folder.path)}
         handlers = {number: signal.signal(number, self._end) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -155,7 +155,7 @@ class _Watch:
                     os.killpg(process.pid, signal.SIGKILL)
 
     def _tell(self, *, at_end: bool = False) -> None:
-        from barnabas.pipelines.runs import events_of
+        from barnabas.pipelines.runs.folders import events_of
 
         events = events_of(self._folder)
         for event in events[self._told :]:
@@ -178,13 +178,13 @@ class _Watch:
 @output_option
 def list_pipelines(output: Output) -> None:
     """List the pipelines that ran on this machine: state, rows, lag and the last error."""
-    from barnabas.pipelines.runs import known_runs
+    from barnabas.pipelines.runs.folders import known_runs
 
     output.table([_row(folder, run) for folder, run in known_runs()], LIST_COLUMNS, empty="no pipelines")
 
 
 def _row(folder: RunFolder, run: Run) -> dict[str, Any]:
-    from barnabas.pipelines.runs import flow_error
+    from barnabas.pipelines.runs.folders import flow_error
 
     progress = folder.progress()
     running = run.state == "running"
@@ -207,7 +207,7 @@ def _row(folder: RunFolder, run: Run) -> dict[str, Any]:
 @click.option("--timeout", "timeout_s", default=STOP_TIMEOUT_S, show_default=True, help="Seconds to wait for its end.")
 def stop(names: tuple[str, ...], timeout_s: float) -> None:
     """End pipelines that run, and wait until they have ended."""
-    from barnabas.pipelines.runs import PipelineError, RunFolder
+    from barnabas.pipelines.runs.folders import PipelineError, RunFolder
 
     for name in names:
         try:

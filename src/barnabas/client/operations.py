@@ -186,10 +186,10 @@ def receive_fetch(cluster: Cluster, topic: str, partition: int, response: FetchR
         if error.code.retriable:
             cluster.forget(topic)
         raise error
-    return fetched(data)
+    return _fetched(data)
 
 
-def fetched(data: FetchedPartition) -> Fetched:
+def _fetched(data: FetchedPartition) -> Fetched:
     """The answer of one partition, in our words."""
     return Fetched(
         data.records if data.records is not None else b"",

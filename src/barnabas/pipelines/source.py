@@ -26,8 +26,8 @@ from pyspark.sql.streaming.datasource import (
 
 from barnabas.pipelines.offsets import OffsetRange, OptionError, from_stream_offset, stream_offset, to_json
 from barnabas.pipelines.options import ReadOptions, include_headers, read_options
-from barnabas.pipelines.progress import ProgressFile
 from barnabas.pipelines.ranges import EVERYTHING, Bounds
+from barnabas.pipelines.runs.progress import ProgressFile
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

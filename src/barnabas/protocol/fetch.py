@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from barnabas.protocol.codec import write_varint
@@ -34,7 +34,10 @@ class RecordData(Protocol):
     def size(self) -> int: ...
 
 
-class FetchedData(NamedTuple):
+D = TypeVar("D", bound=RecordData)
+
+
+class FetchedData(NamedTuple, Generic[D]):
     """One partition's part of a Fetch answer.
 
     `aborted` holds (producer id, first offset) pairs, None where the fetch is read_uncommitted; `diverging` is the epoch and end offset
@@ -46,27 +49,27 @@ class FetchedData(NamedTuple):
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
-    records: RecordData | None = None
+    records: D | None = None
     aborted: Sequence[tuple[int, int]] | None = None
     preferred_read_replica: int = -1
     diverging: tuple[int, int] | None = None
     current_leader: tuple[int, int] | None = None
 
 
-Parts = list[bytes | bytearray | memoryview | RecordData]
-Given = tuple[int, int, int, RecordData | None]  # of a partition: high watermark, last stable offset, log start offset, records
+Parts = list[bytes | bytearray | memoryview | D]
+Given = tuple[int, int, int, D | None]  # of a partition: high watermark, last stable offset, log start offset, records
 
 
 def write_fetch_answer(
     version: int,
     correlation_id: int,
-    topics: Sequence[tuple[str | UUID, Sequence[FetchedData]]],
+    topics: Sequence[tuple[str | UUID, Sequence[FetchedData[D]]]],
     *,
     error_code: int = 0,
     session_id: int = 0,
     throttle_time_ms: int = 0,
     endpoints: Sequence[NodeEndpoint] = (),
-) -> Parts:
+) -> Parts[D]:
     """The frame of an answer, its size in front, in parts to be sent one after the other.
 
     Args:
@@ -74,7 +77,7 @@ def write_fetch_answer(
     """
     flexible = version >= FIRST_FLEXIBLE_VERSION
     out = _start(version, correlation_id, throttle_time_ms, error_code, session_id)
-    parts: Parts = []
+    parts: Parts[D] = []
     payload = 0
     _write_count(len(topics), flexible, out)
     for topic, partitions in topics:
@@ -100,7 +103,7 @@ def write_fetch_answer(
     return parts
 
 
-class FetchAnswerShape:
+class FetchAnswerShape(Generic[D]):
     """How all answers look that tell of these partitions, without errors, outside of a session.
 
     Args:
@@ -129,10 +132,10 @@ class FetchAnswerShape:
         aborted = (b"\1" if flexible else b"\0\0\0\0") if is_committed else (b"\0" if flexible else b"\xff\xff\xff\xff")
         self._middle = aborted + (_I32.pack(-1) if version >= FIRST_REPLICA_VERSION else b"")  # up to the length of the records
 
-    def write(self, correlation_id: int, given: Sequence[Given]) -> tuple[Parts, int]:
+    def write(self, correlation_id: int, given: Sequence[Given[D]]) -> tuple[Parts[D], int]:
         """The frame of an answer, as `write_fetch_answer` has it, and how many bytes of records are in it."""
         flexible, middle = self._flexible, self._middle
-        parts: Parts = []
+        parts: Parts[D] = []
         out, payload, length = bytearray(), 0, 0
         for before, (high_watermark, last_stable_offset, log_start_offset, records) in zip(self._before, given, strict=True):
             out += before
@@ -185,7 +188,7 @@ def _write_topic(topic: str | UUID, flexible: bool, out: bytearray) -> None:
     out += name
 
 
-def _write_partition(version: int, data: FetchedData, out: bytearray) -> None:
+def _write_partition(version: int, data: FetchedData[D], out: bytearray) -> None:
     flexible = version >= FIRST_FLEXIBLE_VERSION
     out += _HEAD_5.pack(*data[:5]) if version >= 5 else _HEAD_4.pack(*data[:4])
     if data.aborted is None:
@@ -203,7 +206,7 @@ def _write_partition(version: int, data: FetchedData, out: bytearray) -> None:
         out += _I32.pack(size)
 
 
-def _write_partition_tags(data: FetchedData, out: bytearray) -> None:
+def _write_partition_tags(data: FetchedData[D], out: bytearray) -> None:
     if data.diverging is None and data.current_leader is None:
         out.append(0)
         return

@@ -25,28 +25,29 @@ from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.partitions import Partitions
-from barnabas.server import dispatch, joining, maintenance
+from barnabas.server import dispatch, maintenance
 from barnabas.server.authentication.doors import Doors
 from barnabas.server.authorization.audit import AuditLog, audit_of
 from barnabas.server.authorization.control import AccessControl
 from barnabas.server.cleaning.cleaner import LogCleaner
+from barnabas.server.cluster import joining
+from barnabas.server.cluster.forwarding import Forwarder
+from barnabas.server.cluster.lookout import Lookout
+from barnabas.server.cluster.pulse import Pulse
 from barnabas.server.connection import Connection
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.descriptors import most_connections, most_open_segments
-from barnabas.server.faults import StorageFaults, report_later
 from barnabas.server.fetching.sessions import FetchSessions
-from barnabas.server.flushing import FLUSH_THREADS, Flushing
-from barnabas.server.forwarding import Forwarder
-from barnabas.server.hosting import Hosting
 from barnabas.server.http import HttpEndpoint
 from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
-from barnabas.server.log_starts import LogStarts
-from barnabas.server.lookout import Lookout
+from barnabas.server.logs.faults import StorageFaults, report_later
+from barnabas.server.logs.flushing import FLUSH_THREADS, Flushing
+from barnabas.server.logs.hosting import Hosting
+from barnabas.server.logs.log_starts import LogStarts
+from barnabas.server.logs.moving import Moves
+from barnabas.server.logs.opening import close_logs, open_logs
 from barnabas.server.metrics import Metrics
-from barnabas.server.moving import Moves
-from barnabas.server.opening import close_logs, open_logs
-from barnabas.server.pulse import Pulse
 from barnabas.server.quotas.client_quotas import ClientQuotas
 from barnabas.server.quotas.connection_rates import ConnectionRates
 from barnabas.server.receiver import Receiver

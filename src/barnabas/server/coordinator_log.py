@@ -1,4 +1,4 @@
-"""The internal topic of the group coordinator as the coordinator sees it: records in, records out."""
+"""An internal topic as its coordinator sees it: records in, records out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.coordination.outcome import NO_PRODUCER, Producer
 from barnabas.coordination.seams import EndMarker, LogEntry
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
-from barnabas.server.damage import tell_damage
+from barnabas.server.logs.damage import tell_damage
 from barnabas.storage.log import AppendOrigin
 from barnabas.storage.markers import marker_batch, parse_marker
 from barnabas.storage.verify import verify

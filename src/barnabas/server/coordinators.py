@@ -23,7 +23,7 @@ from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.server.coordinator_log import PartitionedLog
-from barnabas.server.faults import report_later
+from barnabas.server.logs.faults import report_later
 from barnabas.server.transactions.ids import IdsAtHand
 from barnabas.server.transactions.marking import MarkerSender
 

@@ -46,15 +46,15 @@ from barnabas.server.apis.fetch import handle_fetch
 from barnabas.server.apis.produce import handle_produce
 from barnabas.server.authorization.asking import Later
 from barnabas.server.authorization.table import guarded
-from barnabas.server.pulse import give_sign_of_life
+from barnabas.server.cluster.pulse import give_sign_of_life
 from barnabas.server.quotas.paying import Stopwatch, pay_answer
 from barnabas.server.requests import RequestContext
 
 if TYPE_CHECKING:
     from barnabas.protocol.headers import RequestHeader
     from barnabas.server.broker import Broker
+    from barnabas.server.cluster.forwarding import Forwarder
     from barnabas.server.connection import Answer, Connection
-    from barnabas.server.forwarding import Forwarder
     from barnabas.server.quotas.budget import Budget
 
 log = logging.getLogger(__name__)

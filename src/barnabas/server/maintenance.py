@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from barnabas.errors import KafkaError, StorageError
 from barnabas.server.apis.tokens import remove_expired
 from barnabas.server.listeners import close_idle
+from barnabas.server.logs.recovery import Unflushed, flushes_due
 from barnabas.server.quotas.group_members import INTERVAL_MS as GROUP_MEMBERS_MS
-from barnabas.server.recovery import Unflushed, flushes_due
 from barnabas.server.timers import Timers
 from barnabas.storage.garbage import remove_all
 from barnabas.storage.log import MAX_SEGMENTS

@@ -20,7 +20,7 @@ from barnabas.cluster.store import MetadataStore
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.server.cleaning.process import Cleaner, CleanerProcess
-from barnabas.server.pulse import Pulse
+from barnabas.server.cluster.pulse import Pulse
 from barnabas.storage.files import Files, OsFiles
 
 MAX_INT32 = 2**31 - 1

@@ -18,10 +18,10 @@ from barnabas.config.listeners import Endpoint
 from barnabas.protocol.headers import read_request_header
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersResponse
-from barnabas.server import lookout
 from barnabas.server.answers import encode_answer
 from barnabas.server.broker import Broker
-from barnabas.server.lookout import Lookout
+from barnabas.server.cluster import lookout
+from barnabas.server.cluster.lookout import Lookout
 
 WITHIN_S = 15
 SIZE = struct.Struct(">i")

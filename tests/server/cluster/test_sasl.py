@@ -22,7 +22,7 @@ from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.security.scram import HASHES, credential_of
 from barnabas.security.users import encode
 from barnabas.server.broker import Broker
-from barnabas.server.peers import inter_broker_credentials
+from barnabas.server.cluster.peers import inter_broker_credentials
 from tests.client.token_endpoint import Endpoint
 from tests.security.tokens import Provider, key_set
 from tests.server.cluster.in_process import Cluster, running

@@ -10,7 +10,7 @@ from barnabas.protocol.fetch import write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server.fetching.fetch import Fetch
-from barnabas.server.fetching.looking import failed
+from barnabas.server.fetching.looking import NO_TOPICS, failed
 from barnabas.server.fetching.repeated import RepeatedFetch
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body
     client_id = None if broker.authorizer is None else broker.authorizer.client_id(frame)
     fetch = Fetch(broker, connection, request, context, version, correlation_id, client_id)
     if context.error:
-        parts = write_fetch_answer(version, correlation_id, [], error_code=context.error)
-        connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
+        parts = write_fetch_answer(version, correlation_id, NO_TOPICS, error_code=context.error)
+        connection.send(parts)
         return
     fetch.start()
     if context.session is None and broker.authorizer is None:
@@ -46,4 +46,4 @@ def _refuse(connection: Connection, request: FetchRequest, version: int, correla
     topics = [(t.topic, [failed(p.partition, code, ()) for p in t.partitions]) for t in request.topics]
     told = topics if version < FIRST_TOPIC_ID_VERSION else []
     parts = write_fetch_answer(version, correlation_id, told, error_code=code, session_id=request.session_id)
-    connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
+    connection.send(parts)

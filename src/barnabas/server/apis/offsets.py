@@ -38,7 +38,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.replication.partition import READ_COMMITTED, Partition
-from barnabas.server.damage import refuse_read
+from barnabas.server.logs.damage import refuse_read
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker

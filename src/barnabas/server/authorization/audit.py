@@ -32,7 +32,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.records.batch import build_batch
 from barnabas.security.acls import AUDIT_TOPIC, Operation, ResourceType
 from barnabas.server.authorization.control import Access, AccessControl
-from barnabas.server.peers import ClientError, Peers, peers_of
+from barnabas.server.cluster.peers import ClientError, Peers, peers_of
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition

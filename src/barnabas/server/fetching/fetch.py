@@ -13,9 +13,10 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.security.acls import Operation
 from barnabas.server.fetching.loading import Loading
-from barnabas.server.fetching.looking import Found
+from barnabas.server.fetching.looking import NO_TOPICS, Found
 from barnabas.server.fetching.session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.leaders import TOLD_WITH, current_leader, endpoints_of
+from barnabas.server.outbox import Region
 from barnabas.server.quotas.allowance import Allowance
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class Fetch(Loading):
 
     # --- answering
 
-    def _tell_leaders(self, kept: list[tuple[TopicKey, FetchedData]], wrong: list[int]) -> list[NodeEndpoint]:
+    def _tell_leaders(self, kept: list[tuple[TopicKey, FetchedData[Region]]], wrong: list[int]) -> list[NodeEndpoint]:
         """Put into the answers of these slots who leads instead (KIP-951), and say where those are."""
         broker, leaders = self._broker, []
         for slot in wrong:
@@ -208,7 +209,9 @@ class Fetch(Loading):
         if context.session is not None and not context.is_incremental:
             self._broker.fetch_sessions.remove(session_id)  # its first answer has to tell of all partitions
             session_id = 0
-        self._send(write_fetch_answer(self._version, self._correlation_id, [], session_id=session_id, throttle_time_ms=wait_ms))
+        self._send(
+            write_fetch_answer(self._version, self._correlation_id, NO_TOPICS, session_id=session_id, throttle_time_ms=wait_ms)
+        )
 
     def _answer(self, found: list[Found]) -> None:
         session = self._context.session
@@ -254,8 +257,8 @@ class Fetch(Loading):
         if self._answer_place is None:
             self._answer_place = self._connection.expect_answer()
 
-    def _send(self, parts: Parts) -> None:
+    def _send(self, parts: Parts[Region]) -> None:
         if self._answer_place is None:
-            self._connection.send(parts)  # type: ignore[arg-type]  # record data of an answer are file regions
+            self._connection.send(parts)
         else:
-            self._connection.complete(self._answer_place, parts)  # type: ignore[arg-type]
+            self._connection.complete(self._answer_place, parts)

@@ -13,8 +13,8 @@ from typing import cast
 
 from barnabas.errors import ErrorCode
 from barnabas.server import page_cache
-from barnabas.server.damage import tell_damage
 from barnabas.server.fetching.looking import Found, Looking, failed
+from barnabas.server.logs.damage import tell_damage
 from barnabas.server.outbox import HeldRegion
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified
@@ -41,7 +41,7 @@ class Loading(Looking):
             slot
             for slot, (_, data) in enumerate(found)
             if data.records is not None
-            and not (isinstance(data.records, HeldRegion) or page_cache.is_servable(files, cast(FileRegion, data.records)))
+            and not (isinstance(data.records, HeldRegion) or page_cache.is_servable(files, data.records))
         ]
         if not doubtful:
             self._answer(found)

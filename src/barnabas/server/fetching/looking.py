@@ -10,6 +10,7 @@ that a throttle holds back is passed over; the fetch waits as if there were noth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -19,9 +20,10 @@ from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.server.authorization.hot import why_not_fetch
-from barnabas.server.damage import refuse_read
-from barnabas.server.fetching.session import FetchContext, FetchedPartition
+from barnabas.server.fetching.session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetching.sessions import replica_id_of
+from barnabas.server.logs.damage import refuse_read
+from barnabas.server.outbox import Region
 from barnabas.server.replication.selector import preferred_replica
 from barnabas.storage.reading import FileRegion
 
@@ -31,10 +33,11 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
-Found = tuple[FetchedPartition, FetchedData]
+Found = tuple[FetchedPartition, FetchedData[Region]]
+NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Region]]]] = ()
 
 
-def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData:
+def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Region]:
     return FetchedData(partition, code, -1, -1, -1, aborted=aborted)
 
 
@@ -119,7 +122,7 @@ class Looking:
         minimum_one: bool,
         first: bool = False,
         is_verified_later: bool = True,
-    ) -> FetchedData:
+    ) -> FetchedData[Region]:
         try:
             if not partition.is_leader and (self._replica_id >= 0 or self._version < FIRST_FOLLOWER_READ_VERSION):
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -177,7 +180,7 @@ class Looking:
             size = min(size, room)
         return partition.read_as_follower(offset, size, minimum_one=minimum_one, is_verified_later=is_verified_later)
 
-    def _sent_elsewhere(self, partition: Partition, wanted: FetchedPartition, replica_id: int) -> FetchedData:
+    def _sent_elsewhere(self, partition: Partition, wanted: FetchedPartition, replica_id: int) -> FetchedData[Region]:
         return FetchedData(
             wanted.index,
             0,
@@ -213,7 +216,7 @@ class Looking:
             name = wanted.topic
         return self._broker.partitions.absence(name, wanted.index)
 
-    def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData:
+    def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData[Region]:
         partition = self._find(wanted)
         place = str(wanted.topic) if partition is None else str(partition.log.directory)
         return failed(wanted.index, refuse_read(self._broker, place, wanted.fetch_offset, error))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
-    from barnabas.server.outbox import Part
+    from barnabas.server.outbox import Region
 
 PATIENCE = 4  # requests in a row that were learnt and did not come again
 NO_EPOCH = -1  # of a leader: the consumer does not know it
@@ -62,7 +62,7 @@ class RepeatedFetch:
         self._layout = Struct("")
         self._fixed: tuple[bytes, ...] = ()
         self._request = FetchRequest()
-        self._shape: FetchAnswerShape | None = None  # where there is one, a request is known
+        self._shape: FetchAnswerShape[Region] | None = None  # where there is one, a request is known
         self._wanted: list[_Wanted] = []
         self._patience = PATIENCE
 
@@ -101,17 +101,17 @@ class RepeatedFetch:
         parts, size = shape.write(fields[1], found)
         self._patience = PATIENCE
         broker.metrics.bytes_out += size
-        connection.send(cast("list[Part]", parts))
+        connection.send(parts)
         return True
 
-    def _look(self, broker: Broker, offsets: Sequence[int]) -> list[Given] | None:
+    def _look(self, broker: Broker, offsets: Sequence[int]) -> list[Given[Region]] | None:
         """What every partition gives; None where that is not for this way."""
         request, open_files = self._request, broker.logs.open_files
         if open_files is not None and open_files.is_crowded:
             return None
         isolation_level = request.isolation_level
         left = most = min(request.max_bytes, broker.config.fetch_max_bytes)
-        found: list[Given] = []
+        found: list[Given[Region]] = []
         try:
             for (partition, max_bytes, leader_epoch), offset in zip(self._wanted, offsets, strict=True):
                 if partition.closed or leader_epoch not in (NO_EPOCH, partition.leader_epoch):

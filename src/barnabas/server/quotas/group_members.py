@@ -16,7 +16,7 @@ from barnabas import limits
 from barnabas.errors import BarnabasError
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
-from barnabas.server.peers import ClientError, Peers, peers_of
+from barnabas.server.cluster.peers import ClientError, Peers, peers_of
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker

@@ -20,7 +20,7 @@ from barnabas.errors import BarnabasError, ErrorCode, KafkaError, StorageError
 from barnabas.protocol.messages.fetch import FetchResponse, PartitionData, ReplicaState
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.replication.following import DivergingEpoch, LeadersAnswer, Next, Position
-from barnabas.server.peers import peers_of
+from barnabas.server.cluster.peers import peers_of
 from barnabas.server.replication.leader_session import LeaderSession
 
 if TYPE_CHECKING:

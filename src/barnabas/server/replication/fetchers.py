@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from barnabas.replication.followed import NO_LEADER
-from barnabas.server.peers import peers_of
+from barnabas.server.cluster.peers import peers_of
 from barnabas.server.replication.fetcher import Fetcher
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from barnabas.protocol.messages.alter_partition import (
     ResponsePartitionData,
 )
 from barnabas.replication.in_sync import UNKNOWN_BROKER_EPOCH, IsrChange
-from barnabas.server.peers import peers_of
+from barnabas.server.cluster.peers import peers_of
 
 if TYPE_CHECKING:
     from uuid import UUID

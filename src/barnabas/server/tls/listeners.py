@@ -23,7 +23,7 @@ from barnabas.config.listeners import has_tls
 from barnabas.config.sasl import setting
 from barnabas.errors import ConfigError
 from barnabas.security.principals import PrincipalRules
-from barnabas.server.peers import inter_broker_endpoint
+from barnabas.server.cluster.peers import inter_broker_endpoint
 from barnabas.tls.contexts import client_context, server_context
 from barnabas.tls.names import alternative_names_of, subject_of, values_of_subject
 from barnabas.tls.pem import certificates_in

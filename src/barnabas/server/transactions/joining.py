@@ -23,8 +23,8 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from barnabas.protocol.partitions import by_topic
-from barnabas.server.faults import report_later
-from barnabas.server.peers import ClientError, Peers, peers_of
+from barnabas.server.cluster.peers import ClientError, Peers, peers_of
+from barnabas.server.logs.faults import report_later
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition

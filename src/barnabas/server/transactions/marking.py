@@ -24,8 +24,8 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from barnabas.server.cluster.peers import ClientError, Peers, peers_of
 from barnabas.server.coordinator_log import PartitionedLog
-from barnabas.server.peers import ClientError, Peers, peers_of
 from barnabas.server.transactions.courier import MarkerCourier
 
 if TYPE_CHECKING:

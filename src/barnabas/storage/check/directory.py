@@ -18,7 +18,7 @@ from barnabas.storage.check.partition import PartitionContext, PartitionReport
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, LAST_BOOT_FILE, LOCK_FILE
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
-from barnabas.storage.finding import DELETED_FOLDER, FUTURE_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
+from barnabas.storage.folders import DELETED_FOLDER, FUTURE_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
 from barnabas.storage.moving import MARKER
 
 KNOWN_NAMES = {

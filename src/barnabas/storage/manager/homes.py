@@ -23,7 +23,7 @@ from barnabas.errors import LogDirFailed, StorageError
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.files import Files, OsFiles
-from barnabas.storage.finding import FolderFinder
+from barnabas.storage.folders import FolderFinder
 from barnabas.storage.log import PRODUCER_ID_EXPIRATION_MS, Log
 from barnabas.storage.open_files import OpenFiles
 

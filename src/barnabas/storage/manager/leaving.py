@@ -15,7 +15,7 @@ from barnabas.errors import KafkaError, LogDirFailed
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.faults import storage_error
-from barnabas.storage.finding import hand_over
+from barnabas.storage.folders import hand_over
 from barnabas.storage.garbage import Garbage, remove_folder
 from barnabas.storage.manager.making import MakingLogs
 from barnabas.storage.moving import MARKER, LogMove

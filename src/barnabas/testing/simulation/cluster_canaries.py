@@ -20,7 +20,8 @@ from barnabas.cluster.store import Put
 from barnabas.coordination.classic import group
 from barnabas.replication import in_sync
 from barnabas.replication.partition import Partition
-from barnabas.server import hosting, joining
+from barnabas.server.cluster import joining
+from barnabas.server.logs import hosting
 from barnabas.storage import log
 
 

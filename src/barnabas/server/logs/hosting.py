@@ -27,10 +27,10 @@ from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.offline import OfflinePartition
 from barnabas.replication.partition import Partition
 from barnabas.server.collector import KeptLogs
-from barnabas.server.faults import report_later
-from barnabas.server.in_parts import in_turns
-from barnabas.server.making import make_logs
-from barnabas.server.removing import Removing
+from barnabas.server.logs.faults import report_later
+from barnabas.server.logs.in_parts import in_turns
+from barnabas.server.logs.making import make_logs
+from barnabas.server.logs.removing import Removing
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.log import Log
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.errors import BarnabasError
-from barnabas.pipelines.progress import SourceProgress, read_progress
+from barnabas.pipelines.runs.progress import SourceProgress, read_progress
 
 STATE_VARIABLE = "BARNABAS_STATE_DIR"
 NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")

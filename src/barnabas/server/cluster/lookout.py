@@ -27,7 +27,7 @@ from barnabas.client.plans import Call
 from barnabas.cluster.silence import Registered, Silence
 from barnabas.errors import BarnabasError
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
-from barnabas.server.peers import address_of, client_config, inter_broker_listener
+from barnabas.server.cluster.peers import address_of, client_config, inter_broker_listener
 
 if TYPE_CHECKING:
     from barnabas.client.config import Address

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.server.faults import report_later
-from barnabas.server.in_parts import PART, in_turns, run_in_parts
+from barnabas.server.logs.faults import report_later
+from barnabas.server.logs.in_parts import PART, in_turns, run_in_parts
 from barnabas.storage.garbage import Garbage, remove_all
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The process that runs a pipeline: `python -m barnabas.pipelines.running`, started by `barnabas pipeline run`.
+"""The process that runs a pipeline: `python -m barnabas.pipelines.runs.process`, started by `barnabas pipeline run`.
 
 A script runs as `python script.py` would, with Spark's settings given by the environment. A declared pipeline runs on a local Spark Connect
 server that this process starts, as PySpark's own `spark-pipelines` does; what Spark tells of its flows goes to a file, line by line.

@@ -19,8 +19,8 @@ from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, Kept, Topic
 from barnabas.cluster.offline import MAX_SAID
 from barnabas.config.cordoning import absolute
 from barnabas.errors import LogDirFailed
-from barnabas.server.forwarding import Forwarder
-from barnabas.server.lookout import Lookout
+from barnabas.server.cluster.forwarding import Forwarder
+from barnabas.server.cluster.lookout import Lookout
 from barnabas.storage.checkpoints import encode_uuid
 from barnabas.storage.directory import LogDirectory
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.pipelines.runs import PipelineError
+from barnabas.pipelines.runs.folders import PipelineError
 
 SPEC_NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 

@@ -38,7 +38,7 @@ from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlte
 from barnabas.security.acls import Operation
 from barnabas.server.apis.configs import is_refused_here
 from barnabas.server.apis.tokens import may_ask
-from barnabas.server.peers import ClientError, peers_of
+from barnabas.server.cluster.peers import ClientError, peers_of
 
 if TYPE_CHECKING:
     from barnabas.cluster.member import Member

@@ -1,0 +1,1 @@
+"""Pipelines as `barnabas pipeline` runs them: a project, a process for each run, a folder that says how it goes. Beside the data source."""
