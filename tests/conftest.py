@@ -1,8 +1,13 @@
-"""What holds for every test: the same examples in every run, however slow the machine is; processes that start quickly."""
+"""What holds for every test: the same examples in every run, however slow the machine is; processes that start quickly; few
+files that stay open behind it."""
 
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -14,3 +19,30 @@ settings.load_profile("barnabas")
 # barnabas anew, which takes longer than the rest of its start.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).resolve().parent.parent / ".cache" / "pycache"))
+
+
+DESCRIPTORS = Path("/proc/self/fd")
+MOST_LEFT_OPEN = 8  # files: a log or two
+
+
+def open_files() -> set[tuple[str, str]]:
+    """Descriptors of this process that are of files, and of which; sockets and pipes may belong to threads of clients, which end later."""
+    found = set()
+    for descriptor in os.listdir(DESCRIPTORS) if DESCRIPTORS.exists() else ():
+        with suppress(FileNotFoundError):  # the listing's own is closed by now
+            path = os.readlink(DESCRIPTORS / descriptor)
+            if path.startswith("/") and not path.startswith(("/dev/", "/proc/")):
+                found.add((descriptor, path))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def few_files_stay_open() -> Iterator[None]:
+    """A log has plain descriptors, which nobody closes for a test that forgets to; thousands of them leave none for the tests after it."""
+    before = open_files()
+    yield
+    left = open_files() - before
+    if len(left) > MOST_LEFT_OPEN:
+        gc.collect()
+        left &= open_files()
+    assert len(left) <= MOST_LEFT_OPEN, f"left open: {sorted(path for _, path in left)}"

@@ -244,6 +244,7 @@ def test_wherever_it_stops_the_next_start_has_all_records_once(tmp_path: Path, s
         append(log, b"after")
         if step == "left":
             logs.leave(move, retired)
+        retired.garbage.close()
     expected = values(log)
     logs.close() if clean else logs.abandon()
     again = manager(tmp_path)
@@ -269,7 +270,7 @@ def test_a_start_after_a_crash_knows_what_the_old_directory_knew(tmp_path: Path)
     logs.checkpoint_recovery_points()
     logs.checkpoint_log_start_offsets()
     copy_all(move)
-    logs.swap(move, target)
+    logs.swap(move, target).garbage.close()
     append(log, b"after")
     logs.abandon()
     for _ in range(2):  # the second start finds no old directory to ask

@@ -94,3 +94,4 @@ def test_a_log_takes_in_all_of_it_whatever_its_segments_are(tmp_path: Path, segm
     assert [epoch for epoch, _ in log.epoch_entries] == [0, 1, 4]
     stored = b"".join(path.read_bytes() for path in sorted(log.directory.glob("*.log")))
     assert stored[: len(whole)] == whole
+    log.close()
