@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import socket
 from pathlib import Path
 
-from barnabas.server.outbox import FILE_BYTES_PER_TURN, Outbox, Part
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.server.outbox import COPIED_BYTES, FILE_BYTES_PER_TURN, Buffer, Outbox, Part
 from barnabas.storage.files import OsFiles
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import Trust
@@ -15,13 +20,19 @@ from barnabas.storage.trust import Trust
 FILES = OsFiles()
 
 
-async def send(path: Path, parts: list[tuple[int, int] | bytes]) -> tuple[bytes, list[int]]:
-    """What arrives of `parts` (stretches of the file, and bytes between them), and how much waited after each turn of the loop."""
+async def send(
+    path: Path, parts: list[tuple[int, int] | bytes], *, send_buffer: int = 8 * 1024 * 1024, taken: int = 2**20
+) -> tuple[bytes, list[int]]:
+    """What arrives of `parts` (stretches of the file, and bytes between them), and how much waited after each turn of the loop.
+
+    Args:
+        taken: by the other side at once, at most.
+    """
     loop = asyncio.get_running_loop()
     near, far = socket.socketpair()
     for end in (near, far):
         end.setblocking(False)
-    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 * 1024 * 1024)
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     failures: list[OSError] = []
     outbox = Outbox(loop, near.fileno(), FILES, lambda: None, failures.append)
     fileno = os.open(path, os.O_RDONLY)
@@ -36,7 +47,7 @@ async def send(path: Path, parts: list[tuple[int, int] | bytes]) -> tuple[bytes,
     os.close(fileno)  # what is sent later has a descriptor of its own
     while len(received) < total:
         waiting.append(outbox.waiting_bytes)
-        received += await loop.sock_recv(far, 2**20)
+        received += await loop.sock_recv(far, taken)
     waiting.append(outbox.waiting_bytes)
     outbox.close()
     near.close()
@@ -67,3 +78,57 @@ def test_many_small_regions_share_a_turn_up_to_its_bound(tmp_path: Path) -> None
     sent = waiting[0] - waiting[1]
     assert FILE_BYTES_PER_TURN - 16_384 <= sent <= FILE_BYTES_PER_TURN + 20 * len(b"between")
     assert waiting[-1] == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.one_of(st.integers(1, 3 * COPIED_BYTES // 2), st.binary(max_size=70), st.integers(1, 3000)), min_size=1, max_size=20
+    ),
+    st.sampled_from([1, 20_000, 1_000_000]),
+    st.sampled_from([2_000, 100_000]),
+)
+def test_small_and_large_pieces_arrive_in_order_however_full_the_socket_is(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int | bytes], send_buffer: int, taken: int
+) -> None:
+    path = tmp_path_factory.mktemp("outbox") / "file"
+    data = random.Random(1).randbytes(2 * COPIED_BYTES)
+    path.write_bytes(data)
+    parts: list[tuple[int, int] | bytes] = [size if isinstance(size, bytes) else (size % 7, size) for size in sizes]
+    received, waiting = asyncio.run(send(path, [b"head", *parts], send_buffer=send_buffer, taken=taken))
+    wanted = [part if isinstance(part, bytes) else data[part[0] : sum(part)] for part in parts]
+    assert received == b"head" + b"".join(wanted)
+    assert waiting[-1] == 0
+
+
+def test_what_goes_together_is_one_system_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(100_000))
+    calls: list[int] = []
+    write = Outbox._write
+
+    def counting(outbox: Outbox, buffers: list[Buffer], *, is_file_next: bool) -> int:
+        calls.append(len(buffers))
+        return write(outbox, buffers, is_file_next=is_file_next)
+
+    monkeypatch.setattr(Outbox, "_write", counting)
+    asyncio.run(send(path, [b"head", (0, 50_000), b"between", (10, 40_000), b"tail"]))
+    assert calls == [5]
+
+
+def test_a_file_that_is_shorter_than_its_region_ends_the_connection(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(1000))
+    failures: list[OSError] = []
+
+    async def push() -> None:
+        near, far = socket.socketpair()
+        outbox = Outbox(asyncio.get_running_loop(), near.fileno(), FILES, lambda: None, failures.append)
+        with path.open("rb") as file, near, far:
+            outbox.push(b"head")
+            outbox.push(FileRegion(file.fileno(), 0, 2000, 0, Trust(FILES, 0)))
+            outbox.flush()
+            outbox.close()
+
+    asyncio.run(push())
+    assert len(failures) == 1

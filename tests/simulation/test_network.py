@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
+from barnabas.server import outbox
+from barnabas.storage.files import OsFiles
+from barnabas.storage.reading import FileRegion
+from barnabas.storage.trust import Trust
 from barnabas.testing.simulation.loop import VirtualLoop, World
 from barnabas.testing.simulation.network import VirtualTransport
 
@@ -61,3 +66,25 @@ def test_what_was_sent_on_a_connection_that_lingers_arrives_behind_its_repetitio
     world.run_until(lambda: len(server) == 3)
     assert server[0] == "2"
     assert server[1:] == ["1", "lost: ConnectionResetError"]
+
+
+@pytest.mark.parametrize("size", [80, 150])
+def test_what_a_turn_may_not_send_any_more_goes_in_the_next(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a socket that has room: not only when the other side has taken what is under way."""
+    monkeypatch.setattr(outbox, "FILE_BYTES_PER_TURN", 100)
+    monkeypatch.setattr(outbox, "COPIED_BYTES", 100)
+    files, path = OsFiles(), tmp_path / "file"
+    path.write_bytes(b"x" * size)
+    world = World(1)
+    server: list[str] = []
+    (end,) = connected(world, server, [], 1)
+    sending = end.get_extra_info("outbox")(end.loop, 0, files, lambda: None, pytest.fail)
+    with path.open("rb") as file:
+        for _ in range(3):
+            sending.push(FileRegion(file.fileno(), 0, size, 0, Trust(files, 0)))
+        sending.flush()
+        assert sending.waiting_bytes
+        world.run_until(lambda: not sending.waiting_bytes)
+        assert not server
+        world.run_until(lambda: sum(map(len, server)) == 3 * size)
+        sending.close()

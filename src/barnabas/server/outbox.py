@@ -3,6 +3,10 @@
 Writes go straight to the socket, not through the transport: only so can a file region follow a header by `sendfile` without the
 transport's buffer in between. The transport never gets anything to write, so the two cannot mix.
 
+Small pieces of files are read and sent with what stands before and behind them, in one system call: up to `COPIED_BYTES` copying them costs
+less than three calls that hand pages over. 100 kB take 42 us where `sendfile` takes 65, 200 kB 62 where it takes 89, from request to
+answer between two processes. What is larger, or had to wait once, goes by `sendfile`, so that nothing is read twice.
+
 A turn of the loop sends so much of files on a connection and no more (`FILE_BYTES_PER_TURN`): handing a megabyte to the kernel takes half a
 millisecond, and others wait meanwhile. The rest waits for the next turn as it would for room.
 
@@ -15,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -24,6 +29,17 @@ from barnabas.storage.reading import FileRegion
 
 Buffer = bytes | bytearray | memoryview
 FILE_BYTES_PER_TURN = 256 * 1024  # about 50 us
+COPIED_BYTES = FILE_BYTES_PER_TURN  # of files, at most, in one system call: what a processor's own cache holds beside its code
+
+
+class _Copied(threading.local):
+    """Where pieces of files are put together: one buffer for all connections of a loop, in which nothing is left between two calls."""
+
+    def __init__(self) -> None:
+        self.buffer = memoryview(bytearray(COPIED_BYTES))
+
+
+_copied = _Copied()
 
 
 class HeldRegion:
@@ -113,8 +129,9 @@ class Outbox:
         self._file_bytes_left = FILE_BYTES_PER_TURN
         try:
             while self._items:
-                if isinstance(self._items[0], Region):
-                    self._send_file(self._items[0])
+                front = self._items[0]
+                if isinstance(front, HeldRegion) or (isinstance(front, FileRegion) and front.size > COPIED_BYTES):
+                    self._send_file(front)
                 else:
                     self._send_buffers()
         except BlockingIOError:
@@ -168,34 +185,66 @@ class Outbox:
         return self._socket
 
     def _send_buffers(self) -> None:
-        """One system call for the buffers in front."""
-        if len(self._items) == 1:
-            item = self._items[0]
-            sent = os.write(self._descriptor, item)  # type: ignore[arg-type]  # file regions are handled before
-            self._buffers_sent([item], sent)  # type: ignore[list-item]
-            return
-        buffers: list[Buffer] = []
-        for item in self._items:
-            if isinstance(item, Region):
-                sent = self._own_socket().sendmsg(buffers, (), socket.MSG_MORE)
-                break
-            buffers.append(item)
-            if len(buffers) == limits.MAX_BUFFERS_PER_WRITE:
-                sent = os.writev(self._descriptor, buffers)
-                break
+        """One system call for what is in front: buffers, and small regions that have not waited."""
+        if len(self._items) == 1 and not isinstance(self._items[0], Region):
+            buffers, is_file_next = [self._items[0]], False
         else:
-            sent = os.writev(self._descriptor, buffers)
-        self._buffers_sent(buffers, sent)
+            buffers, is_file_next = self._gather()
+        if not buffers:
+            raise BlockingIOError  # this turn has sent its share of files
+        self._sent(buffers, self._write(buffers, is_file_next=is_file_next))
 
-    def _buffers_sent(self, buffers: list[Buffer], sent: int) -> None:
+    def _write(self, buffers: list[Buffer], *, is_file_next: bool) -> int:
+        if is_file_next:
+            return self._own_socket().sendmsg(buffers, (), socket.MSG_MORE)
+        if len(buffers) == 1:
+            return os.write(self._descriptor, buffers[0])
+        return os.writev(self._descriptor, buffers)
+
+    def _read(self, region: FileRegion, piece: memoryview) -> int:
+        return os.preadv(region.fileno, (piece,), region.position)
+
+    def _gather(self) -> tuple[list[Buffer], bool]:
+        """The bytes of the items in front, as far as they go together, and whether a region follows that goes by itself."""
+        buffers: list[Buffer] = []
+        target, filled, room = _copied.buffer, 0, min(COPIED_BYTES, self._file_bytes_left)
+        for item in self._items:
+            if len(buffers) == limits.MAX_BUFFERS_PER_WRITE:
+                break
+            if not isinstance(item, Region):
+                buffers.append(item)
+                continue
+            if isinstance(item, HeldRegion) or item.size > COPIED_BYTES:
+                return buffers, True
+            if item.size > room - filled:
+                break
+            piece = target[filled : filled + item.size]
+            if self._read(item, piece) < item.size:
+                raise OSError(f"a file region of {item.size} bytes ends before its end")
+            buffers.append(piece)
+            filled += item.size
+        return buffers, False
+
+    def _sent(self, buffers: list[Buffer], sent: int) -> None:
+        """The kernel has taken so many bytes of `buffers`, which are the bytes of the items in front."""
         self.waiting_bytes -= sent
         for buffer in buffers:
-            if sent < len(buffer):
-                if sent:
-                    self._items[0] = memoryview(buffer)[sent:]
-                return
-            sent -= len(buffer)
-            self._items.popleft()
+            item = self._items[0]
+            taken = min(sent, len(buffer))
+            sent -= taken
+            if isinstance(item, Region):
+                self._file_bytes_left -= taken
+            if taken == len(buffer):
+                self._items.popleft()
+                continue
+            if isinstance(item, FileRegion):
+                item = self._items[0] = HeldRegion(item, self._files)
+            if isinstance(item, HeldRegion):
+                item.position += taken
+                item.size -= taken
+            elif taken:
+                self._items[0] = memoryview(buffer)[taken:]
+            return
 
     def _send_file(self, region: Region) -> None:
         size = min(region.size, self._file_bytes_left)

@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 from barnabas.server.outbox import Buffer, Outbox, Region
+from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import VirtualLoop, World
 
 WINDOW_BYTES = 64 * 1024
-MAX_BUFFERS = 16  # taken by one write
 CONNECT_AGAIN_S = 0.2  # between attempts of the system to connect where nothing gets through
 Address = tuple[str, int]
 
@@ -318,6 +318,9 @@ class VirtualTransport(asyncio.Transport):
         if self._on_room is not None and not self.closed:
             self.loop.call_later(self._network.delay_s(), self._tell_room)
 
+    def tell_room_soon(self) -> None:
+        self.loop.call_soon(self._tell_room)
+
     def _tell_room(self) -> None:
         if self._on_room is not None and not self.closed:
             self._on_room()
@@ -355,22 +358,26 @@ class VirtualOutbox(Outbox):
         self._transport.when_room(None)
         super().close()
 
+    def _wait_for_room(self) -> None:
+        super()._wait_for_room()
+        if self._transport.room:  # the turn has sent its share; as a socket, whose room is told until nobody asks for it
+            self._transport.tell_room_soon()
+
     def _watch(self) -> None:
         self._transport.when_room(self._resume)
 
     def _unwatch(self) -> None:
         self._transport.when_room(None)
 
-    def _send_buffers(self) -> None:
-        room = self._room()
-        buffers: list[Buffer] = []
-        for item in self._items:
-            if isinstance(item, Region) or len(buffers) == MAX_BUFFERS:
-                break
-            buffers.append(item)
-        data = b"".join(buffers)[:room]
+    def _write(self, buffers: list[Buffer], *, is_file_next: bool) -> int:
+        data = b"".join(buffers)[: self._room()]
         self._transport.send(data)
-        self._buffers_sent(buffers, len(data))
+        return len(data)
+
+    def _read(self, region: FileRegion, piece: memoryview) -> int:
+        data = self._files.pread(region.fileno, region.size, region.position)
+        piece[: len(data)] = data
+        return len(data)
 
     def _send_file(self, region: Region) -> None:
         data = self._files.pread(region.fileno, min(region.size, self._room()), region.position)
