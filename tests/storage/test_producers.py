@@ -16,9 +16,9 @@ from barnabas.protocol.records.batch import AppendOrigin, Record, build_batch, r
 from barnabas.protocol.records.header import MAX_SEQUENCE
 from barnabas.storage.log import Log
 from barnabas.storage.producer_state import KEPT_BATCHES, ProducerEntry, ProducerStates
-from barnabas.storage.segment import LOG_SUFFIX, file_name
+from barnabas.storage.segment import ABORTED_SUFFIX, LOG_SUFFIX, file_name
 from barnabas.storage.snapshot import ENTRY, HEAD, OLDER, decode_snapshot, encode_snapshot
-from tests.storage.support import NOW, append, open_log
+from tests.storage.support import NOW, UnsyncedFiles, append, open_log
 
 PRODUCER = 7
 
@@ -234,6 +234,32 @@ def test_a_marker_that_a_loss_of_power_took_has_no_entry_left(tmp_path: Path) ->
     assert log.aborted_transactions(0, 100) == []
     end_transaction(log, abort=False)
     assert log.aborted_transactions(0, log.log_end_offset) == []
+    log.close()
+
+
+class CountingFiles(UnsyncedFiles):
+    """Counts who asks whether there are aborted transactions."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def exists(self, path: Path) -> bool:
+        self.asked += path.suffix == ABORTED_SUFFIX
+        return super().exists(path)
+
+
+def test_where_no_transaction_was_aborted_the_disk_is_asked_once(tmp_path: Path) -> None:
+    files = CountingFiles()
+    log = open_log(tmp_path, files=files)
+    produce(log, 0, transactional=1)
+    files.asked = 0
+    assert [log.aborted_transactions(0, 1) for _ in range(3)] == [[], [], []]
+    assert files.asked == 1
+    end_transaction(log, abort=True)
+    assert [each.first_offset for each in log.aborted_transactions(0, 2)] == [0]
+    log.close()
+    log = open_log(tmp_path)
+    assert [each.first_offset for each in log.aborted_transactions(0, 2)] == [0]
     log.close()
 
 

@@ -81,6 +81,17 @@ def encode_entries(entries: Iterable[CompletedTransaction]) -> bytes:
     )
 
 
+def aborted_in(segment: Segment) -> Iterable[CompletedTransaction]:
+    """Those that end in a segment, for its readers: where there are none, nobody asks the disk twice."""
+    return aborted_of(segment) if segment.has_aborted else ()
+
+
+def add_aborted(segment: Segment, transaction: CompletedTransaction) -> None:
+    """A transaction that ends in a segment was aborted."""
+    aborted_of(segment).append(transaction)
+    segment.has_aborted = True
+
+
 def aborted_of(segment: Segment) -> AbortedTransactions:
-    """Those that end in a segment."""
+    """The file of a segment's."""
     return AbortedTransactions(segment.files, segment.directory / segment.name_of(ABORTED_SUFFIX), segment.base_offset)

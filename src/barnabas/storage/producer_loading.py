@@ -11,7 +11,7 @@ from barnabas.protocol.records.header import (
     NO_PRODUCER_ID,
 )
 from barnabas.protocol.records.record import iterate_records
-from barnabas.storage.aborted import aborted_of
+from barnabas.storage.aborted import add_aborted
 from barnabas.storage.files import Files
 from barnabas.storage.producer_state import CompletedTransaction, ProducerStates
 from barnabas.storage.segment import (
@@ -61,7 +61,7 @@ def _replay(segment: Segment, producers: ProducerStates, start: int) -> None:
         found = Position(0, segment.base_offset)
     if found is not None:
         for aborted in replay(segment, producers, found.position, start):
-            aborted_of(segment).append(aborted)
+            add_aborted(segment, aborted)
 
 
 def replay(segment: Segment, producers: ProducerStates, position: int, start: int) -> list[CompletedTransaction]:

@@ -35,7 +35,7 @@ from barnabas.protocol.records.header import (
 from barnabas.protocol.records.record import iterate_records
 from barnabas.protocol.records.scan import Run
 from barnabas.protocol.records.validate import AppendOrigin, validate_batch
-from barnabas.storage.aborted import aborted_of
+from barnabas.storage.aborted import add_aborted
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import write_all
 from barnabas.storage.log.reading import ReadableLog
@@ -264,7 +264,7 @@ class GrowingLog(ReadableLog):
         completed = self._producers.update_marker(header, marker._replace(offset=base_offset + header.last_offset_delta))
         if completed is not None and completed.aborted:
             try:
-                aborted_of(segment).append(completed)
+                add_aborted(segment, completed)
             except OSError as error:
                 # The marker is in the log. Readers of committed records must not get past it without this entry, so even a full disk
                 # takes the log out of use; the next start makes the entry from the marker.

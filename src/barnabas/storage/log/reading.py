@@ -9,7 +9,7 @@ from barnabas.error_codes import ErrorCode
 from barnabas.errors import (
     KafkaError,
 )
-from barnabas.storage.aborted import aborted_of
+from barnabas.storage.aborted import aborted_in
 from barnabas.storage.log.state import LogState
 from barnabas.storage.producer_state import (
     CompletedTransaction,
@@ -113,7 +113,7 @@ class ReadableLog(LogState):
         """The aborted transactions with records in [first_offset, end_offset)."""
         found = []
         for segment in self._segments.starting_at(first_offset):
-            for entry in aborted_of(segment):
+            for entry in aborted_in(segment):
                 if entry.last_offset >= first_offset and entry.first_offset < end_offset:
                     found.append(entry)
                 if entry.last_stable_offset >= end_offset:

@@ -30,6 +30,7 @@ class SegmentFile:
         "directory",
         "files",
         "first_timestamp",
+        "has_aborted",
         "index",
         "max_timestamp",
         "name_suffix",
@@ -45,6 +46,7 @@ class SegmentFile:
         "used",
     )
 
+    has_aborted: bool  # whether there is a file of aborted transactions
     index: SparseIndex
     time_index: SparseIndex
     max_timestamp: int

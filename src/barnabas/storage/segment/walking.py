@@ -18,6 +18,7 @@ from barnabas.errors import CorruptLog
 from barnabas.protocol.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
 from barnabas.storage.index_repair import contradiction, rebuild_indexes
 from barnabas.storage.segment.file import NO_TIMESTAMP, SegmentFile
+from barnabas.storage.segment.names import ABORTED_SUFFIX
 from barnabas.storage.trust import Trust
 from barnabas.storage.verify import measure
 
@@ -160,6 +161,9 @@ class WalkedSegment(SegmentFile):
                 self.index, self.time_index, self.walk_around(), path=self.path, base_offset=self.base_offset, reason=wrong
             )
 
+    def _look_for_aborted(self) -> None:
+        self.has_aborted = self.files.exists(self.directory / self.name_of(ABORTED_SUFFIX))
+
     def _open_max_timestamp(self) -> None:
         last = self.time_index.last()
         self.max_timestamp = last[0] if last else NO_TIMESTAMP
@@ -170,6 +174,7 @@ class WalkedSegment(SegmentFile):
 
 
 FOUND_OUT_LATER: dict[str, Callable[[WalkedSegment], None]] = {
+    "has_aborted": WalkedSegment._look_for_aborted,
     "index": WalkedSegment._open_indexes,
     "time_index": WalkedSegment._open_indexes,
     "max_timestamp": WalkedSegment._open_max_timestamp,
