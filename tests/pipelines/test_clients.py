@@ -43,3 +43,20 @@ def test_a_worker_of_sparks_daemon_spares_the_collector_and_hands_over_at_once(
         [sys.executable, "-m", module], env=environment, cwd=tmp_path, check=True, capture_output=True, text=True
     ).stdout
     assert told.strip() == expected
+
+
+KEEP = """
+import sys
+from barnabas.client.config import ClientConfig
+from barnabas.pipelines.clients import borrowed_client
+
+with borrowed_client(ClientConfig.from_options({"bootstrap.servers": sys.argv[1]})) as client:
+    client.topics()
+"""
+
+
+def test_what_is_kept_is_closed_when_the_process_ends(kafka_server: str) -> None:
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", KEEP, kafka_server]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert ended.stderr == ""

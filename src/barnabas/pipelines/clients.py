@@ -8,6 +8,7 @@ on they hand over to the JVM without delay.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from collections.abc import Iterator
@@ -35,6 +36,14 @@ def borrowed_client(config: ClientConfig) -> Iterator[BlockingClient]:
         raise
     idle.append(client)
     _settle_in()
+
+
+@atexit.register
+def close_idle() -> None:
+    """Close what is kept, where the process ends in order; workers of Spark are ended without."""
+    for clients in _idle.values():
+        while clients:
+            clients.pop().close()
 
 
 @cache
