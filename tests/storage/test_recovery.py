@@ -176,6 +176,20 @@ def test_epochs_that_were_written_down_before_a_cut_give_way_to_what_the_batches
     log.close()
 
 
+def test_a_log_ends_in_the_epoch_of_its_last_record_though_that_was_removed(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    assert log.epoch_of_end == -1
+    append(log, b"a", epoch=1)
+    append(log, b"b", epoch=4)
+    assert log.epoch_of_end == 4
+    log.delete_records_before(2)
+    assert (log.log_start_offset, log.log_end_offset, log.epoch_of_end) == (2, 2, 4)
+    log.close()
+    log = open_log(tmp_path, log_start_offset=2)
+    assert (log.log_end_offset, log.epoch_of_end) == (2, 4)
+    log.close()
+
+
 def test_lost_epochs_come_back_from_the_batches(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, b"a", epoch=1)

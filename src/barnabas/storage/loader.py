@@ -103,7 +103,9 @@ def load_log(
         if sync_name:
             files.sync_directory(directory)  # what a crash takes is always a tail: the first segment's name stays
     log_start_offset = max(log_start_offset, segments[0].base_offset)
-    epochs.truncate_from_end(segments[-1].next_offset)
+    end = segments[-1].next_offset
+    # Where all records were removed, what stands at the end is the epoch of the last of them (`truncate_from_start`).
+    epochs.truncate_from_end(end + (0 < log_start_offset == end))
     epochs.truncate_from_start(log_start_offset)
     # With segments that were removed their snapshots went.
     snapshots = snapshots_in(names) if clean_shutdown and not has_doomed else snapshot_offsets(files, directory)

@@ -96,8 +96,7 @@ def find_log(broker: Broker, topic: Topic, index: int, leader_epoch: int) -> Las
         return None
     if found.leader_id != NO_LEADER or found.leader_epoch != leader_epoch:
         return None
-    end = found.log.log_end_offset
-    return found.log.epoch_at(end - 1), end  # an epoch that began and got no records does not count
+    return found.log.epoch_of_end, found.log.log_end_offset
 
 
 def what_was_kept(directories: Sequence[LogDirectory]) -> Kept:

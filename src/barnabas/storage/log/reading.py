@@ -85,6 +85,15 @@ class ReadableLog(LogState):
         """The leader epoch of the last record, -1 before the first."""
         return self._epochs.epochs.latest
 
+    @property
+    def epoch_of_end(self) -> int:
+        """The leader epoch of the last record, -1 if unknown; one that began behind it does not count.
+
+        Where all records were removed it is that of the last of them, or one that began where they ended.
+        """
+        is_emptied = 0 < self.log_start_offset == self.log_end_offset
+        return self.epoch_at(self.log_end_offset - (not is_emptied))
+
     def epoch_at(self, offset: int) -> int:
         """The leader epoch in which the record at `offset` was or will be written, -1 if unknown."""
         return self._epochs.epochs.epoch_of(offset)
