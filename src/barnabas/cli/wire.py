@@ -2,35 +2,30 @@
 
 These are API versions, settings of every resource type, and deleted offsets of groups.
 
-One blocking connection, one request at a time. Speaks to plain and TLS listeners, with and without SASL.
+One blocking connection, one request at a time, with the command's own settings; what goes wrong on it is told as a command tells it.
 """
 
 from __future__ import annotations
 
-import socket
 import ssl
-import struct
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from secrets import token_hex
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from barnabas.cli.errors import BadInput, Failure
+from barnabas.client.config import ClientConfig
+from barnabas.client.connection import Connection
+from barnabas.client.errors import ClientError, ConnectionFailed, TimedOut, UnsupportedRequest
+from barnabas.client.plans import Call
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import Closed, ConfigError
-from barnabas.protocol import messages
-from barnabas.protocol.codec import decode, encode
+from barnabas.errors import ConfigError, ProtocolError
 from barnabas.protocol.message import Message
-from barnabas.protocol.messages.api_keys import ApiKey
 
-CLIENT_ID = b"barnabas-cli"
-MAX_RESPONSE_BYTES = 100 * 1024 * 1024  # a length beyond this means that the other side does not speak the protocol
-API_KEYS = {prefix: key for key, (_, prefix, *_) in messages.APIS.items()}
+CLIENT_ID = "barnabas-cli"
 
 
 class Target(Protocol):
-    """Where the cluster is and how to talk to it: a Connection."""
+    """Where the cluster is and how to talk to it: a command's `Connection`."""
 
     @property
     def properties(self) -> Mapping[str, str]: ...
@@ -44,51 +39,52 @@ class Wire:
 
     Raises, from every call:
         Failure: the broker is gone, does not answer in time, or does not know the request.
+        BadInput: settings that are none.
     """
 
-    def __init__(self, connection: Target, address: tuple[str, int]) -> None:
-        self._connection = connection
+    def __init__(self, target: Target, address: tuple[str, int]) -> None:
+        self._target = target
         self._address = address
-        self._correlation_id = 0
-        self._socket = self._open_socket()
+        config = _settings(target, address)
         try:
-            self.versions = self._ask_versions()
-            self._authenticate()
-        except BaseException:
-            self.close()
-            raise
+            self._connection = Connection(address, config)
+        except ClientError as error:
+            raise self._failure(error, while_opening=True) from error
 
     @classmethod
-    def open_first(cls, connection: Target) -> Self:
+    def open_first(cls, target: Target) -> Self:
         """To the first bootstrap server that can be reached."""
         failure = Failure("no bootstrap server given")
-        for address in connection.addresses():
+        for address in target.addresses():
             try:
-                return cls(connection, address)
+                return cls(target, address)
             except Failure as error:
                 failure = error
         raise failure
 
     def to(self, host: str, port: int) -> Wire:
         """Another connection with the same settings."""
-        return Wire(self._connection, (host, port))
+        return Wire(self._target, (host, port))
 
     def request(self, request: Message) -> Any:
         """Send and wait for the answer, in the newest version that both sides know."""
-        prefix = type(request).__name__.removesuffix("Request")
-        api_key = API_KEYS[prefix]
-        _, _, first, last, _ = messages.APIS[api_key]
-        theirs = self.versions.get(api_key)
-        if theirs is None or theirs[0] > last or theirs[1] < first:
-            raise Failure(f"{self.name} does not know {prefix}")
-        return self._exchange(request, api_key, min(last, theirs[1]))
+        try:
+            self._connection.send(Call(request))
+            return self._connection.receive()
+        except ClientError as error:
+            raise self._failure(error) from error
 
     @property
     def name(self) -> str:
         return f"{self._address[0]}:{self._address[1]}"
 
+    @property
+    def versions(self) -> Mapping[int, tuple[int, int]]:
+        """The first and the last version of each request that the broker knows, by API key."""
+        return self._connection.wire.versions
+
     def close(self) -> None:
-        self._socket.close()
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -96,92 +92,30 @@ class Wire:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _open_socket(self) -> socket.socket:
-        try:
-            plain = socket.create_connection(self._address, timeout=self._connection.timeout_s)
-        except OSError as error:
-            raise Failure(f"cannot reach {self.name} ({error.strerror or error}); is a broker running there?") from error
-        if "ssl" not in self._protocol():
-            return plain
-        try:
-            return _tls_context(self._connection.properties).wrap_socket(plain, server_hostname=self._address[0])
-        except OSError as error:
-            plain.close()
-            raise Failure(f"no TLS connection to {self.name}: {error}") from error
-
-    def _protocol(self) -> str:
-        return self._connection.properties.get("security.protocol", "plaintext").lower()
-
-    def _ask_versions(self) -> dict[int, tuple[int, int]]:
-        from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-
-        request = ApiVersionsRequest(client_software_name="barnabas-cli", client_software_version="1")
-        answer = self._exchange(request, ApiKey.API_VERSIONS, 3)
-        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            answer = self._exchange(ApiVersionsRequest(), ApiKey.API_VERSIONS, 0)
-        return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-
-    def _authenticate(self) -> None:
-        from barnabas.client.config import credentials_from
-        from barnabas.client.errors import ClientError
-        from barnabas.client.sasl import log_in
-
-        credentials = credentials_from(self._connection.properties)
-        if credentials is None:
-            return
-        answer: Any = None
-        try:
-            login = log_in(credentials.at_hand(self._address[0]), self.name, token_hex(16))
-            while True:
-                answer = self.request(login.send(answer))
-        except StopIteration:
-            return
-        except ClientError as error:
-            raise Failure(str(error)) from error
-
-    def _exchange(self, request: Message, api_key: int, version: int) -> Any:
-        self._correlation_id += 1
-        flexible = version >= messages.APIS[api_key][4]
-        head = struct.pack(">hhih", api_key, version, self._correlation_id, len(CLIENT_ID)) + CLIENT_ID + b"\0" * flexible
-        body = head + encode(request, version)
-        try:
-            self._socket.sendall(struct.pack(">i", len(body)) + body)
-            data = self._receive(self._receive_size())
-        except TimeoutError as error:
-            raise Failure(f"{self.name} did not answer within {self._connection.timeout_s:g} s") from error
-        except (OSError, Closed) as error:
-            raise Failure(f"{self.name} closed the connection: {error}") from error
-        return self._parse(data, api_key, version, flexible and api_key != ApiKey.API_VERSIONS)
-
-    def _parse(self, data: bytes, api_key: int, version: int, tagged_header: bool) -> Any:
-        if api_key == ApiKey.API_VERSIONS and data[4:6] == struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION):
-            version = 0  # KIP-511: the refusal comes in the oldest version
-        module_name, prefix, *_ = messages.APIS[api_key]
-        response = getattr(import_module(f"barnabas.protocol.messages.{module_name}"), f"{prefix}Response")
-        return decode(response, version, memoryview(data)[5 if tagged_header else 4 :])
-
-    def _receive_size(self) -> int:
-        (size,) = struct.unpack(">i", self._receive(4))
-        if not 4 <= size <= MAX_RESPONSE_BYTES:
-            raise Failure(f"{self.name} does not speak the Kafka protocol (or wants TLS: -X security.protocol=ssl)")
-        return int(size)
-
-    def _receive(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            piece = self._socket.recv(min(size - len(data), 1 << 20))
-            if not piece:
-                raise Closed("it ended in the middle of an answer" if data else "it ended without an answer")
-            data += piece
-        return bytes(data)
+    def _failure(self, error: ClientError, *, while_opening: bool = False) -> Failure:
+        cause = error.__cause__
+        if isinstance(error, TimedOut):
+            return Failure(f"{self.name} did not answer within {self._target.timeout_s:g} s")
+        if isinstance(error, UnsupportedRequest):
+            return Failure(f"{self.name} does not know {error.request}")
+        if not isinstance(error, ConnectionFailed):
+            return Failure(str(error))
+        if isinstance(cause, ProtocolError):
+            return Failure(f"{self.name} does not speak the Kafka protocol (or wants TLS: -X security.protocol=ssl)")
+        if isinstance(cause, ssl.SSLError):
+            return Failure(f"no TLS connection to {self.name}: {error.reason}")
+        if while_opening and isinstance(cause, OSError):
+            return Failure(f"cannot reach {self.name} ({error.reason}); is a broker running there?")
+        return Failure(f"{self.name} ended the connection: {error.reason}")
 
 
-def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    from barnabas.tls.contexts import client_context
-    from barnabas.tls.settings import client_settings
-
+def _settings(target: Target, address: tuple[str, int]) -> ClientConfig:
+    limit_ms = str(max(1, round(target.timeout_s * 1000)))
+    limits = {"request.timeout.ms": limit_ms, "socket.connection.setup.timeout.ms": limit_ms}
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    own = {"bootstrap.servers": f"{host}:{address[1]}", "client.id": CLIENT_ID}
     try:
-        return client_context(client_settings(properties))
+        return ClientConfig.from_options({**target.properties, **limits, **own})
     except ConfigError as error:
         raise BadInput(str(error)) from error
 

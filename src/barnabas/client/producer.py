@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.client import operations, transactions
-from barnabas.client.blocking import BlockingClient, Connection
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, PartitionError
 from barnabas.client.plans import Plan
 from barnabas.client.results import TopicPartition

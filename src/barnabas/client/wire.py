@@ -94,6 +94,11 @@ class Wire:
         """Whether the versions are agreed."""
         return self._versions is not None
 
+    @property
+    def versions(self) -> dict[int, tuple[int, int]]:
+        """What the broker speaks: the first and the last version by API key; nothing before the versions are agreed."""
+        return self._versions or {}
+
     def feature_level(self, name: str) -> int:
         """The level of a feature that the cluster has agreed on, 0 where it has none (KIP-584)."""
         return self._features.get(name, 0)
@@ -103,7 +108,7 @@ class Wire:
         api = api_of(request)
         first = api.first_version if at_least is None else max(at_least, api.first_version)
         last = api.last_version if at_most is None else min(at_most, api.last_version)
-        theirs = (self._versions or {}).get(api.key)
+        theirs = self.versions.get(api.key)
         if theirs is None or theirs[1] < first or theirs[0] > last:
             raise UnsupportedRequest(api.name, (first, last), theirs)
         return min(last, theirs[1])

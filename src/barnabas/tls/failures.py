@@ -12,7 +12,7 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate not taken: {error.verify_message.rstrip('.')}"
     if not isinstance(error, ssl.SSLError):
-        return str(error)
+        return (error.strerror if isinstance(error, OSError) else None) or str(error)
     reason = error.reason or (str(error.args[1]) if len(error.args) > 1 else str(error))
     words = reason.replace("_", " ").lower()
     return f"{words}: does the other side speak TLS?" if reason in OTHER_PROTOCOL else f"TLS: {words}"

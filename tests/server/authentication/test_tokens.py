@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.blocking import BlockingClient, Connection
+from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
+from barnabas.client.connection import Connection
 from barnabas.client.errors import LoginFailed
 from barnabas.client.plans import Call
 from barnabas.errors import ErrorCode
