@@ -20,7 +20,7 @@ from barnabas.cli.main import run
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.errors import ClientError
 from barnabas.testing import Broker
-from tests.server.test_moving_log_dirs import alter
+from tests.server.logs.test_moving_log_dirs import alter
 from tests.server.wire import Line
 
 CONFIG = {
