@@ -10,11 +10,13 @@ import pytest
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError, LogDirFailed
 from barnabas.protocol.records.batch import build_batch
+from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.partition import Partition
 from barnabas.replication.partitions import Partitions
 from barnabas.replication.replica import Replica
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.log import Log
+from tests.replication.test_leading import State
 from tests.replication.test_partition import NOW_MS, Waiter, batch
 
 
@@ -84,6 +86,40 @@ def test_with_flush_messages_1_nothing_is_committed_or_seen_before_it_is_on_the_
     assert (partition.high_watermark, scheduler.wanted) == (3, [])
     assert waiter.heard == [len(data), len(batch(b"c"))]
     partition.log.close()
+
+
+def test_who_takes_over_while_a_flush_runs_hears_that_all_is_on_the_disk(tmp_path: Path) -> None:
+    partition, scheduler = opened(tmp_path, TopicConfig(flush_messages=1))
+    partition.append_as_leader(batch(b"a"), NOW_MS)
+    plan = partition.plan_flush()
+    assert plan is not None
+    partition.close()
+    followed = FollowedPartition(partition.log, State(leader=2, leader_epoch=4), flushes=scheduler, high_watermark=0)
+    heard: list[bool] = []
+    followed.on_ready = lambda: heard.append(followed.is_ready)
+    assert (followed.needs_flush, followed.is_ready) == (True, False)
+    plan.run()
+    partition.finish_flush(plan)
+    assert (followed.is_ready, heard) == (True, [])
+    assert followed.plan_flush() is None
+    assert heard == [True]
+    partition.log.close()
+
+
+def test_who_leads_after_a_flush_of_who_followed_commits_it(tmp_path: Path) -> None:
+    log, scheduler = open_log(tmp_path, TopicConfig(flush_messages=1)), Scheduler()
+    first = Partition(log, leader_id=1, leader_epoch=3, flushes=scheduler)
+    first.append_as_leader(batch(b"a"), NOW_MS)
+    plan = first.plan_flush()
+    assert plan is not None
+    first.close()
+    after = Partition(log, leader_id=1, leader_epoch=4, flushes=scheduler)
+    plan.run()
+    first.finish_flush(plan)
+    assert after.high_watermark == 0
+    assert after.plan_flush() is None
+    assert after.high_watermark == 1
+    log.close()
 
 
 def test_with_flush_messages_3_fewer_than_three_committed_records_are_not_on_the_disk(tmp_path: Path) -> None:

@@ -243,13 +243,15 @@ class Replica:
         self._keep(log.log_end_offset, self._hidden_bytes)
 
     def plan_flush(self) -> FlushPlan | None:
-        """The next flush, of all there is now; None where all is on the disk.
+        """The next flush, of all there is now; None where all is on the disk, be it by a flush of the part that this broker had before.
 
         Raises:
             LogDirFailed: the disk failed before.
         """
         plan = self.log.plan_flush(everything=False)
-        if plan is not None:
+        if plan is None:
+            self._is_flushed(self._hidden_bytes)
+        else:
             plan.size = self._hidden_bytes
         return plan
 
@@ -262,11 +264,15 @@ class Replica:
         self.log.finish_flush(plan)
         if self.closed:
             return
-        self._is_flush_timed = False
-        self._plan_flushing()
-        self._keep(self.log.durable_end, plan.size)
+        self._is_flushed(plan.size)
         if self.log.durable_end < self.log.log_end_offset:
             self._flush_or_keep()
+
+    def _is_flushed(self, size: int) -> None:
+        """The log is on the disk up to its durable end; `size` are the hidden bytes before that."""
+        self._is_flush_timed = False
+        self._plan_flushing()
+        self._keep(self.log.durable_end, size)
 
     def _keep(self, offset: int, size: int) -> None:
         """What is below `offset` need not wait for a flush any more; `size` are the hidden bytes before it."""
