@@ -156,8 +156,7 @@ class StaleController(Story):
 
         loop.run_in_executor = send_late  # type: ignore[method-assign, assignment]
         other.kill()
-        while not held:  # noqa: ASYNC110 - in virtual time looking costs little
-            await asyncio.sleep(0.01)
+        await self.until(lambda: bool(held))
         self.ensemble.expire(controller.host)
         await asyncio.sleep(sent_s + 2.0)
         loop.run_in_executor = run  # type: ignore[method-assign]

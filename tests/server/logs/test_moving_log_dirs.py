@@ -105,6 +105,16 @@ def home_and_other(line: Line, dirs: Dirs) -> tuple[Path, Path]:
     return (dirs[0], dirs[1]) if home == str(dirs[0]) else (dirs[1], dirs[0])
 
 
+def begin_move(broker: Broker, line: Line, dirs: Dirs) -> tuple[Path, Path]:
+    """Where a topic of 500 records is, and where it is to go."""
+    create_topic(broker, "t")
+    for number in range(500):
+        produce(line, number)
+    home, target = home_and_other(line, dirs)
+    assert alter(line, target) == 0
+    return home, target
+
+
 def test_a_partition_moves_while_it_is_written_and_read(dirs: Dirs) -> None:
     with make(dirs) as broker, Line(broker) as line, Line(broker) as reader, Line(broker) as admin:
         create_topic(broker, "t")
@@ -162,11 +172,7 @@ def test_an_interrupted_move_begins_again_at_the_next_start(dirs: Dirs, kill: bo
 
 def test_a_move_back_gives_the_copy_up(dirs: Dirs) -> None:
     with make(dirs, SLOW) as broker, Line(broker) as line:
-        create_topic(broker, "t")
-        for number in range(500):
-            produce(line, number)
-        home, target = home_and_other(line, dirs)
-        assert alter(line, target) == 0
+        home, _ = begin_move(broker, line, dirs)
         wait_until(lambda: len(places(line)) == 2, "nothing is copied")
         assert alter(line, home) == 0
         assert is_moved(line, home)
@@ -175,11 +181,7 @@ def test_a_move_back_gives_the_copy_up(dirs: Dirs) -> None:
 
 def test_deleting_a_topic_ends_its_move(dirs: Dirs) -> None:
     with make(dirs, SLOW) as broker, Line(broker) as line:
-        create_topic(broker, "t")
-        for number in range(500):
-            produce(line, number)
-        _, target = home_and_other(line, dirs)
-        assert alter(line, target) == 0
+        begin_move(broker, line, dirs)
         wait_until(lambda: any("-future" in name for name in folders(dirs)), "nothing is copied")
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=5000)
         assert line.ask(DELETE, request, DeleteTopicsResponse).responses[0].error_code == 0

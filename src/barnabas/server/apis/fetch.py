@@ -27,13 +27,12 @@ def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body
         _refuse(connection, request, version, correlation_id)
         return
     context = broker.fetch_sessions.open(request, version, broker.clock.now_ms())
-    client_id = None if broker.authorizer is None else broker.authorizer.client_id(frame)
-    fetch = Fetch(broker, connection, request, context, version, correlation_id, client_id)
     if context.error:
         parts = write_fetch_answer(version, correlation_id, NO_TOPICS, error_code=context.error)
         connection.send(parts)
         return
-    fetch.start()
+    client_id = None if broker.authorizer is None else broker.authorizer.client_id(frame)
+    Fetch(broker, connection, request, context, version, correlation_id, client_id).start()
     if context.session is None and broker.authorizer is None:
         if connection.repeated_fetch is None:
             connection.repeated_fetch = RepeatedFetch()

@@ -177,13 +177,13 @@ class Meter:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal, meant for the broker, which ends this process itself
-    die_with_the_broker()
+    die_with_parent()  # a thread of a pool that lives as long as the broker
     give_way()
     Worker().run()
 
 
-def die_with_the_broker() -> None:
-    """Linux kills this process when the thread that started it is gone: one of a pool, which lives as long as the broker."""
+def die_with_parent() -> None:
+    """Have Linux kill this process when the thread that started it is gone."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -9,20 +9,18 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, Parts, write_fetch_answer
-from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.security.acls import Operation
 from barnabas.server.fetching.loading import Loading
 from barnabas.server.fetching.looking import NO_TOPICS, Found
-from barnabas.server.fetching.session import FetchContext, FetchedPartition, TopicKey
+from barnabas.server.fetching.session import FetchedPartition, TopicKey
 from barnabas.server.leaders import TOLD_WITH, current_leader, endpoints_of
 from barnabas.server.outbox import Region
 from barnabas.server.quotas.allowance import Allowance
 
 if TYPE_CHECKING:
     from barnabas.protocol.produce import NodeEndpoint
-    from barnabas.server.broker import Broker
-    from barnabas.server.connection import Answer, Connection
+    from barnabas.server.connection import Answer
 
 NEWS_LINGER_MS = 5  # for which a follower is not told that the high watermark moved, for most often records come as well
 
@@ -33,7 +31,6 @@ class Fetch(Loading):
     __slots__ = (
         "_answer_place",
         "_allowance",
-        "_correlation_id",
         "_is_answer_due",
         "_is_over",
         "_min_bytes",
@@ -42,29 +39,14 @@ class Fetch(Loading):
         "_waking",
     )
 
-    def __init__(
-        self,
-        broker: Broker,
-        connection: Connection,
-        request: FetchRequest,
-        context: FetchContext,
-        version: int,
-        correlation_id: int,
-        client_id: str | None,
-    ) -> None:
-        super().__init__(broker, connection, request, context, version, client_id)
-        self._correlation_id = correlation_id
-        budget = connection.budget if self._replica_id < 0 else None
-        self._allowance = None if budget is None else Allowance(broker, connection, budget)
-        if self._allowance is not None:
-            self._max_bytes = min(self._max_bytes, self._allowance.max_bytes)
-        self._is_answer_due = False
-        self._is_over = False
-        self._answer_place: Answer | None = None
-        self._waking = False
-
     def start(self) -> None:
         request = self._request
+        self._is_answer_due = self._is_over = self._waking = False
+        self._answer_place: Answer | None = None
+        budget = self._connection.budget if self._replica_id < 0 else None
+        self._allowance = None if budget is None else Allowance(self._broker, self._connection, budget)
+        if self._allowance is not None:
+            self._max_bytes = min(self._max_bytes, self._allowance.max_bytes)
         if self._context.session is not None:
             self._context.session.supersede()
         if self._replica_id >= 0 and self._may_follow():

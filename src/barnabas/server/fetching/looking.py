@@ -49,6 +49,7 @@ class Looking:
         "_client_id",
         "_connection",
         "_context",
+        "_correlation_id",
         "_is_held_back",
         "_max_bytes",
         "_partitions",
@@ -64,6 +65,7 @@ class Looking:
         request: FetchRequest,
         context: FetchContext,
         version: int,
+        correlation_id: int,
         client_id: str | None,
     ) -> None:
         self._broker = broker
@@ -71,6 +73,7 @@ class Looking:
         self._request = request
         self._context = context
         self._version = version
+        self._correlation_id = correlation_id
         self._client_id = client_id  # for the audit log, None where there is none
         self._replica_id = replica_id_of(request)
         self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)

@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 
+from barnabas.server.cleaning.worker import die_with_parent
 from barnabas.testing.simulation.cluster import ClusterSimulation
 from barnabas.testing.simulation.course import Course, Verdict
 from barnabas.testing.simulation.simulation import Simulation
@@ -22,6 +23,12 @@ WHOLE_PROFILES: dict[str, type[ClusterSimulation | TransactionSimulation]] = {
     REPLICATED_TRANSACTIONS: ReplicatedTransactions,
 }
 SEEDS_AT_ONCE = 5  # handed to a process together
+
+
+def begin_process() -> None:
+    """One of several: ends with who started it, and is quiet."""
+    die_with_parent()
+    keep_quiet()
 
 
 def keep_quiet() -> None:
@@ -47,5 +54,5 @@ def run_seeds(seeds: Iterable[int], profile: str | None = None, processes: int =
     if processes == 1:
         yield from map(run, seeds)
         return
-    with ProcessPoolExecutor(processes, get_context("spawn"), keep_quiet) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), begin_process) as pool:
         yield from pool.map(run, seeds, chunksize=SEEDS_AT_ONCE)

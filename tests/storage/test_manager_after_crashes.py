@@ -1,0 +1,111 @@
+"""All logs of a broker after a loss of power or a crash: what must not be back or gone, and what has to be written down before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from barnabas.config.topic import TopicConfig
+from barnabas.testing.simulation.disk import Disk
+from barnabas.testing.simulation.files import FaultyFiles
+from tests.storage.support import TOPIC_ID, append
+from tests.storage.test_manager import manager, opened
+
+
+def test_the_power_does_not_bring_a_deleted_log_back() -> None:
+    for seed in range(40):
+        disk = Disk(Random(seed))
+        disk.make_durable(Path("/data"))
+        files = FaultyFiles(disk)
+        logs = manager(Path("/data"), files=files)
+        log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+        append(log, b"a")
+        log.flush()
+        logs.delete("t", 0)
+        files.die()
+        disk.lose_power()
+        logs = manager(Path("/data"), files=FaultyFiles(disk))
+        logs.open_all(lambda _topic: TopicConfig())
+        assert not len(logs), seed
+
+
+def test_the_power_does_not_take_the_topic_id_of_a_log_with_records() -> None:
+    """Without it the log would be taken for that of the next topic of the name, and its records for that one's."""
+    for seed in range(30):
+        disk = Disk(Random(seed))
+        files = FaultyFiles(disk)
+        logs = manager(Path("/data"), files=files)
+        append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
+        files.die()
+        disk.lose_power()
+        logs = manager(Path("/data"), files=FaultyFiles(disk))
+        logs.open_all(lambda _topic: TopicConfig())
+        assert {log.topic_id for log in logs.logs()} <= {TOPIC_ID}, seed
+
+
+def test_what_follows_a_cut_does_not_pass_for_synced_after_a_power_cut(caplog: pytest.LogCaptureFixture) -> None:
+    """A torn record below an older recovery point would stay, as damage, and everything behind it would count as there. And what was cut
+    is not back instead of what follows."""
+    for seed in range(30):
+        disk = Disk(Random(seed))
+        disk.make_durable(Path("/data"))
+        files = FaultyFiles(disk)
+        logs = manager(Path("/data"), files=files)
+        log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+        for _ in range(9):
+            append(log, b"x" * 400)
+        log.flush()
+        logs.checkpoint_recovery_points()
+        log.truncate_to(3)
+        assert not log.is_written_down
+        mark = log.start_mark
+        logs.checkpoint_log_start_offsets()
+        log.start_written(mark)
+        assert log.is_written_down
+        for _ in range(5):
+            append(log, b"y" * 400)
+        files.die()
+        disk.lose_power()
+        logs = manager(Path("/data"), files=FaultyFiles(disk))
+        logs.open_all(lambda _topic: TopicConfig())
+        (log,) = logs.logs()
+        assert log.recovery_point == 3, seed
+        (segment,) = log.segments
+        data = log.files.pread(segment.fileno, segment.size, 0)
+        assert data.count(b"x" * 400) == 3, seed
+    assert "corrupt data kept" not in caplog.text
+
+
+@pytest.mark.parametrize("start_again", [True, False])
+def test_a_log_that_is_cut_before_its_start_has_to_be_written_down(tmp_path: Path, *, start_again: bool) -> None:
+    logs = opened(tmp_path)
+    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    for _ in range(5):
+        append(log, b"x")
+    log.delete_records_before(5)
+    mark = log.start_mark
+    logs.checkpoint_log_start_offsets()
+    log.start_written(mark)
+    assert log.is_written_down
+    if start_again:
+        log.truncate_fully_and_start_at(2)
+    else:
+        log.truncate_to(2)
+    log.start_written(mark)  # of before the cut
+    assert (log.log_start_offset, log.is_written_down) == (2, False)
+    logs.close()
+
+
+def test_a_log_whose_topic_id_the_power_took_opens_again_after_a_clean_stop_too(tmp_path: Path) -> None:
+    logs = opened(tmp_path)
+    append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
+    logs.abandon()
+    (tmp_path / "t-0" / "partition.metadata").write_bytes(b"")
+    for _ in range(2):
+        logs = opened(tmp_path)
+        log = logs.get("t", 0)
+        assert log is not None
+        assert (log.topic_id, log.log_end_offset) == (None, 1)
+        logs.close()
