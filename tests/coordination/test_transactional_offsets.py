@@ -169,9 +169,8 @@ async def test_an_end_elsewhere(world: World) -> None:
     with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
         await world.groups.end_transaction((HOME + 1) % PARTITIONS, EndMarker(FIRST, commit=True, coordinator_epoch=0))
     world.log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-    await_refusal = world.groups.end_transaction(HOME, EndMarker(FIRST, commit=True, coordinator_epoch=0))
     with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
-        await await_refusal
+        await world.groups.end_transaction(HOME, EndMarker(FIRST, commit=True, coordinator_epoch=0))
 
 
 async def test_the_end_is_told_once_it_is_committed(world: World) -> None:

@@ -75,12 +75,16 @@ class Client:
         name: str = TOPIC,
         time_ms: int = NOW_MS,
         sequence: int = -1,
+        transactional_id: str | None = None,
     ) -> int:
-        """The error code; with a sequence the batch is an idempotent producer's."""
+        """The error code; with a sequence the batch is an idempotent producer's, with a transactional id too it is of a transaction."""
         fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence} if sequence >= 0 else {}
+        if transactional_id is not None:
+            fields["transactional"] = True
         batch = build_batch([(key, value)], timestamp_ms=time_ms, **fields)  # type: ignore[arg-type]
         data = PartitionProduceData(index=partition, records=bytes(batch))
-        request = ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=name, partition_data=[data])])
+        topics = [TopicProduceData(name=name, partition_data=[data])]
+        request = ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=topics, transactional_id=transactional_id)
         answer = await self.ask((0, 8), request, ProduceResponse)
         return int(answer.responses[0].partition_responses[0].error_code)
 

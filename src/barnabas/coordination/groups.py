@@ -110,9 +110,9 @@ class GroupCoordinator:
         )
         return response
 
-    async def end_transaction(self, partition: int, marker: EndMarker) -> None:
+    def end_transaction(self, partition: int, marker: EndMarker) -> asyncio.Future[None]:
         """As `Shards.end_transaction`."""
-        await self._shards.end_transaction(partition, marker)
+        return self._shards.end_transaction(partition, marker)
 
     async def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
         await self._shards.prepare()

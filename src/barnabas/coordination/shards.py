@@ -194,6 +194,17 @@ class Shards(Generic[S]):
         await self.settled(led)
         return found
 
+    def write_at_once(self, name: str, call: Callable[[S, Now], Outcome]) -> bool:
+        """As `write`, but False where that would wait for a commit: the shard is to be asked again then, by `write`."""
+        led = self.led_for(name)
+        outcome = self.ask(led, lambda: call(led.shard, self.now()))
+        return self.carry_out(led, outcome) is None and not led.uncommitted
+
+    def read_at_once(self, name: str, call: Callable[[S], T]) -> T | None:
+        """As `read`, but None where that would wait for a commit."""
+        led = self.led_for(name)
+        return None if led.uncommitted else call(led.shard)
+
     async def perform(self, led: Led[S], outcome: Outcome) -> Any:
         """Carry out, and give the outcome's own response when that may leave."""
         commit = self.carry_out(led, outcome)
@@ -203,8 +214,10 @@ class Shards(Generic[S]):
             await self.settled(led)
         return outcome.response
 
-    async def end_transaction(self, partition: int, marker: EndMarker) -> None:
+    def end_transaction(self, partition: int, marker: EndMarker) -> asyncio.Future[None]:
         """The coordinator of a transaction that has records in `partition` has decided its end: write that down.
+
+        What comes back is done when it is committed, or with the KafkaError by which it was lost; wait for it `shielded`.
 
         Raises:
             KafkaError: NOT_COORDINATOR and COORDINATOR_LOAD_IN_PROGRESS as `led_for`, and what the log refuses the marker with.
@@ -222,8 +235,7 @@ class Shards(Generic[S]):
             commit.add_done_callback(lambda done: self._committed(led, Outcome(), done))
         with self._in_step(led, Outcome()):
             led.shard.replay_end(marker.producer.producer_id, commit=marker.commit)
-        if not commit.done():
-            await shielded(commit)
+        return commit
 
     def carry_out(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
         """Do what `outcome` says. A future that is not done yet comes back if its records wait to be committed.

@@ -7,6 +7,7 @@ value    version (16 bit), epoch of the transaction coordinator (32 bit)
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 from barnabas.protocol.records.record import Record, build_batch
 
@@ -27,6 +28,7 @@ def parse_marker(record: Record) -> tuple[bool, int] | None:
     return kind == ABORT, coordinator_epoch
 
 
+@lru_cache(maxsize=1)  # the partitions of a transaction get the same one
 def marker_batch(producer_id: int, producer_epoch: int, *, commit: bool, coordinator_epoch: int, now_ms: int) -> bytes:
     """The control batch that ends a producer's transaction in a partition."""
     key, value = CONTROL_KEY.pack(VERSION, COMMIT if commit else ABORT), CONTROL_VALUE.pack(VERSION, coordinator_epoch)

@@ -23,6 +23,7 @@ TIMEOUT_MS = 60_000
 class Config:
     """Kafka's defaults, but that two-phase commit is allowed."""
 
+    add_partitions_to_txn_retry_backoff_max_ms: int = 100
     transaction_max_timeout_ms: int = 900_000
     transaction_two_phase_commit_enable: bool = True
     transactional_id_expiration_ms: int = 604_800_000

@@ -18,6 +18,7 @@ from tests.coordination.support import ManualClock, MemoryLog
 from tests.coordination.transactions.driver import TIMEOUT_MS, A, B, Config
 
 EPOCH = 5
+FOR_EVER_MS = 2**31 - 1
 
 
 class Ids:
@@ -60,8 +61,9 @@ class World:
         self.log = MemoryLog(partition_count=2)
         self.clock = ManualClock()
         self.sender = Sender()
+        self.config = Config()
         self.coordinator = TransactionCoordinator(
-            self.log, Config(), self.clock, Ids(), self.sender, lambda partition: EPOCH + partition
+            self.log, self.config, self.clock, Ids(), self.sender, lambda partition: EPOCH + partition
         )
 
     @property
@@ -124,6 +126,67 @@ async def test_no_answer_rests_on_what_is_not_committed(world: World) -> None:
     world.log.commit_held()
     await asyncio.gather(adding, again)
     assert await verifying == {("c", 0): ErrorCode.NONE}
+
+
+async def test_partitions_join_once_the_end_before_is_complete(world: World) -> None:
+    owner = await world.begun()
+    following = await world.coordinator.end("t", owner, commit=True, client_version=2)
+    adding = [asyncio.ensure_future(world.coordinator.add("t", following, [each], 2)) for each in (A, B)]
+    await turns()
+    assert [task.done() for task in adding] == [False, False]
+    world.sender.sent[0].delivery.written([A, B])
+    await asyncio.gather(*adding)
+    assert (await world.coordinator.describe("t")).partitions == {A, B}
+
+
+async def test_partitions_do_not_wait_for_an_end_that_is_not_theirs(world: World) -> None:
+    owner = await world.begun()
+    await world.coordinator.end("t", owner, commit=True, client_version=2)
+    with pytest.raises(KafkaError, match="PRODUCER_FENCED"):
+        await world.coordinator.add("t", owner, [A], 2)
+
+
+async def test_partitions_do_not_wait_for_ever(world: World) -> None:
+    world.config.add_partitions_to_txn_retry_backoff_max_ms = 1
+    owner = await world.begun()
+    following = await world.coordinator.end("t", owner, commit=True, client_version=2)
+    with pytest.raises(KafkaError, match="CONCURRENT_TRANSACTIONS"):
+        await world.coordinator.add("t", following, [A], 2)
+    world.sender.sent[0].delivery.written([A, B])
+    await world.coordinator.add("t", following, [A], 2)
+    assert await world.state() == "Ongoing"
+
+
+@pytest.mark.parametrize(("leaves", "told"), [("unload", "NOT_COORDINATOR"), ("close", "COORDINATOR_NOT_AVAILABLE")])
+async def test_who_waits_for_an_end_is_sent_away_with_the_others(world: World, leaves: str, told: str) -> None:
+    world.config.add_partitions_to_txn_retry_backoff_max_ms = FOR_EVER_MS
+    owner = await world.begun()
+    following = await world.coordinator.end("t", owner, commit=True, client_version=2)
+    adding = asyncio.ensure_future(world.coordinator.add("t", following, [A], 2))
+    await turns()
+    if leaves == "unload":
+        world.coordinator.unload(world.home)
+    else:
+        world.coordinator.close()
+    with pytest.raises(KafkaError, match=told):
+        await adding
+
+
+async def test_what_is_answered_at_once_is_committed(world: World) -> None:
+    owner = await world.begun()
+    assert world.coordinator.add_at_once("t", owner, [("c", 0)], 2)
+    assert world.coordinator.add_at_once("t", owner, [("c", 0)], 2)
+    world.log.hold = True
+    assert not world.coordinator.add_at_once("t", owner, [("c", 1)], 2)
+    assert not world.coordinator.add_at_once("t", owner, [("c", 1)], 2)
+    assert world.coordinator.verify_at_once("t", owner, [("c", 1)]) is None
+    world.log.commit_held()
+    await turns()
+    assert world.coordinator.add_at_once("t", owner, [("c", 1)], 2)
+    assert world.coordinator.verify_at_once("t", owner, [("c", 1), ("c", 2)]) == {
+        ("c", 1): ErrorCode.NONE,
+        ("c", 2): ErrorCode.TRANSACTION_ABORTABLE,
+    }
 
 
 async def test_a_marker_of_a_former_coordinator_is_not_wanted(world: World) -> None:

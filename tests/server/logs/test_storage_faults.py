@@ -83,6 +83,7 @@ async def test_a_topic_made_while_the_disk_is_full_serves_once_there_is_room(
         files.fill(tmp_path)
         assert await client.create() == 0
         assert await client.produce(b"never") == STORAGE_ERROR
+        assert await client.produce(b"never", sequence=0, transactional_id="x") == STORAGE_ERROR
         assert (await client.leaders())[0] == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [client.broker.config.broker_id])
         files.heal()
         await until(lambda: client.broker.partitions.offline_count == 0)

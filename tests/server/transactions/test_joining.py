@@ -7,13 +7,20 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.errors import ErrorCode
+from barnabas.protocol.codec import decode
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.testing import Broker
 from tests.server.wire import NOW_MS, Line, create_topic
 
-INIT, PRODUCE = (22, 5), (0, 12)
+INIT, PRODUCE, ADD, END = (22, 5), (0, 12), (24, 3), (26, 3)
 BUSY = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 TOPICS = "a", "b"
 Owner = tuple[int, int]
@@ -75,3 +82,25 @@ def test_a_partition_that_was_not_added_is_found_where_that_is_verified(verifies
         create_topic(broker, "a")
         owner = init(line, "x")
         assert produced(line, "x", [("a", owner)], (0, 10)) == [code]
+
+
+def test_the_next_transaction_begins_without_being_sent_away(kafka: Broker) -> None:
+    """Also where it is begun before the end of the one before is answered."""
+    codes = set()
+    with Line(kafka) as line:
+        producer_id, epoch = init(line, "eager")
+        add = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="eager",
+            v3_and_below_producer_id=producer_id,
+            v3_and_below_producer_epoch=epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in TOPICS],
+        )
+        end = EndTxnRequest(transactional_id="eager", producer_id=producer_id, producer_epoch=epoch, committed=True)
+        for _ in range(20):
+            line.send(ADD, add)
+            line.send(END, end)
+        for _ in range(20):
+            added = decode(AddPartitionsToTxnResponse, ADD[1], line.receive(), 5)
+            codes |= {each.results_by_partition[0].partition_error_code for each in added.results_by_topic_v3_and_below}
+            codes.add(decode(EndTxnResponse, END[1], line.receive(), 5).error_code)
+    assert codes == {ErrorCode.NONE}

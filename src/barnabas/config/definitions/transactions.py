@@ -17,10 +17,10 @@ from barnabas.config.definitions.words import (
 
 # fmt: off
 KEYS = (
-    ConfigKey("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, at_least(0), HIGH, READ_ONLY, NO_EFFECT,
-              "Longest pause while a partition waits to join a transaction."),
-    ConfigKey("add.partitions.to.txn.retry.backoff.ms", INT, 20, at_least(1), HIGH, READ_ONLY, HONOURED,
-              "First pause while a partition waits to join a transaction."),
+    ConfigKey("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, at_least(0), HIGH, READ_ONLY, HONOURED,
+              "How long a partition waits to join a transaction while the end of the one before is under way."),
+    ConfigKey("add.partitions.to.txn.retry.backoff.ms", INT, 20, at_least(1), HIGH, READ_ONLY, NO_EFFECT,
+              "First pause while a partition waits to join a transaction. It waits for the end itself here."),
     ConfigKey("producer.id.expiration.check.interval.ms", INT, 600_000, at_least(1), LOW, READ_ONLY, HONOURED,
               "How often silent producers are looked for.", hidden=True),
     ConfigKey("producer.id.expiration.ms", INT, 86_400_000, at_least(1), LOW, CLUSTER_WIDE, HONOURED,

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from barnabas.clock import Clock
 from barnabas.coordination.led import Led, Phase
-from barnabas.coordination.outcome import Now
+from barnabas.coordination.outcome import Now, Outcome
 from barnabas.coordination.seams import CoordinatorLog
 from barnabas.coordination.shards import Shards
 from barnabas.coordination.transactions.markers import Marker
@@ -92,8 +92,9 @@ class TransactionCoordinator:
         self._ids = ids
         self._sender = sender
         self._epoch_of = epoch_of
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}  # for the end of a transaction of this id
         self.counts = EndCounts()
-        self.shards: Shards[TransactionShard] = Shards("transaction", log_, clock, self._make, prepare, self._send)
+        self.shards: Shards[TransactionShard] = Shards("transaction", log_, clock, self._make, prepare, self._changed)
 
     def _make(self, partition: int, now: Now) -> TransactionShard:
         epoch = self._epoch_of(partition)
@@ -106,6 +107,7 @@ class TransactionCoordinator:
     def unload(self, partition: int) -> None:
         """Another broker leads `partition`."""
         self.shards.unload(partition)
+        self._release(name for name in self._waiting if self.partition_of(name) == partition)
 
     async def prepare(self) -> None:
         """See to it that the topic exists and is loaded, once, whoever asks."""
@@ -114,6 +116,7 @@ class TransactionCoordinator:
     def close(self) -> None:
         """Send everybody away; nothing of this object runs afterwards."""
         self.shards.close()
+        self._release(self._waiting)
 
     def partition_of(self, transactional_id: str) -> int:
         return self.shards.partition_of(transactional_id)
@@ -130,16 +133,56 @@ class TransactionCoordinator:
         return found
 
     async def add(self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int) -> None:
-        """As `TransactionShard.add`."""
-        await self.shards.write(
-            transactional_id, lambda shard, now: shard.add(transactional_id, asking, partitions, client_version, now)
-        )
+        """As `TransactionShard.add`, but while the end of the transaction before is under way, that is waited for.
+
+        Not for longer than `add.partitions.to.txn.retry.backoff.max.ms`: CONCURRENT_TRANSACTIONS after that.
+        """
+        add = _adding(transactional_id, asking, partitions, client_version)
+        try:
+            await self.shards.write(transactional_id, add)
+        except KafkaError as error:
+            if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
+                raise
+            await self._end_of(transactional_id)
+            await self.shards.write(transactional_id, add)
+
+    def add_at_once(
+        self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int
+    ) -> bool:
+        """As `TransactionShard.add`; False where what is added is not committed yet, and `add` is to be waited for."""
+        return self.shards.write_at_once(transactional_id, _adding(transactional_id, asking, partitions, client_version))
+
+    async def _end_of(self, transactional_id: str) -> None:
+        """Wait until the end of a transaction is no longer under way, or has been for too long."""
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+        waiting = self._waiting.setdefault(transactional_id, [])
+        waiting.append(ended)
+        timer = loop.call_later(self._config.add_partitions_to_txn_retry_backoff_max_ms / 1000, _settle, ended)
+        try:
+            await ended
+        finally:
+            timer.cancel()
+            waiting.remove(ended)
+            if not waiting:
+                self._waiting.pop(transactional_id, None)
+
+    def _release(self, names: Iterable[str]) -> None:
+        for name in names:
+            for waiting in self._waiting.get(name, ()):
+                _settle(waiting)
 
     async def verify(
         self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
         """As `TransactionShard.verify`."""
         return await self.shards.read(transactional_id, lambda shard: shard.verify(transactional_id, asking, partitions))
+
+    def verify_at_once(
+        self, transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode] | None:
+        """As `TransactionShard.verify`; None where the answer rests on what is not committed yet, and `verify` is to be waited for."""
+        return self.shards.read_at_once(transactional_id, lambda shard: shard.verify(transactional_id, asking, partitions))
 
     async def end(self, transactional_id: str, asking: Owner, *, commit: bool, client_version: int) -> Owner:
         """As `TransactionShard.end`."""
@@ -169,7 +212,8 @@ class TransactionCoordinator:
 
     # -- markers --------------------------------------------------------------------------------------------------------
 
-    def _send(self, led: Led[TransactionShard]) -> None:
+    def _changed(self, led: Led[TransactionShard]) -> None:
+        self._release(led.shard.markers.take_ended())
         for marker, partitions in led.shard.markers.take_fresh():
             self._sender.send(marker, led.shard.coordinator_epoch, partitions, _Delivery(self, led, marker))
 
@@ -188,3 +232,14 @@ class TransactionCoordinator:
                 for name in names:
                     outcome = self.shards.ask(led, partial(led.shard.delete_topic, name, self.shards.now()))
                     self.shards.carry_out_quietly(led, outcome)
+
+
+def _adding(
+    transactional_id: str, asking: Owner, partitions: Iterable[TopicPartition], client_version: int
+) -> Callable[[TransactionShard, Now], Outcome]:
+    return lambda shard, now: shard.add(transactional_id, asking, partitions, client_version, now)
+
+
+def _settle(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

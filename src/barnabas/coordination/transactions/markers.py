@@ -29,6 +29,7 @@ class MarkersDue:
         self._left: dict[Marker, set[TopicPartition]] = {}
         self._by_id: dict[str, Marker] = {}
         self._fresh: list[Marker] = []
+        self._ended: list[str] = []
 
     def __len__(self) -> int:
         return len(self._left)
@@ -81,6 +82,12 @@ class MarkersDue:
         marker = self._by_id.pop(transactional_id, None)
         if marker is not None:
             del self._left[marker]
+            self._ended.append(transactional_id)
+
+    def take_ended(self) -> list[str]:
+        """The transactional ids whose marker is due no longer, since this was asked last."""
+        ended, self._ended = self._ended, []
+        return ended
 
     def drop_topic(self, topic: str) -> list[Marker]:
         """A topic was deleted: no marker will ever be there. The markers that stand everywhere now."""

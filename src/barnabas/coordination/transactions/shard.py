@@ -78,7 +78,7 @@ class TransactionShard:
         self._timers: Timers[tuple[_Due, str]] = Timers()
         self._cleanup_at_ms = now.steady_ms + config.transaction_remove_expired_transaction_cleanup_interval_ms
         self._story: deque[str] = deque(maxlen=STORY_LENGTH)
-        self._decision: tuple[Record, Transaction] | None = None  # what the record that is to be replayed next was made of
+        self._made: deque[tuple[Record, Transaction]] = deque()  # what the records that are to be replayed next were made of
         self._is_loading = True
         self._wall_offset_ms = 0  # from the wall clock, by which transactions begin, to the steady one, by which they time out
 
@@ -180,7 +180,7 @@ class TransactionShard:
 
     def _write(self, after: Transaction, response: object = None) -> Outcome:
         record = transaction_record(after)
-        self._decision = record, after
+        self._made = deque([(record, after)])
         owner = after.owner
         note = f"{after.transactional_id}: {after.state.title} producer={owner.producer_id} epoch={owner.epoch}"
         self._story.append(note)
@@ -230,12 +230,15 @@ class TransactionShard:
         complete = tuple(markers)
         if complete:
             out.written = Completing(complete)
+            self._made.clear()
         for marker in complete:
             before = self._transactions[marker.transactional_id]
             if before.state not in PREPARED or before.producer_epoch != marker.producer_epoch:
                 raise InvariantViolated(f"markers of {marker} are complete, and its transaction is {before}", self.story)
             after = rules.complete(before, before.last_update_ms if now is None else now.wall_ms)
-            out.records.append(transaction_record(after))
+            record = transaction_record(after)
+            out.records.append(record)
+            self._made.append((record, after))
             self._story.append(f"{after.transactional_id}: {after.state.title}")
         return out
 
@@ -243,6 +246,9 @@ class TransactionShard:
 
     def replay(self, record: Record, producer_id: int = NO_PRODUCER) -> None:
         """Take one record of the log; raises MalformedMessage if it cannot be read."""
+        if self._made and self._made[0][0] is record:
+            self._take(self._made.popleft()[1])
+            return
         found = read_record(record)
         if found is None:
             return
@@ -253,10 +259,13 @@ class TransactionShard:
             self.markers.forget(name)
             return
         before = self._transactions.get(name)
-        if self._decision is not None and self._decision[0] is record:
-            transaction, self._decision = self._decision[1], None
-        elif before is not None and not self._is_loading:
+        if before is not None and not self._is_loading:
             transaction = replace(transaction, last_producer_epoch=before.last_producer_epoch)
+        self._take(transaction)
+
+    def _take(self, transaction: Transaction) -> None:
+        name = transaction.transactional_id
+        before = self._transactions.get(name)
         self._transactions[name] = transaction
         if transaction.state in COMPLETED:
             self.markers.forget(name)

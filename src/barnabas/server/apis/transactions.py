@@ -45,7 +45,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from barnabas.server.apis.groups import error_of
-from barnabas.server.transactions.marking import write_marker
+from barnabas.server.transactions.marking import begin_marker, marked
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -200,7 +200,9 @@ async def _join_offsets(broker: Broker, context: RequestContext, request: TxnOff
     if partition.log.is_in_transaction(*owner):
         return
     adds, knows = context.api_version >= SECOND_VERSION_COMMIT, context.api_version >= ABORTABLE_FROM_VERSION
-    told = await broker.joining.join(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)
+    told = broker.joining.join_at_once(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)
+    if told is None:
+        told = await broker.joining.join(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)
     (code,) = told.values()
     if code is ErrorCode.NOT_ENOUGH_REPLICAS:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # what clients of groups try again for
@@ -238,7 +240,8 @@ async def _write(broker: Broker, marker: WritableTxnMarker) -> WritableTxnMarker
     ending = EndMarker(producer, marker.transaction_result, marker.coordinator_epoch, marker.transaction_version)
     topics = []
     for topic in marker.topics:
-        codes = await asyncio.gather(*(write_marker(broker, topic.name, index, ending) for index in topic.partition_indexes))
+        begun = [begin_marker(broker, topic.name, index, ending) for index in topic.partition_indexes]
+        codes = [await marked(each) for each in begun]
         told = [
             WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
             for index, code in zip(topic.partition_indexes, codes, strict=True)

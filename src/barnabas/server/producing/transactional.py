@@ -48,6 +48,10 @@ def hold(
     if not adds and not broker.config.transaction_partition_verification_enable:
         go_on(frame, head, {(each.topic, each.index): ErrorCode.NONE for each in joining})
         return True
+    told = broker.joining.join_at_once(head.transactional_id, owner, joining, adds=adds, knows_abortable=knows_abortable)
+    if told is not None:
+        go_on(frame, head, told)
+        return True
     connection.pause(PAUSE)
     held = memoryview(bytearray(frame))
     name = head.transactional_id
@@ -96,6 +100,8 @@ def why_not_in_transaction(partition: Partition, records: memoryview, head: Prod
     """
     if head.transactional_id is None:
         return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "A transactional batch needs a transactional id.")
+    if partition.is_offline:
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
     code = joined.get((partition.topic, partition.index))
     if code is not None:
         return KafkaError(code, NOT_IN_IT) if code else None

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PAUSE = "transaction"
 MOST_ATTEMPTS = 5
+ADDING_VERSION = 2  # of transactions, of clients that leave the adding to the broker
 # What a client is told of a coordinator that cannot answer now: to try again.
 UNDECIDED = frozenset(
     {
@@ -78,16 +79,38 @@ class Joining:
         """
         here = list(partitions)
         codes: Mapping[TopicPartition, ErrorCode] = {}
-        for attempt in range(1, MOST_ATTEMPTS + 1):
+        for _ in range(MOST_ATTEMPTS):
             ends = [partition.log.markers_of(owner.producer_id) for partition in here]
             codes = await self._ask(transactional_id, owner, [(p.topic, p.index) for p in here], adds=adds)
-            is_concurrent = adds and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
-            if not is_concurrent and ends == [partition.log.markers_of(owner.producer_id) for partition in here]:
+            if ends == [partition.log.markers_of(owner.producer_id) for partition in here]:
                 break
-            if attempt < MOST_ATTEMPTS:
-                await asyncio.sleep(self._broker.config.add_partitions_to_txn_retry_backoff_ms / 1000)
         else:
             codes = {(p.topic, p.index): ErrorCode.CONCURRENT_TRANSACTIONS for p in here}
+        return {each: _told(code, adds=adds, knows_abortable=knows_abortable) for each, code in codes.items()}
+
+    def join_at_once(
+        self, transactional_id: str, owner: Owner, partitions: Iterable[Partition], *, adds: bool, knows_abortable: bool
+    ) -> dict[TopicPartition, ErrorCode] | None:
+        """As `join`, where the coordinator is here and has nothing to wait for; else None, and `join` is to be awaited."""
+        transactions = self._broker.transactions
+        if self._broker.coordinators.leader_of_transaction(transactional_id) != self._broker.config.broker_id:
+            return None
+        here = [(p.topic, p.index) for p in partitions]
+        codes: Mapping[TopicPartition, ErrorCode] | None
+        try:
+            if not adds:
+                codes = transactions.verify_at_once(transactional_id, owner, here)
+            else:
+                is_committed = transactions.add_at_once(transactional_id, owner, here, ADDING_VERSION)
+                codes = dict.fromkeys(here, ErrorCode.NONE) if is_committed else None
+        except KafkaError as error:
+            if adds and error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+                return None
+            codes = dict.fromkeys(here, error.code)
+        except BarnabasError:  # as in `_ask`
+            codes = dict.fromkeys(here, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if codes is None:
+            return None
         return {each: _told(code, adds=adds, knows_abortable=knows_abortable) for each, code in codes.items()}
 
     async def _ask(
@@ -98,7 +121,7 @@ class Joining:
             if leader == self._broker.config.broker_id:
                 if not adds:
                     return await self._broker.transactions.verify(transactional_id, owner, partitions)
-                await self._broker.transactions.add(transactional_id, owner, partitions, 2)
+                await self._broker.transactions.add(transactional_id, owner, partitions, ADDING_VERSION)
                 return dict.fromkeys(partitions, ErrorCode.NONE)
             if leader is None:
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.cluster.records import OFFSETS_TOPIC
+from barnabas.coordination.led import shielded
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.seams import EndMarker
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
@@ -40,20 +41,50 @@ log = logging.getLogger(__name__)
 TopicPartition = tuple[str, int]
 
 
-async def write_marker(broker: Broker, topic: str, index: int, marker: EndMarker) -> ErrorCode:
-    """Write the end of a transaction to a partition that this broker leads; done when it is committed."""
+def begin_marker(broker: Broker, topic: str, index: int, marker: EndMarker) -> ErrorCode | asyncio.Future[None]:
+    """Write the end of a transaction to a partition that this broker leads: a future where that is not committed at once."""
     try:
         if topic == OFFSETS_TOPIC:
-            await broker.groups.end_transaction(index, marker)
-            return ErrorCode.NONE
-        if broker.partitions.get(topic, index) is None:
+            commit = broker.groups.end_transaction(index, marker)
+        elif broker.partitions.get(topic, index) is None:
             return broker.partitions.absence(topic, index)
-        await PartitionedLog(broker, topic, 0).append_marker(index, marker, broker.clock.now_ms())
+        else:
+            commit = PartitionedLog(broker, topic, 0).append_marker(index, marker, broker.clock.now_ms())
+        if not commit.done():
+            return commit
+        commit.result()
     except KafkaError as error:
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code is ErrorCode.NOT_COORDINATOR else error.code
+        return _refused(error)
     except InvariantViolated:  # of the groups, which have said so; they are read again
         return ErrorCode.UNKNOWN_SERVER_ERROR
     return ErrorCode.NONE
+
+
+async def marked(begun: ErrorCode | asyncio.Future[None]) -> ErrorCode:
+    """What became of a marker that `begin_marker` has begun to write, when it is committed."""
+    if isinstance(begun, ErrorCode):
+        return begun
+    try:
+        await shielded(begun)
+    except KafkaError as error:
+        return _refused(error)
+    return ErrorCode.NONE
+
+
+def _refused(error: KafkaError) -> ErrorCode:
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code is ErrorCode.NOT_COORDINATOR else error.code
+
+
+class _Begun(NamedTuple):
+    """One attempt to write a marker to the partitions that this broker leads."""
+
+    codes: dict[TopicPartition, ErrorCode]
+    uncommitted: dict[TopicPartition, asyncio.Future[None]]
+    elsewhere: dict[int, list[TopicPartition]]  # by their leader, who is to be sent it
+
+    def is_done(self, partitions: frozenset[TopicPartition]) -> bool:
+        """Whether the marker stands in all of them."""
+        return self.codes.keys() == partitions and DONE.issuperset(self.codes.values())
 
 
 class MarkerSender:
@@ -66,10 +97,15 @@ class MarkerSender:
         self._courier = MarkerCourier(self._request)
 
     def send(self, marker: Marker, coordinator_epoch: int, partitions: frozenset[TopicPartition], delivery: Delivery) -> None:
+        """Markers of partitions that are led here are written before this returns, and so is told of them where that is all."""
         end = EndMarker(
             Producer(marker.producer_id, marker.producer_epoch), marker.commit, coordinator_epoch, marker.client_version
         )
-        task = self._broker.loop.create_task(self._deliver(end, set(partitions), delivery))
+        begun = self._begin(end, partitions)
+        if begun.is_done(partitions):
+            delivery.written(begun.codes)
+            return
+        task = self._broker.loop.create_task(self._deliver(end, begun, set(partitions), delivery))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -82,10 +118,10 @@ class MarkerSender:
         if self._peers is not None:
             await self._peers.close()
 
-    async def _deliver(self, end: EndMarker, left: set[TopicPartition], delivery: Delivery) -> None:
+    async def _deliver(self, end: EndMarker, begun: _Begun, left: set[TopicPartition], delivery: Delivery) -> None:
         pause_s = FIRST_PAUSE_S
-        while left and delivery.is_wanted:
-            codes = await self._attempt(end, left)
+        while True:
+            codes = await self._finish(end, begun)
             if ErrorCode.TRANSACTION_COORDINATOR_FENCED in codes.values():
                 log.info("event=transaction-marker-fenced producer=%d", end.producer.producer_id)
                 return  # another coordinator has the transaction
@@ -95,26 +131,34 @@ class MarkerSender:
             if left:
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            if not left or not delivery.is_wanted:
+                return
+            begun = self._begin(end, left)
 
-    async def _attempt(self, end: EndMarker, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
-        codes: dict[TopicPartition, ErrorCode] = {}
-        by_leader: dict[int, list[TopicPartition]] = {}
-        for topic, index in sorted(partitions):
-            state = self._broker.metadata.partition(topic, index)
+    def _begin(self, end: EndMarker, partitions: Iterable[TopicPartition]) -> _Begun:
+        begun = _Begun({}, {}, {})
+        for place in sorted(partitions):
+            state = self._broker.metadata.partition(*place)
             if state is None:
-                codes[topic, index] = ErrorCode.NONE  # deleted
-            else:
-                by_leader.setdefault(state.leader, []).append((topic, index))
-        attempts = [self._write(leader, theirs, end) for leader, theirs in by_leader.items() if leader != NOBODY]
-        for told in await asyncio.gather(*attempts):
-            codes.update(told)
-        return codes
+                begun.codes[place] = ErrorCode.NONE  # deleted
+            elif state.leader == self._broker.config.broker_id:
+                written = begin_marker(self._broker, *place, end)
+                if isinstance(written, ErrorCode):
+                    begun.codes[place] = written
+                else:
+                    begun.uncommitted[place] = written
+            elif state.leader != NOBODY:
+                begun.elsewhere.setdefault(state.leader, []).append(place)
+        return begun
 
-    async def _write(self, leader: int, partitions: list[TopicPartition], end: EndMarker) -> dict[TopicPartition, ErrorCode]:
-        if leader != self._broker.config.broker_id:
-            return await self._write_elsewhere(leader, partitions, end)
-        codes = await asyncio.gather(*(write_marker(self._broker, topic, index, end) for topic, index in partitions))
-        return dict(zip(partitions, codes, strict=True))
+    async def _finish(self, end: EndMarker, begun: _Begun) -> dict[TopicPartition, ErrorCode]:
+        """What became of the attempt in each partition that there was a leader of."""
+        codes = begun.codes
+        for told in await asyncio.gather(*(self._write_elsewhere(*each, end) for each in begun.elsewhere.items())):
+            codes.update(told)
+        for place, commit in begun.uncommitted.items():
+            codes[place] = await marked(commit)
+        return codes
 
     async def _write_elsewhere(
         self, leader: int, partitions: list[TopicPartition], end: EndMarker

@@ -32,7 +32,7 @@ from barnabas.protocol.records.header import (
     Buffer,
     only_batch,
 )
-from barnabas.protocol.records.record import iterate_records
+from barnabas.protocol.records.record import Record, iterate_records
 from barnabas.protocol.records.scan import Run
 from barnabas.protocol.records.validate import AppendOrigin, validate_batch
 from barnabas.storage.aborted import add_aborted
@@ -92,13 +92,14 @@ class GrowingLog(ReadableLog):
         log_append_time = NO_TIMESTAMP if config.message_timestamp_type == "CreateTime" else header.max_timestamp
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
+        marker: Record | None = None
         if header.producer_id >= 0:
             duplicate = self._producers.check(header, from_client=origin is CLIENT)
             if duplicate is not None:
                 time = NO_TIMESTAMP if log_append_time == NO_TIMESTAMP else duplicate.timestamp
                 return AppendResult(duplicate.first_offset, duplicate.last_offset, time, self.log_start_offset, True)
             if header.is_control:
-                self._check_marker(header, data)
+                marker = self._checked_marker(header, data)
         if leader_epoch > self._epochs.epochs.latest:
             self._epochs.epochs.assign(leader_epoch, base_offset)
         segment = self._segments.active
@@ -109,8 +110,10 @@ class GrowingLog(ReadableLog):
         self._write(segment, (base_offset, header.batch_length, leader_epoch), data, size)
         segment.appended(last_offset, size, header.max_timestamp, config.index_interval_bytes)
         self.log_end_offset = last_offset + 1
-        if header.producer_id >= 0:
-            self._count_producer(segment, header, base_offset, data)
+        if marker is not None:
+            self._count_marker(segment, header, base_offset, marker)
+        elif header.producer_id >= 0 and not header.is_control:
+            self._producers.update(header, base_offset)
         return new_tuple(AppendResult, (base_offset, last_offset, log_append_time, self.log_start_offset, False))
 
     def bounds_of_run(self, now_ms: int) -> tuple[int, int, int, int, int, bool] | None:
@@ -248,19 +251,22 @@ class GrowingLog(ReadableLog):
             position += batch_size
         return stop, size
 
-    def _check_marker(self, header: BatchHeader, data: Buffer) -> None:
+    def _checked_marker(self, header: BatchHeader, data: Buffer) -> Record | None:
         marker = next(iterate_records(data), None)
         decision = parse_marker(marker) if marker is not None else None
         if decision is not None:
             self._producers.check_marker(header, decision[1])
+        return marker
 
     def _count_producer(self, segment: Segment, header: BatchHeader, base_offset: int, data: Buffer) -> None:
         if not header.is_control:
             self._producers.update(header, base_offset)
             return
         marker = next(iterate_records(data), None)
-        if marker is None:
-            return
+        if marker is not None:
+            self._count_marker(segment, header, base_offset, marker)
+
+    def _count_marker(self, segment: Segment, header: BatchHeader, base_offset: int, marker: Record) -> None:
         completed = self._producers.update_marker(header, marker._replace(offset=base_offset + header.last_offset_delta))
         if completed is not None and completed.aborted:
             try:

@@ -24,15 +24,15 @@ from barnabas.testing.simulation.files import FaultyFiles
 @contextmanager
 def without_verification() -> Iterator[None]:
     """A partition takes what an older client writes without asking the coordinator whether its transaction is open (KIP-890)."""
-    join = Joining.join
+    join = Joining.join_at_once
 
-    async def believing(joining: Joining, name: str, owner: Any, partitions: Iterable[Any], *, adds: bool, **rest: Any) -> Any:
+    def believing(joining: Joining, name: str, owner: Any, partitions: Iterable[Any], *, adds: bool, **rest: Any) -> Any:
         here = list(partitions)
         if adds:
-            return await join(joining, name, owner, here, adds=adds, **rest)
+            return join(joining, name, owner, here, adds=adds, **rest)
         return {(each.topic, each.index): ErrorCode.NONE for each in here}
 
-    with mock.patch.object(Joining, "join", believing):
+    with mock.patch.object(Joining, "join_at_once", believing):
         yield
 
 
@@ -66,15 +66,28 @@ def forgetting_what_was_aborted(files: FaultyFiles) -> Files:
 @contextmanager
 def one_marker_is_enough() -> Iterator[None]:
     """A coordinator that takes a transaction to be complete when its marker is in one partition."""
-    deliver = MarkerSender._deliver
+    send = MarkerSender.send
 
-    async def first_only(sender: MarkerSender, end: Any, left: set[Any], delivery: Any) -> None:
-        others = set(sorted(left)[1:])
-        await deliver(sender, end, left - others, delivery)
-        delivery.written(others)
+    def first_only(sender: MarkerSender, marker: Any, epoch: int, partitions: frozenset[Any], delivery: Any) -> None:
+        send(sender, marker, epoch, frozenset(sorted(partitions)[:1]), _ForAll(delivery, partitions))
 
-    with mock.patch.object(MarkerSender, "_deliver", first_only):
+    with mock.patch.object(MarkerSender, "send", first_only):
         yield
+
+
+class _ForAll:
+    """Takes what is told of one partition to hold for all."""
+
+    def __init__(self, delivery: Any, partitions: frozenset[Any]) -> None:
+        self._delivery = delivery
+        self._partitions = partitions
+
+    @property
+    def is_wanted(self) -> bool:
+        return bool(self._delivery.is_wanted)
+
+    def written(self, partitions: Any) -> None:
+        self._delivery.written(self._partitions if partitions else partitions)
 
 
 @contextmanager
