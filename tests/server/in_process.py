@@ -76,10 +76,11 @@ class Client:
         time_ms: int = NOW_MS,
         sequence: int = -1,
         transactional_id: str | None = None,
+        in_transaction: bool = True,
     ) -> int:
         """The error code; with a sequence the batch is an idempotent producer's, with a transactional id too it is of a transaction."""
         fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence} if sequence >= 0 else {}
-        if transactional_id is not None:
+        if transactional_id is not None and in_transaction:
             fields["transactional"] = True
         batch = build_batch([(key, value)], timestamp_ms=time_ms, **fields)  # type: ignore[arg-type]
         data = PartitionProduceData(index=partition, records=bytes(batch))

@@ -41,6 +41,20 @@ async def test_producing_is_allowed_and_forbidden_again(tmp_path: Path) -> None:
         assert await people.admin.fetch() == (0, [b"v"] * 3)
 
 
+async def test_who_was_allowed_to_write_is_not_allowed_to_write_in_a_transaction(tmp_path: Path) -> None:
+    """Though the request looks the same, but for the batch in it, and the transaction is open."""
+    async with guarded(tmp_path, transaction_partition_verification_enable="false") as people:
+        await people.admin.create()
+        assert await people.admin.produce(b"open", sequence=0, transactional_id="x") == 0
+        assert await people.allow(WRITE) == [0]
+        alice = await people.connect(ALICE)
+        assert [await alice.produce(b"v", transactional_id="x", in_transaction=False) for _ in range(3)] == [0] * 3
+        refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert [await alice.produce(b"v", sequence=1, transactional_id="x") for _ in range(2)] == [refused] * 2
+        assert await people.admin.produce(b"more", sequence=1, transactional_id="x") == 0
+        assert await people.admin.produce(b"more", sequence=2, transactional_id="x") == 0
+
+
 async def test_what_a_session_rests_on_is_asked_anew(tmp_path: Path) -> None:
     async with guarded(tmp_path) as people:
         await people.admin.create()

@@ -43,7 +43,9 @@ def init(line: Line, name: str) -> Owner:
             return answer.producer_id, answer.producer_epoch
 
 
-def produced(line: Line, name: str, batches: list[tuple[str, Owner]], api: tuple[int, int] = PRODUCE) -> list[int]:
+def produced(
+    line: Line, name: str, batches: list[tuple[str, Owner]], api: tuple[int, int] = PRODUCE, sequence: int = 0
+) -> list[int]:
     """The error code of each batch of one request, by topic and owner."""
     data = []
     for topic, (producer_id, epoch) in batches:
@@ -51,7 +53,7 @@ def produced(line: Line, name: str, batches: list[tuple[str, Owner]], api: tuple
             [Record(0, NOW_MS, None, b"x", ())],
             producer_id=producer_id,
             producer_epoch=epoch,
-            base_sequence=0,
+            base_sequence=sequence,
             transactional=True,
         )
         data.append(TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)]))
@@ -104,3 +106,15 @@ def test_the_next_transaction_begins_without_being_sent_away(kafka: Broker) -> N
             codes |= {each.results_by_partition[0].partition_error_code for each in added.results_by_topic_v3_and_below}
             codes.add(decode(EndTxnResponse, END[1], line.receive(), 5).error_code)
     assert codes == {ErrorCode.NONE}
+
+
+def test_requests_that_repeat_join_each_transaction_once(kafka: Broker) -> None:
+    with Line(kafka) as line:
+        owner = init(line, "again")
+        for _ in range(3):
+            assert [produced(line, "again", [("a", owner)], sequence=number) for number in range(3)] == [[ErrorCode.NONE]] * 3
+            request = EndTxnRequest(transactional_id="again", producer_id=owner[0], producer_epoch=owner[1], committed=True)
+            answer = line.ask((END[0], 5), request, EndTxnResponse)
+            assert answer.error_code == ErrorCode.NONE
+            assert produced(line, "again", [("a", owner)], sequence=3) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+            owner = answer.producer_id, answer.producer_epoch

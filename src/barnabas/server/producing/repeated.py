@@ -10,7 +10,8 @@ one is as good as any.
 
 Rules
   1. Only what `handle_produce` appended without an error is learnt, and only if it had one partition. The bytes learnt run from the API
-     key to the length of the records, without the correlation id; behind the records only empty tagged fields may follow.
+     key to the length of the records, without the correlation id; behind the records only empty tagged fields may follow. One of a
+     transaction has to be learnt from such a one, which needs more rights, and goes the general way until its partition has joined.
   2. Whatever is not exactly as before, and every error, goes the general way: `take` then says False and has changed nothing.
   3. The batches of a run are appended all or none, in order; the request that ends it goes the way it would go alone.
   4. A connection remembers a bounded number of requests (`limits`), then it learns no more.
@@ -40,7 +41,7 @@ from barnabas.protocol.produce import (
     ProduceHead,
     write_produce_answer,
 )
-from barnabas.protocol.records.header import HEADER_SIZE, MAGIC, MAGIC_POSITION, NO_TIMESTAMP, TRANSACTIONAL_BIT
+from barnabas.protocol.records.header import HEADER_SIZE, MAGIC, MAGIC_POSITION, NO_TIMESTAMP, TRANSACTIONAL_BIT, read_header
 from barnabas.protocol.records.scan import Run, compiled
 from barnabas.security.acls import Operation, ResourceType
 from barnabas.server.producing.delayed import ACKS_ALL, ACKS_NONE, must_wait, refusals, refused
@@ -79,16 +80,26 @@ class _Known:
         "start",
         "tail",
         "timeout_ms",
+        "transactional",
         "version",
     )
 
     def __init__(
-        self, partition: Partition, head: ProduceHead, api: int, version: int, start: bytes, budget: Budget | None
+        self,
+        partition: Partition,
+        head: ProduceHead,
+        api: int,
+        version: int,
+        start: bytes,
+        budget: Budget | None,
+        *,
+        transactional: bool,
     ) -> None:
         self.budget = budget  # that such requests are paid from
         self.noted: Callable[[int], None] | None = None  # hears how many of them were appended, where the audit log samples
         self.start = start  # of such a request, up to the length of the records
-        self.patience = PATIENCE if compiled is not None else 0
+        self.transactional = transactional  # whether it was allowed to be of a transaction
+        self.patience = PATIENCE if compiled is not None and not transactional else 0
         self.partition = partition
         self.api = api
         self.version = version
@@ -156,8 +167,12 @@ class RepeatedProduce:
         self._ends.clear()
         self._known.clear()
 
-    def learn(self, frame: memoryview, end: int, known: _Known) -> None:
-        key = bytes(frame[_HEAD_BYTES:end])
+    def knows(self, key: bytes, partition: Partition, *, transactional: bool) -> bool:
+        """Whether there is nothing to be learnt from a request for `partition`; `key` are its bytes from the client's name on."""
+        known = self._known.get(key)
+        return known is not None and known.partition is partition and known.transactional >= transactional
+
+    def learn(self, key: bytes, end: int, known: _Known) -> None:
         is_new = key not in self._known  # one that is known goes to another partition now: its topic was made again
         if end > limits.MAX_REPEATED_BYTES or (is_new and len(self._known) >= limits.MAX_REPEATED_REQUESTS):
             return
@@ -271,9 +286,13 @@ def is_transactional(records: memoryview) -> bool:
 def _append(broker: Broker, connection: Connection, frame: memoryview, end: int, known: _Known) -> bool:
     api, correlation_id = _START.unpack_from(frame)
     records = _records(frame, end, known.version)
-    if api != known.api or records is None or is_transactional(records):
+    if api != known.api or records is None:
         return False
     partition = known.partition
+    if is_transactional(records):
+        header = read_header(records)
+        if not known.transactional or not partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
+            return False  # the partition has to join first
     if known.budget is not None:
         connection.started_ns = time.perf_counter_ns()
     try:
@@ -354,14 +373,17 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
     size = len(wanted.records)
     length_bytes = ((size + 1).bit_length() + 6) // 7 if flexible else _I32.size
     end = len(frame) - size - length_bytes - (len(_EMPTY_TAGS) if flexible else 0)
+    key_bytes, transactional = bytes(frame[_HEAD_BYTES:end]), is_transactional(wanted.records)
+    if connection.repeated.knows(key_bytes, partition, transactional=transactional):
+        return
     taken = _records(frame, end, version)
     if taken is not None and len(taken) == size:
         start, budget = bytes(frame[:end]), connection.budget
         if budget is not None and budget.is_free_to_produce:
             budget = None
-        known = _Known(partition, head, _START.unpack_from(frame)[0], version, start, budget)
+        known = _Known(partition, head, _START.unpack_from(frame)[0], version, start, budget, transactional=transactional)
         authorizer = broker.authorizer
         if authorizer is not None:
             access = authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
             known.noted = access.sampled(Operation.WRITE, ResourceType.TOPIC, partition.topic)
-        connection.repeated.learn(frame, end, known)
+        connection.repeated.learn(key_bytes, end, known)
