@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from barnabas.cli.errors import BadInput, Failure
-from barnabas.cli.wire import Wire, code_name
+from barnabas.cli.errors import BadInput, Failure, code_name
+from barnabas.cli.wire import Wire
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
