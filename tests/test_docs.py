@@ -20,7 +20,12 @@ from barnabas.storage.files import Files
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
+MEASURED = re.compile(r"\bMeasured\b")
+COMMAND = re.compile(r"`(?:python|make|pytest) |\]\([./]*(?:performance|scale)\.md")  # that measures, or the page of what it gave
 LINK = re.compile(r"\]\(([^)#\s]*)#?([^)\s]*)\)")
+PAGES_WITH_FIGURES = [
+    page for page in PAGES if page.is_relative_to(ROOT / "docs") and page.parent.name not in {"reference", "decisions"}
+]
 IMPORTED_BY_USERS = ["__init__.py", "client/*.py", "testing/*.py", "pipelines/__init__.py", "pipelines/functions.py"]
 GENERATORS = ["tools/docs.py", "tools/generate_config.py", "tools/generate_messages.py"]
 
@@ -29,6 +34,17 @@ GENERATORS = ["tools/docs.py", "tools/generate_config.py", "tools/generate_messa
 def test_what_is_generated_is_current(generator: str) -> None:
     done = subprocess.run([sys.executable, generator, "--check"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_FIGURES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_was_measured_stands_with_the_command_that_measures_it(page: Path) -> None:
+    head, *sections = re.split(r"(?m)^(?=## )", without_code(page.read_text()))
+    if COMMAND.search(head):
+        return
+    silent = [
+        section.partition("\n")[0] for section in (head, *sections) if MEASURED.search(section) and not COMMAND.search(section)
+    ]
+    assert silent == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
