@@ -127,8 +127,8 @@ class Kafka(KafkaNode):
 
     name = f"Apache Kafka {VERSION}"
 
-    def __init__(self) -> None:
-        super().__init__(heap="1g", config=CONFIG)
+    def __init__(self, config: Mapping[str, str] = CONFIG) -> None:
+        super().__init__(heap="1g", config=dict(config))
 
     @property
     def address(self) -> tuple[str, int]:

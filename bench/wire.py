@@ -215,13 +215,14 @@ def call(
     """One request on a connection of its own."""
     with socket.create_connection(address, timeout=timeout_s) as line:
         line.sendall(_frame(api_key, version, 7, bytes(encode(request, version)), flexible=version >= FIRST_FLEXIBLE[api_key]))
-        size = _I32.unpack(_receive(line, 4))[0]
-        data = _receive(line, size)
+        size = _I32.unpack(receive_exactly(line, 4))[0]
+        data = receive_exactly(line, size)
     skip = 5 if version >= FIRST_FLEXIBLE[api_key] and api_key != API_VERSIONS else 4
     return decode(answer, version, memoryview(data), skip)
 
 
-def _receive(line: socket.socket, size: int) -> bytes:
+def receive_exactly(line: socket.socket, size: int) -> bytes:
+    """The next `size` bytes of a connection; raises BadAnswer where it ends before."""
     data = bytearray()
     while len(data) < size:
         piece = line.recv(size - len(data))

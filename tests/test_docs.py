@@ -13,14 +13,21 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
 
+from barnabas.cli.main import cli
 from barnabas.server.scraping import NAMES
 from barnabas.storage.files import Files
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
+MEASURED = re.compile(r"\bMeasured\b")
+COMMAND = re.compile(r"`(?:python|make|pytest) |\]\([./]*(?:performance|scale)\.md")  # that measures, or the page of what it gave
 LINK = re.compile(r"\]\(([^)#\s]*)#?([^)\s]*)\)")
+PAGES_WITH_FIGURES = [
+    page for page in PAGES if page.is_relative_to(ROOT / "docs") and page.parent.name not in {"reference", "decisions"}
+]
 IMPORTED_BY_USERS = ["__init__.py", "client/*.py", "testing/*.py", "pipelines/__init__.py", "pipelines/functions.py"]
 GENERATORS = ["tools/docs.py", "tools/generate_config.py", "tools/generate_messages.py"]
 
@@ -29,6 +36,17 @@ GENERATORS = ["tools/docs.py", "tools/generate_config.py", "tools/generate_messa
 def test_what_is_generated_is_current(generator: str) -> None:
     done = subprocess.run([sys.executable, generator, "--check"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_FIGURES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_was_measured_stands_with_the_command_that_measures_it(page: Path) -> None:
+    head, *sections = re.split(r"(?m)^(?=## )", without_code(page.read_text()))
+    if COMMAND.search(head):
+        return
+    silent = [
+        section.partition("\n")[0] for section in (head, *sections) if MEASURED.search(section) and not COMMAND.search(section)
+    ]
+    assert silent == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -90,3 +108,36 @@ def test_metrics_that_pages_name_exist() -> None:
             known = re.sub(r"_(count|sum|bucket)$", "", name) in NAMES
             unknown |= set() if known or name.endswith("_") else {(page.name, name)}
     assert unknown == set()
+
+
+def commands_of(page: Path) -> Iterator[str]:
+    """What a page tells to type, in its shell blocks and within its sentences."""
+    text = page.read_text()
+    blocks = "\n".join(re.findall(r"^ *```shell\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)).replace("\\\n", " ")
+    yield from re.findall(r"^ *(barnabas [^#|>\n]+)", blocks, re.MULTILINE)
+    yield from (span for span in re.findall(r"`(barnabas [^`|>\n]+)`", text) if not span.startswith("barnabas broker 1 "))
+
+
+def what_is_wrong(line: str) -> str | None:
+    """Why `line` cannot be typed, as far as the names of commands and options tell."""
+    words = re.sub(r"'[^']*'|\"[^\"]*\"", "X", line).partition(" -- ")[0].split()[1:]
+    command: click.Command = cli
+    while isinstance(command, click.Group) and words and re.fullmatch("[a-z-]+", words[0]) and not words[0].startswith("-"):
+        found = command.get_command(click.Context(command), words[0])
+        if found is None:
+            return f"no command {words[0]}: {line}"
+        command, words = found, words[1:]
+    known = {"--help", "-h", "--version"}.union(*([*each.opts, *each.secondary_opts] for each in command.params))
+    given = {word.partition("=")[0].rstrip(",") for word in words if re.match("--?[a-zA-Z]", word)}
+    return f"no option {', '.join(sorted(given - known))}: {line}" if given - known else None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_that_pages_name_exist(page: Path) -> None:
+    assert [wrong for wrong in map(what_is_wrong, commands_of(page)) if wrong] == []
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    assert what_is_wrong("barnabas topic create t --partitions 3 -X a=b") is None
+    assert what_is_wrong("barnabas topic make t") == "no command make: barnabas topic make t"
+    assert what_is_wrong("barnabas consume t --until=5") == "no option --until: barnabas consume t --until=5"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from barnabas.protocol.records.batch import Compression, Record, build_batch
 from bench.storage.servers import AnyServer
-from bench.wire import AnswerShape, BadAnswer, produce_frame
+from bench.wire import AnswerShape, produce_frame, receive_exactly
 
 IN_FLIGHT = 4
 NOW_MS = 1_790_000_000_000
@@ -37,16 +37,6 @@ def fill(server: AnyServer, topic: str, partition: int, batches: Sequence[bytes]
                 line.sendall(frames[sent % len(frames)])
                 written += len(batches[sent % len(batches)])
                 sent += 1
-            shape.check(memoryview(_exactly(line, shape.size)), 1, 0)
+            shape.check(memoryview(receive_exactly(line, shape.size)), 1, 0)
             answered += 1
     return sent
-
-
-def _exactly(line: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        piece = line.recv(size - len(data))
-        if not piece:
-            raise BadAnswer("the server closed the connection")
-        data += piece
-    return bytes(data)

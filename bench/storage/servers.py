@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
-
-from tools.kafka import VERSION, KafkaNode
 
 from barnabas.testing import Broker
+from bench.servers import Kafka
 
-OURS, THEIRS = "barnabas", f"Apache Kafka {VERSION}"
+OURS, THEIRS = "barnabas", Kafka.name
 
 
 class Ours(Broker):
@@ -41,30 +38,16 @@ class Ours(Broker):
         return sum(_cpu_s(Path("/proc", pid)) for pid in pids if b"cleaning" in Path("/proc", pid, "cmdline").read_bytes())
 
 
-class Theirs(KafkaNode):
-    """One KRaft node."""
+class Theirs(Kafka):
+    """One KRaft node, with Kafka's defaults but for the settings of the case."""
 
-    name = THEIRS
+    def __init__(self, config: Mapping[str, str] | None = None) -> None:
+        super().__init__(config or {})
 
     def cleaner_cpu_s(self) -> float:
         """CPU time that its cleaner threads took so far; that of the collector and the compiler is not counted."""
         threads = Path(f"/proc/{self.pid}/task").iterdir()
         return sum(_cpu_s(path) for path in threads if (path / "comm").read_text().startswith("kafka-log-clean"))
-
-    def __init__(self, config: Mapping[str, str] | None = None) -> None:
-        super().__init__(heap="1g", config=dict(config or {}))
-
-    @property
-    def address(self) -> tuple[str, int]:
-        host, _, port = self.bootstrap.rpartition(":")
-        return host, int(port)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
 
 
 AnyServer = Ours | Theirs

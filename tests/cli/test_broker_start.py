@@ -100,6 +100,18 @@ def test_a_bad_value_is_exit_code_2_with_what_is_allowed(tmp_path: Path) -> None
     assert ended.stdout == ""
 
 
+def test_a_secret_that_cannot_be_had_is_exit_code_2_with_its_placeholder(tmp_path: Path) -> None:
+    settings = [
+        "config.providers=env",
+        "config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        "ssl.key.password=${env:BARNABAS_HAS_NO_SUCH_SECRET}",
+    ]
+    ended = run_to_end("broker", "start", "--data-dir", tmp_path, *(word for each in settings for word in ("--config", each)))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "${env:BARNABAS_HAS_NO_SUCH_SECRET}" in ended.stderr
+    assert "the variable is not set" in ended.stderr
+
+
 def test_a_key_store_that_cannot_be_read_is_exit_code_2(tmp_path: Path) -> None:
     store = f"ssl.keystore.location={tmp_path / 'missing.p12'}"
     ended = run_to_end("broker", "start", "--data-dir", tmp_path, "--listeners", "SSL://127.0.0.1:0", "--config", store)

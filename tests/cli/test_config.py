@@ -46,6 +46,12 @@ def test_brokers(kafka_command: Command) -> None:
     assert kafka_command("config", "describe", "broker", 4711).code == 1
 
 
+def test_what_a_brokers_own_file_says_is_shown_for_the_broker_and_not_for_topics(kafka_command: Command, topic: str) -> None:
+    broker = kafka_command("cluster", "describe", "--json").json["brokers"][0]["id"]
+    assert {"listeners", "log.dirs"} <= settings(kafka_command, "broker", str(broker)).keys()
+    assert settings(kafka_command, "topic", topic) == {}
+
+
 @pytest.mark.parametrize("kind", ["topic", "group", "client-metrics"])
 def test_refusals_name_the_resource(kafka_command: Command, topic: str, kind: str) -> None:
     ended = kafka_command("config", "alter", kind, topic, "--set", "no.such.setting=1")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError
 
-from barnabas.cli.connection import Connection, parse_address, translate_client_properties
+from barnabas.cli.connection import Connection, parse_address, reason_of, translate_client_properties
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.properties import parse_pairs
 from barnabas.testing.certificates import Certificates
@@ -31,6 +32,20 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="is not host:port"):
         parse_address(text)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (KafkaError(3), "Unknown topic or partition (UNKNOWN_TOPIC_OR_PARTITION)"),
+        (KafkaError(17, "no such name"), "no such name (INVALID_TOPIC_EXCEPTION)"),
+        (KafkaError(105), "TRANSACTIONAL_ID_NOT_FOUND"),
+        (KafkaError(KafkaError._TIMED_OUT), "Timed out (TIMED_OUT)"),
+        (ValueError("too many"), "too many"),
+    ],
+)
+def test_errors_have_kafkas_names_and_not_librdkafkas(error: Exception, reason: str) -> None:
+    assert reason_of(error) == reason
 
 
 def test_settings_of_the_java_tools_are_translated(tmp_path: Path) -> None:

@@ -65,6 +65,9 @@ def test_a_project_is_made(command: Command, tmp_path: Path) -> None:
     done = command("pipeline", "init", str(tmp_path / "shop"), "-b", "kafka:1")
     assert done.code == 0
     assert "transformations/orders.py" in done.text
+    made = command("pipeline", "init", str(tmp_path / "other"), "--json").json
+    assert made["project"] == str(tmp_path / "other")
+    assert all(Path(path).exists() for path in made["made"])
 
 
 @pytest.mark.parametrize("how", ["stop", "interrupt"])
@@ -77,7 +80,7 @@ def test_a_run_is_stopped(command: Command, tmp_path: Path, state: Path, how: st
         assert [row["state"] for row in command("pipeline", "list", "--json").json] == ["running"]
         assert command("pipeline", "run", job).code == 1, "it is running already"
         if how == "stop":
-            assert command("pipeline", "stop", "job").text == "stopped job\n"
+            assert command("pipeline", "stop", "job", "--json").json == {"stopped": ["job"]}
         else:
             process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)

@@ -16,9 +16,10 @@ from barnabas.client.blocking import LEAST_FETCH_BYTES, BlockingClient, Partitio
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionFailed, TimedOut
 from barnabas.client.plans import Call
-from barnabas.client.wire import Api, api_of
+from barnabas.client.wire import api_of
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.headers import has_flexible_response_header, read_request_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
@@ -82,11 +83,9 @@ class Server:
             writer.close()
 
     def _answer(self, frame: bytes) -> Any:
-        key, version, correlation_id, length = struct.unpack(">hhih", frame[:10])
-        cls = REQUESTS[key]
-        api: Api = api_of(cls)
-        flexible = version >= api.first_flexible_version
-        request = decode(cls, version, frame, 10 + length + int(flexible))
+        key, version, correlation_id, _, start = read_request_header(memoryview(frame))
+        flexible = has_flexible_response_header(key, version)
+        request = decode(REQUESTS[key], version, frame, start)
         if key == 18:
             if self.wrong_hellos:
                 self.wrong_hellos -= 1

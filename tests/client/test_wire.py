@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from barnabas.client.batches import next_offset, whole_batches
 from barnabas.client.config import MAX_RESPONSE_BYTES, ClientConfig, parse_servers
 from barnabas.client.errors import UnsupportedRequest
-from barnabas.client.wire import Wire, size_of_frame
+from barnabas.client.wire import SOFTWARE_VERSION, Wire, size_of_frame
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, Closed, ConfigError, FrameTooLarge, KafkaError, ProtocolError
 from barnabas.protocol.codec import decode, encode
@@ -31,6 +33,11 @@ def agreed(versions: dict[int, tuple[int, int]]) -> Wire:
     wire.send_hello()
     assert wire.receive_hello(hello(versions)) is None
     return wire
+
+
+def test_brokers_are_told_the_version_of_the_package() -> None:
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())
+    assert project["project"]["version"] == SOFTWARE_VERSION
 
 
 def test_the_newest_common_version_is_spoken() -> None:

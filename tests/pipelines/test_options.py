@@ -139,3 +139,10 @@ def test_offsets_that_are_resolved_in_tasks() -> None:
     for other in ({"minPartitions": "3"}, {"startingTimestamp": "3"}, {"resolveOffsets": "never"}):
         with pytest.raises(OptionError, match="resolveOffsets"):
             read_options({**BASE, "resolveOffsets": "task", **other}, streaming=False)
+
+
+def test_what_is_shown_of_options_holds_no_secret() -> None:
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="geheim";'
+    secured = {"kafka.security.protocol": "SASL_PLAINTEXT", "kafka.sasl.mechanism": "PLAIN", "kafka.sasl.jaas.config": login}
+    options = read_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t", **secured}, streaming=False)
+    assert "geheim" not in repr(options)

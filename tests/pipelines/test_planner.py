@@ -13,10 +13,10 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.cluster import Partition, Topic, UnknownTopic
 from barnabas.client.errors import TimedOut
 from barnabas.client.results import Fetched, ListedOffset
-from barnabas.pipelines.assignment import id_text
-from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, Offsets, OptionError
+from barnabas.pipelines.data_loss import DataLoss
+from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, Offsets, OptionError, id_text
 from barnabas.pipelines.options import read_options
-from barnabas.pipelines.planner import DataLoss, Planner
+from barnabas.pipelines.planner import Planner
 from barnabas.pipelines.ranges import Bounds
 from barnabas.protocol.message import ZERO_UUID
 

@@ -10,9 +10,9 @@ import pytest
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
-from barnabas.pipelines.assignment import id_text
-from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange
-from barnabas.pipelines.planner import DataLoss, ReadTask
+from barnabas.pipelines.data_loss import DataLoss
+from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, id_text
+from barnabas.pipelines.read_task import ReadTask
 from barnabas.pipelines.reading import read_range
 
 MakeTopic = Callable[..., str]

@@ -17,10 +17,11 @@ from typing import Any
 
 import click
 
-from barnabas.cli.connection import Connection, connection_options, fail, reason_of
+from barnabas.cli.connection import Connection, connection_options, fail, is_error, reason_of
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.produce import CODECS
+from barnabas.error_codes import ErrorCode
 
 COLUMNS = {"test": "TEST", "records": "RECORDS", "seconds": "SECONDS", "records_per_s": "RECORDS/S", "mb_per_s": "MB/S",
            "p50_ms": "P50 MS", "p99_ms": "P99 MS", "max_ms": "MAX MS"}  # fmt: skip
@@ -109,7 +110,7 @@ def _topic(connection: Connection, given: str | None, partitions: int) -> Iterat
     try:
         admin.create_topics([NewTopic(name, num_partitions=partitions)])[name].result(connection.timeout_s + 1)
     except KafkaException as error:
-        if not (given and error.args[0].name() == "TOPIC_ALREADY_EXISTS"):
+        if not (given and is_error(error, ErrorCode.TOPIC_ALREADY_EXISTS)):
             fail(f"topic {name}", error)
     try:
         yield name

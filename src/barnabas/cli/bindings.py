@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.errors import BadInput, Failure
-from barnabas.error_codes import ErrorCode
+from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.security.acls import CLUSTER_NAME, OPERATIONS, Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 
 if TYPE_CHECKING:
@@ -213,4 +212,4 @@ def _fields(wanted: AclFilter) -> dict[str, Any]:
 
 def _check(answer: Any, what: str) -> None:
     if answer.error_code:
-        raise Failure(f"{what}: {answer.error_message or ''} ({ErrorCode(answer.error_code).name})")
+        raise Failure(f"{what}: {answer.error_message or ''} ({code_name(answer.error_code)})")

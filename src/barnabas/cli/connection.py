@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 from click.core import ParameterSource
 
-from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.properties import parse_pairs, read_properties_file
+from barnabas.error_codes import ErrorCode
 from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ T = TypeVar("T")
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_PORT = 9092
 DEFAULT_TIMEOUT_S = 10.0
+LAST_LOCAL_ERROR = -100  # from there down librdkafka tells of itself; the codes above are the protocol's
+UNKNOWN_TO_LIBRDKAFKA = re.compile(r"Err-\d+\?")  # its sentence for a code that came after it
 JAAS_OPTION = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 JAAS_NAMES = {
     "username": "sasl.username",
@@ -140,13 +143,21 @@ def _make(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
 
 
 def reason_of(error: Any) -> str:
-    """The sentence in an error of confluent-kafka with the name of its code; the text of any other error."""
+    """The sentence in an error of confluent-kafka with Kafka's name of its code; the text of any other error."""
     kafka_error = error if hasattr(error, "name") else next(iter(getattr(error, "args", ())), None)
     name = getattr(kafka_error, "name", None)
     if kafka_error is None or not callable(name):
         return str(error)
     sentence = kafka_error.str().removeprefix("Broker: ").removeprefix("Local: ").rstrip(". ")
-    return f"{sentence} ({name().lstrip('_')})"
+    if kafka_error.code() <= LAST_LOCAL_ERROR:
+        return f"{sentence} ({name().lstrip('_')})"
+    code = code_name(kafka_error.code())
+    return code if UNKNOWN_TO_LIBRDKAFKA.fullmatch(sentence) else f"{sentence} ({code})"
+
+
+def is_error(error: KafkaException, code: ErrorCode) -> bool:
+    """Whether the cluster answered with this error; librdkafka has names of its own for some."""
+    return bool(error.args[0].code() == code)
 
 
 def fail(what: str, error: KafkaException) -> NoReturn:

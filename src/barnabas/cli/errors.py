@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from barnabas.error_codes import ErrorCode
+
 
 class Failure(click.ClickException):
     """The operation did not succeed: exit code 1."""
@@ -15,3 +17,11 @@ class BadInput(click.ClickException):
     """What the user gave cannot be meant: exit code 2."""
 
     exit_code = 2
+
+
+def code_name(code: int) -> str:
+    """Kafka's name of an error code; unknown ones by number."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error code {code}"

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.connection import Connection, connection_options, fail, reason_of
+from barnabas.cli.connection import Connection, connection_options, fail, is_error, reason_of
 from barnabas.cli.errors import Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.offsets import Partition, list_offsets, parse_scope
 from barnabas.cli.output import Output, output_option, print_fields, report_failures
+from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -124,7 +125,7 @@ def describe_group(admin: AdminClient, name: str, timeout_s: float) -> dict[str,
     try:
         found = admin.describe_consumer_groups([name], request_timeout=timeout_s)[name].result(timeout_s + 1)
     except KafkaException as error:
-        if error.args[0].name() == "GROUP_ID_NOT_FOUND":
+        if is_error(error, ErrorCode.GROUP_ID_NOT_FOUND):
             return {"group": name, "state": "dead", "partitions": [], "members": [], "lag": 0}
         fail(f"group {name}", error)
     members = [_plain_member(member) for member in found.members]

@@ -17,7 +17,7 @@ import click
 
 from barnabas.cli import throttle
 from barnabas.cli.connection import Connection, fail
-from barnabas.cli.errors import Failure
+from barnabas.cli.errors import Failure, code_name
 from barnabas.cli.output import Output
 from barnabas.cluster.moves import Partition, Replicas, changes
 from barnabas.error_codes import ErrorCode
@@ -230,6 +230,4 @@ def end_throttle(wire: Wire, topics: Iterable[str]) -> int:
 
 def _check(what: str, code: int, message: str | None) -> None:
     if code:
-        from barnabas.cli.wire import code_name
-
         raise Failure(f"{what} is refused: {message or code_name(code)}")

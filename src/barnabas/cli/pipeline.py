@@ -37,7 +37,8 @@ def pipeline() -> None:
 @pipeline.command("init")
 @click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
 @click.option("-b", "--bootstrap-server", default="127.0.0.1:9092", show_default=True, help="The cluster that the example reads.")
-def init(folder: Path, bootstrap_server: str) -> None:
+@output_option
+def init(output: Output, folder: Path, bootstrap_server: str) -> None:
     """Make a project: tables and topics declared in Python or SQL."""
     from barnabas.pipelines.runs import folders, project
 
@@ -46,9 +47,9 @@ def init(folder: Path, bootstrap_server: str) -> None:
         made = project.create_project(folder, bootstrap_server)
     except folders.PipelineError as error:
         raise BadInput(str(error)) from None
-    for path in made:
-        click.echo(f"made {path}")
-    click.echo(f"the example reads the topic orders; run it with: barnabas pipeline run {folder}")
+    lines = [f"made {path}" for path in made]
+    lines.append(f"the example reads the topic orders; run it with: barnabas pipeline run {folder}")
+    output.done("\n".join(lines), {"project": str(folder), "made": [str(path) for path in made]})
 
 
 @pipeline.command("run")
@@ -205,7 +206,8 @@ def _row(folder: RunFolder, run: Run) -> dict[str, Any]:
 @pipeline.command("stop")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--timeout", "timeout_s", default=STOP_TIMEOUT_S, show_default=True, help="Seconds to wait for its end.")
-def stop(names: tuple[str, ...], timeout_s: float) -> None:
+@output_option
+def stop(output: Output, names: tuple[str, ...], timeout_s: float) -> None:
     """End pipelines that run, and wait until they have ended."""
     from barnabas.pipelines.runs.folders import PipelineError, RunFolder
 
@@ -214,4 +216,7 @@ def stop(names: tuple[str, ...], timeout_s: float) -> None:
             RunFolder(name).stop(timeout_s)
         except PipelineError as error:
             raise Failure(str(error)) from None
-        click.echo(f"stopped {name}")
+        if not output.as_json:
+            click.echo(f"stopped {name}")
+    if output.as_json:
+        output.json({"stopped": list(names)})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.connection import Connection, connection_options
-from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
 
@@ -180,7 +180,5 @@ def _print(output: Output, found: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _check(code: int, message: str | None, what: str) -> None:
-    from barnabas.error_codes import ErrorCode
-
     if code:
-        raise Failure(f"{what}: {message or ErrorCode(code).name}")
+        raise Failure(f"{what}: {message or code_name(code)}")

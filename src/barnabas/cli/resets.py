@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.connection import Connection, fail
-from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.connection import Connection, fail, is_error
+from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.offsets import (
     Partition,
     Position,
@@ -22,6 +22,7 @@ from barnabas.cli.offsets import (
     parse_scope,
     resolve_positions,
 )
+from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -151,14 +152,13 @@ def commit_offsets(admin: AdminClient, name: str, offsets: dict[Partition, int],
             if answer.error is not None:
                 raise KafkaException(answer.error)
     except KafkaException as error:
-        if error.args[0].name() == "UNKNOWN_MEMBER_ID":
+        if is_error(error, ErrorCode.UNKNOWN_MEMBER_ID):
             raise Failure(f"group {name} has active members; stop them first (UNKNOWN_MEMBER_ID)") from error
         fail(f"group {name}", error)
 
 
 def delete_offsets(connection: Connection, name: str, partitions: Iterable[Partition]) -> dict[Partition, str]:
     """Make the group forget; returns why for those that it keeps. Raises Failure where the group refuses all."""
-    from barnabas.cli.wire import code_name
     from barnabas.protocol.messages.offset_delete import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,
@@ -182,7 +182,6 @@ def delete_offsets(connection: Connection, name: str, partitions: Iterable[Parti
 
 
 def _find_coordinator(connection: Connection, name: str) -> tuple[str, int]:
-    from barnabas.cli.wire import code_name
     from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 
     with connection.wire() as wire:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from barnabas.cli.errors import BadInput, Failure
-from barnabas.cli.wire import Wire, code_name
+from barnabas.cli.errors import BadInput, Failure, code_name
+from barnabas.cli.wire import Wire
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -58,7 +58,8 @@ SOURCES = {
     8: "group",
 }
 VALUE_TYPES = ["unknown", "boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
-CHANGED_HERE = {1, 2, 3, 6, 7, 8}  # sources that are neither a default nor a line of the broker's own file
+CHANGED_HERE = {1, 2, 3, 6, 7, 8}  # sources that are neither a default nor a line of a broker's own file
+STATIC_BROKER = 4  # that line: changed, for the broker itself; a topic has it from there unless somebody sets it
 
 
 @dataclass(frozen=True)
@@ -96,15 +97,16 @@ def describe_settings(wire: Wire, kind: ResourceType, name: str) -> list[dict[st
     )
     (result,) = _ask(wire, kind, name, request).results
     _check(result, kind, name)
-    return sorted((_setting(config) for config in result.configs), key=lambda setting: str(setting["name"]))
+    return sorted((_setting(config, kind) for config in result.configs), key=lambda setting: str(setting["name"]))
 
 
-def _setting(config: Any) -> dict[str, Any]:
+def _setting(config: Any, kind: ResourceType) -> dict[str, Any]:
+    changed = CHANGED_HERE | {STATIC_BROKER} if kind is ResourceType.BROKER else CHANGED_HERE
     return {
         "name": config.name,
         "value": config.value,
         "source": SOURCES.get(config.config_source, "unknown"),
-        "default": config.config_source not in CHANGED_HERE,
+        "default": config.config_source not in changed,
         "read_only": config.read_only,
         "sensitive": config.is_sensitive,
         "type": VALUE_TYPES[config.config_type] if 0 <= config.config_type < len(VALUE_TYPES) else "unknown",

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.connection import Connection, connection_options, fail, reason_of
+from barnabas.cli.connection import Connection, connection_options, fail, is_error, reason_of
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option, print_fields, report_failures
 from barnabas.cli.properties import parse_pairs
 from barnabas.cli.reassign import reassign
+from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -70,7 +71,7 @@ def create(
     topics = [NewTopic(name, config=settings, **shape) for name in names]
     admin = connection.admin()  # its futures fail once it is collected
     futures = admin.create_topics(topics, request_timeout=connection.timeout_s, validate_only=validate_only)
-    ignore = "TOPIC_ALREADY_EXISTS" if if_not_exists else None
+    ignore = ErrorCode.TOPIC_ALREADY_EXISTS if if_not_exists else None
     return _report(output, "would create" if validate_only else "created", futures, ignore=ignore)
 
 
@@ -172,10 +173,10 @@ def delete(connection: Connection, output: Output, names: tuple[str, ...], if_ex
     """Delete topics with everything in them."""
     admin = connection.admin()
     futures = admin.delete_topics(list(names), request_timeout=connection.timeout_s)
-    return _report(output, "deleted", futures, ignore="UNKNOWN_TOPIC_OR_PART" if if_exists else None)
+    return _report(output, "deleted", futures, ignore=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if if_exists else None)
 
 
-def _report(output: Output, done: str, futures: Mapping[str, Future[None]], *, ignore: str | None) -> int:
+def _report(output: Output, done: str, futures: Mapping[str, Future[None]], *, ignore: ErrorCode | None) -> int:
     """Wait for each topic and tell how it went; returns the exit code."""
     from confluent_kafka import KafkaException
 
@@ -184,7 +185,7 @@ def _report(output: Output, done: str, futures: Mapping[str, Future[None]], *, i
         try:
             future.result()
         except KafkaException as error:
-            if error.args[0].name() != ignore:
+            if ignore is None or not is_error(error, ignore):
                 failures.append(f"topic {name}: {reason_of(error)}")
         else:
             succeeded.append(name)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.cli.brokers import Brokers
-from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.offsets import Partition
-from barnabas.cli.wire import code_name
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.connection import Connection, connection_options
-from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.errors import BadInput, Failure, code_name
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option, report_failures
 from barnabas.cli.zookeeper import address_of, open_store
@@ -285,6 +285,4 @@ def opened(
 
 def _refuse(what: str, code: int, message: str | None) -> None:
     if code:
-        from barnabas.cli.wire import code_name
-
         raise Failure(f"{what}: {message or code_name(code)}")

@@ -17,7 +17,6 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.connection import Connection
 from barnabas.client.errors import ClientError, ConnectionFailed, TimedOut, UnsupportedRequest
 from barnabas.client.plans import Call
-from barnabas.error_codes import ErrorCode
 from barnabas.errors import ConfigError, ProtocolError
 from barnabas.protocol.message import Message
 
@@ -118,11 +117,3 @@ def _settings(target: Target, address: tuple[str, int]) -> ClientConfig:
         return ClientConfig.from_options({**target.properties, **limits, **own})
     except ConfigError as error:
         raise BadInput(str(error)) from error
-
-
-def code_name(code: int) -> str:
-    """The name of an error code; unknown ones by number."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error code {code}"

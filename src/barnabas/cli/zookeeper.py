@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.errors import BadInput
 from barnabas.cli.properties import read_properties_file
+from barnabas.config.providers import fill_placeholders
+from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
     from barnabas.cluster.zookeeper_address import ZooKeeperAddress
@@ -24,7 +26,10 @@ def environment_settings() -> dict[str, str]:
     """The `zookeeper.*` settings that the environment names, without the address; raises BadInput."""
     found: dict[str, str] = {}
     if CONFIG_VARIABLE in os.environ:
-        named = read_properties_file(os.environ[CONFIG_VARIABLE])
+        try:
+            named = fill_placeholders(read_properties_file(os.environ[CONFIG_VARIABLE]))
+        except ConfigError as error:
+            raise BadInput(str(error)) from error
         found = {key: value for key, value in named.items() if key.startswith(PREFIX) and key != CONNECT}
     if DIGEST_VARIABLE in os.environ:
         found["zookeeper.digest"] = os.environ[DIGEST_VARIABLE]
@@ -46,7 +51,6 @@ def open_store(address: ZooKeeperAddress) -> ZooKeeperStore:
     from barnabas.cluster.zookeeper_access import access_of
     from barnabas.cluster.zookeeper_store import ZooKeeperStore
     from barnabas.config.broker import BrokerConfig
-    from barnabas.errors import ConfigError
 
     try:
         config, _ = BrokerConfig.from_properties(environment_settings())

@@ -24,15 +24,15 @@ from typing import Any
 from barnabas.client.config import MAX_RESPONSE_BYTES
 from barnabas.client.errors import UnsupportedRequest
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import Closed, FrameTooLarge, KafkaError, MalformedMessage, ProtocolError
-from barnabas.protocol.codec import decode, encode, skip_tagged_fields
+from barnabas.errors import Closed, FrameTooLarge, KafkaError, ProtocolError
+from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.headers import after_response_header, write_request_header
 from barnabas.protocol.message import Buffer, Message
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 SOFTWARE_NAME, SOFTWARE_VERSION = "barnabas", "0.1.0"
-_HEADER = struct.Struct(">ihhih")  # size, api key, version, correlation id, length of the client id
 _SIZE = struct.Struct(">i")
 _ERROR_CODE = struct.Struct(">h")
 
@@ -45,7 +45,6 @@ class Api:
     name: str
     first_version: int
     last_version: int
-    first_flexible_version: int
     response: type[Message]
 
 
@@ -56,9 +55,9 @@ def api_of(request: type[Message]) -> Api:
 
 @cache
 def _api_of_module(module: str) -> Api:
-    for key, (name, prefix, first, last, flexible) in APIS.items():
+    for key, (name, prefix, first, last, _) in APIS.items():
         if name == module.rpartition(".")[2]:
-            return Api(key, prefix, first, last, flexible, getattr(import_module(module), f"{prefix}Response"))
+            return Api(key, prefix, first, last, getattr(import_module(module), f"{prefix}Response"))
     raise TypeError(f"{module} holds no request")
 
 
@@ -77,7 +76,7 @@ class Wire:
     """
 
     def __init__(self, client_id: str) -> None:
-        self._client_id = client_id.encode()
+        self._client_id = client_id
         self._next_correlation_id = 0
         self._in_flight: deque[_InFlight] = deque()
         self._versions: dict[int, tuple[int, int]] | None = None
@@ -142,10 +141,7 @@ class Wire:
         try:
             entry = self._take(body)
             view = memoryview(body)
-            position = 4
-            if entry.version >= entry.api.first_flexible_version:
-                position = _after_tags(view, position, entry.api)
-            return decode(entry.api.response, entry.version, view, position)
+            return decode(entry.api.response, entry.version, view, after_response_header(view, entry.api.key, entry.version))
         except ProtocolError as error:
             self._broken = error
             raise
@@ -168,21 +164,11 @@ class Wire:
         self._check_unbroken()
         api = api_of(type(request))
         body = encode(request, version)
-        tags = b"\0" if version >= api.first_flexible_version else b""
-        size = 10 + len(self._client_id) + len(tags) + len(body)
         correlation_id = self._next_correlation_id
         self._next_correlation_id = (correlation_id + 1) & 0x7FFFFFFF
         self._in_flight.append(_InFlight(correlation_id, api, version))
-        header = _HEADER.pack(size, api.key, version, correlation_id, len(self._client_id))
-        return b"".join((header, self._client_id, tags, body))
-
-
-def _after_tags(view: memoryview, position: int, api: Api) -> int:
-    """The end of the tagged fields of a response header; there are none that we know."""
-    try:
-        return skip_tagged_fields(view, position, {}, None)
-    except (IndexError, ValueError) as error:
-        raise MalformedMessage(f"{api.name}Response", 1, f"its header: {error}") from error
+        header = write_request_header(api.key, version, correlation_id, self._client_id)
+        return b"".join((_SIZE.pack(len(header) + len(body)), header, body))
 
 
 def size_of_frame(header: Buffer) -> int:

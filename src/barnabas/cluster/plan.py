@@ -32,10 +32,6 @@ class Versions:
     def expected(self, path: str) -> int:
         return self._of.get(path, ABSENT)
 
-    def under(self, prefix: str) -> list[str]:
-        """The paths that begin with `prefix`."""
-        return [path for path in self._of if path.startswith(prefix)]
-
     def reread(self, found: Mapping[str, Entry | None]) -> None:
         """What was found at some paths, None for nothing."""
         for path, entry in found.items():

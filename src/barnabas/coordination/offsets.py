@@ -91,10 +91,8 @@ class Offsets:
         for topic in request.topics:
             partitions = []
             for partition in topic.partitions:
-                error = ErrorCode.NONE
-                if partition.committed_metadata is not None and _is_longer(partition.committed_metadata, longest):
-                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                else:
+                error = _refusal(partition.committed_metadata, longest)
+                if error == ErrorCode.NONE:
                     value = OffsetCommitValue(
                         offset=partition.committed_offset,
                         leader_epoch=partition.committed_leader_epoch,
@@ -119,10 +117,8 @@ class Offsets:
         for topic in request.topics:
             partitions = []
             for partition in topic.partitions:
-                error = ErrorCode.NONE
-                if partition.committed_metadata is not None and _is_longer(partition.committed_metadata, longest):
-                    error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                else:
+                error = _refusal(partition.committed_metadata, longest)
+                if error == ErrorCode.NONE:
                     value = _value(partition, topic.topic_id, now.wall_ms, expire_ms)
                     out.records.append(offset_record(request.group_id, topic.name, partition.partition_index, value))
                 partitions.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error))
@@ -282,6 +278,11 @@ def _value(partition: OffsetCommitRequestPartition, topic_id: UUID, now_wall_ms:
         expire_timestamp_ms=expire_ms,
         topic_id=topic_id,
     )
+
+
+def _refusal(metadata: str | None, longest: int) -> ErrorCode:
+    too_long = metadata is not None and _is_longer(metadata, longest)
+    return ErrorCode.OFFSET_METADATA_TOO_LARGE if too_long else ErrorCode.NONE
 
 
 def _is_longer(text: str, limit: int) -> bool:

@@ -9,23 +9,15 @@ from __future__ import annotations
 
 import re
 import time
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
-from uuid import UUID
 
 from barnabas.client.batches import next_offset, whole_batches
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.cluster import Topic, UnknownTopic
-from barnabas.pipelines.offsets import EARLIEST, LATEST, Offsets, OptionError, Position, TopicPartition, names
+from barnabas.pipelines.offsets import EARLIEST, LATEST, Offsets, OptionError, Position, TopicPartition, id_text, names
 from barnabas.pipelines.options import ReadOptions
-from barnabas.protocol.message import ZERO_UUID
 
 SAMPLE_BYTES = 64 << 10
-
-
-def id_text(topic_id: UUID) -> str:
-    """A topic's id as Kafka writes it, "" where the broker gives none."""
-    return "" if topic_id == ZERO_UUID else urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
 class Assignment:

@@ -10,15 +10,24 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
+
+from barnabas.protocol.message import ZERO_UUID
 
 LATEST, EARLIEST = -1, -2
 TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, int]
 JsonOffsets = dict[str, dict[str, int]]
 TOPIC_IDS = "#topicIds"
+
+
+def id_text(topic_id: UUID) -> str:
+    """A topic's id as Kafka writes it, "" where the broker gives none."""
+    return "" if topic_id == ZERO_UUID else urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
 class OptionError(ValueError):

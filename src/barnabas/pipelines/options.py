@@ -57,7 +57,6 @@ class ReadOptions:
     Exactly one of `subscribe`, `pattern` and `assign` is set.
     """
 
-    kafka: dict[str, str]
     subscribe: tuple[str, ...] | None
     pattern: str | None
     assign: tuple[TopicPartition, ...] | None
@@ -94,7 +93,6 @@ def read_options(options: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     _check_general(given, kafka)
     subscribe, pattern, assign = _strategy(given)
     return ReadOptions(
-        kafka=kafka,
         subscribe=subscribe,
         pattern=pattern,
         assign=assign,

@@ -20,15 +20,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from barnabas.client.blocking import BlockingClient
-from barnabas.client.config import ClientConfig
 from barnabas.client.errors import PartitionError
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError
-from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
 from barnabas.pipelines.assignment import Assignment
+from barnabas.pipelines.data_loss import report_data_loss
 from barnabas.pipelines.offsets import (
     EARLIEST,
     LATEST,
@@ -47,43 +45,6 @@ from barnabas.pipelines.ranges import EVERYTHING, Bounds
 logger = logging.getLogger(__name__)
 
 COMMIT_TIMEOUT_MS = 5_000  # a cluster whose coordinator is away must not hold up a query for what only lag tools see
-LOSS = (
-    "Some data may have been lost because they are not available in Kafka any more; either the data was aged out by Kafka or the topic "
-    "may have been deleted before all the data in the topic was processed. "
-)
-LOSS_FAILS = LOSS + "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false."
-LOSS_WARNS = LOSS + "If you want your streaming query to fail on such cases, set the source option failOnDataLoss to true."
-
-
-@dataclass(frozen=True, slots=True)
-class ReadTask:
-    """All that a task needs to know; made by the driver, pickled to the task."""
-
-    range: OffsetRange
-    client: ClientConfig
-    include_headers: bool
-    fail_on_data_loss: bool
-    poll_timeout_ms: int
-    max_batch_bytes: int = MAX_DECOMPRESSED_BATCH_BYTES
-    topic_id: str = ""  # the range is of the topic with this id; "" where it is not known
-
-
-class DataLoss(BarnabasError):
-    """Records that should have been read are gone."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.reason} {LOSS_FAILS}"
-
-
-def report_data_loss(reason: str, *, fail: bool) -> None:
-    """Raise DataLoss, or log it."""
-    if fail:
-        raise DataLoss(reason)
-    logger.warning("%s %s", reason, LOSS_WARNS)
 
 
 class Planner:
@@ -189,9 +150,8 @@ class Planner:
         except PartitionError as error:
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
-        earliest = self._assignment.lookup([tp], EARLIEST)[
-            tp
-        ]  # the records are gone, of which the task will tell; others may be there
+        # The records are gone, of which the task will tell; others may be there.
+        earliest = self._assignment.lookup([tp], EARLIEST)[tp]
         return self._assignment.bytes_per_offset(tp, earliest) if earliest > offset else None
 
     def replaced(self, start_ids: Mapping[str, str], ids: Mapping[str, str] | None = None) -> list[str]:

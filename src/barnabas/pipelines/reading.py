@@ -22,11 +22,11 @@ from barnabas.client.cluster import UnknownTopic
 from barnabas.client.errors import PartitionError
 from barnabas.client.results import Fetched
 from barnabas.error_codes import ErrorCode
-from barnabas.pipelines.assignment import id_text
 from barnabas.pipelines.clients import borrowed_client
+from barnabas.pipelines.data_loss import report_data_loss
 from barnabas.pipelines.decode import RecordDecoder
-from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange
-from barnabas.pipelines.planner import ReadTask, report_data_loss
+from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, id_text
+from barnabas.pipelines.read_task import ReadTask
 
 logger = logging.getLogger(__name__)
 
@@ -73,11 +73,7 @@ def _read(task: ReadTask, client: BlockingClient, reader: PartitionReader) -> It
                 fail=task.fail_on_data_loss,
             )
             return
-        if answer.aborted:
-            batches = decoder.decode(answer.records, position, wanted.end, answer.aborted)
-        else:
-            batches = decoder.decode(answer.records, position, wanted.end)
-        for batch in batches:
+        for batch in decoder.decode(answer.records, position, wanted.end, answer.aborted):
             for first in range(0, batch.num_rows, MAX_ROWS):
                 yield batch.slice(first, MAX_ROWS)
         if reader.offset > position:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-    from barnabas.pipelines.planner import Planner, ReadTask
+    from barnabas.pipelines.planner import Planner
+    from barnabas.pipelines.read_task import ReadTask
     from barnabas.pipelines.sink import BatchWriter, StreamWriter
 
 COLUMNS = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
@@ -102,21 +103,21 @@ def _filters_come() -> bool:
 
 
 def _tasks(options: ReadOptions, ranges: Sequence[OffsetRange], topic_ids: Mapping[str, str]) -> list[InputPartition]:
-    from barnabas.pipelines.planner import ReadTask
+    from barnabas.pipelines.read_task import ReadTask
 
     return [
         TopicPartitionTask(
             ReadTask(
-                r,
-                options.client,
-                options.include_headers,
-                options.fail_on_data_loss,
-                options.poll_timeout_ms,
-                options.max_batch_bytes,
-                topic_ids.get(r.topic, ""),
+                range=each,
+                client=options.client,
+                include_headers=options.include_headers,
+                fail_on_data_loss=options.fail_on_data_loss,
+                poll_timeout_ms=options.poll_timeout_ms,
+                max_batch_bytes=options.max_batch_bytes,
+                topic_id=topic_ids.get(each.topic, ""),
             )
         )
-        for r in ranges
+        for each in ranges
     ]
 
 

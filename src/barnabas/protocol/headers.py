@@ -10,6 +10,7 @@ from barnabas.protocol.codec import skip_tagged_fields
 from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 
+CORRELATION_ID_BYTES = 4  # all that a response's header of old has
 _START = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 
 
@@ -53,18 +54,31 @@ def read_request_header(frame: memoryview) -> RequestHeader:
             raise MalformedMessage("RequestHeader", 1, str(error)) from error
         position = end
     if has_flexible_request_header(api_key, version):
-        position = _skip_tags(frame, position)
+        position = _skip_tags(frame, position, "RequestHeader", 2)
     return RequestHeader(api_key, version, correlation_id, client_id, position)
 
 
-def _skip_tags(frame: memoryview, position: int) -> int:
-    try:
-        return skip_tagged_fields(frame, position, {}, None)
-    except (IndexError, ValueError) as error:
-        raise MalformedMessage("RequestHeader", 2, str(error)) from error
-
-
 def write_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """What stands between the size of a frame and the body of the request."""
     encoded = None if client_id is None else client_id.encode()
     start = _START.pack(api_key, version, correlation_id, -1 if encoded is None else len(encoded))
     return start + (encoded or b"") + (b"\0" if has_flexible_request_header(api_key, version) else b"")
+
+
+def after_response_header(frame: memoryview, api_key: int, version: int) -> int:
+    """Where the body of a response begins in a frame without its size.
+
+    Raises:
+        MalformedMessage: tagged fields that do not end.
+    """
+    if not has_flexible_response_header(api_key, version):
+        return CORRELATION_ID_BYTES
+    return _skip_tags(frame, CORRELATION_ID_BYTES, "ResponseHeader", 1)
+
+
+def _skip_tags(frame: memoryview, position: int, header: str, version: int) -> int:
+    """The end of the tagged fields of a header; none are known."""
+    try:
+        return skip_tagged_fields(frame, position, {}, None)
+    except (IndexError, ValueError) as error:
+        raise MalformedMessage(header, version, str(error)) from error

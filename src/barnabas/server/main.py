@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from barnabas.cluster.registration import BrokerIdInUse
 from barnabas.cluster.store import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
+from barnabas.config.providers import fill_placeholders
 from barnabas.errors import ConfigError, CorruptLog, StorageError
 from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
@@ -43,7 +44,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
         force=True,
     )
     try:
-        config, warnings = BrokerConfig.from_properties(properties)
+        config, warnings = BrokerConfig.from_properties(fill_placeholders(properties))
         metrics_address = parse_address(metrics_listener)
     except ConfigError as error:
         print(f"barnabas: {error}", file=sys.stderr)

@@ -94,10 +94,6 @@ class LogCleaner:
         found = (self._broker.partitions.get(*key) for key in self.uncleanable)
         return sum(partition.log.size_bytes for partition in found if partition is not None)
 
-    @property
-    def process_id(self) -> int | None:
-        return self._process.pid
-
     def start(self) -> None:
         if not self._broker.config.log_cleaner_enable:
             return

@@ -40,10 +40,6 @@ class CleanerDied(BarnabasError):
 class Cleaner(Protocol):
     """Who carries out cleanings for a broker, somewhere else than on its loop."""
 
-    @property
-    def pid(self) -> int | None:
-        """Of the process that is at it, if there is one."""
-
     async def clean(self, task: CleaningTask, *, rate: float, on_group: OnGroup, on_progress: Progress) -> CleaningResult:
         """See `CleanerProcess.clean`."""
 
@@ -79,10 +75,6 @@ class CleanerProcess:
         self._starting = asyncio.Lock()
         self._writing = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
-
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process is not None else None
 
     async def clean(self, task: CleaningTask, *, rate: float, on_group: OnGroup, on_progress: Progress) -> CleaningResult:
         """Clean a log; `on_group` takes each segment that is ready, one at a time.

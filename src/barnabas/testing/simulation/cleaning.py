@@ -37,15 +37,12 @@ class SimulatedCleaner:
         random: of the pauses.
     """
 
-    pid = None
-
     def __init__(self, loop: VirtualLoop, open_files: Callable[[], FaultyFiles], random: Random) -> None:
         self._loop = loop
         self._open_files = open_files
         self._random = random
         self._running: dict[asyncio.Queue[Report], Path] = {}
         self.files = open_files()
-        self.deaths = 0
         self.groups = 0
 
     async def clean(self, task: CleaningTask, *, rate: float, on_group: OnGroup, on_progress: Progress) -> CleaningResult:
@@ -83,7 +80,6 @@ class SimulatedCleaner:
         except (BarnabasError, OSError) as error:
             reports.put_nowait(error)
         except ProcessKilled:
-            self.deaths += 1
             reports.put_nowait(CleanerDied("the cleaner process ended"))
         finally:
             with suppress(ProcessKilled):

@@ -1,0 +1,34 @@
+"""What a query does when records are gone before it read them, on the driver and in tasks: fail, or say so and go on."""
+
+from __future__ import annotations
+
+import logging
+
+from barnabas.errors import BarnabasError
+
+logger = logging.getLogger(__name__)
+
+LOSS = (
+    "Some data may have been lost because they are not available in Kafka any more; either the data was aged out by Kafka or the topic "
+    "may have been deleted before all the data in the topic was processed. "
+)
+LOSS_FAILS = LOSS + "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false."
+LOSS_WARNS = LOSS + "If you want your streaming query to fail on such cases, set the source option failOnDataLoss to true."
+
+
+class DataLoss(BarnabasError):
+    """Records that should have been read are gone."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.reason} {LOSS_FAILS}"
+
+
+def report_data_loss(reason: str, *, fail: bool) -> None:
+    """Raise DataLoss, or log it."""
+    if fail:
+        raise DataLoss(reason)
+    logger.warning("%s %s", reason, LOSS_WARNS)
