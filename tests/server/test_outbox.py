@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.server.outbox import COPIED_BYTES, FILE_BYTES_PER_TURN, Buffer, Outbox, Part
+from barnabas.server.outbox import FILE_BYTES_PER_TURN, Buffer, Outbox, Part, Region
 from barnabas.storage.files import OsFiles
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import Trust
@@ -83,7 +83,9 @@ def test_many_small_regions_share_a_turn_up_to_its_bound(tmp_path: Path) -> None
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(
-        st.one_of(st.integers(1, 3 * COPIED_BYTES // 2), st.binary(max_size=70), st.integers(1, 3000)), min_size=1, max_size=20
+        st.one_of(st.integers(1, 3 * FILE_BYTES_PER_TURN // 2), st.binary(max_size=70), st.integers(1, 3000)),
+        min_size=1,
+        max_size=20,
     ),
     st.sampled_from([1, 20_000, 1_000_000]),
     st.sampled_from([2_000, 100_000]),
@@ -92,7 +94,7 @@ def test_small_and_large_pieces_arrive_in_order_however_full_the_socket_is(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int | bytes], send_buffer: int, taken: int
 ) -> None:
     path = tmp_path_factory.mktemp("outbox") / "file"
-    data = random.Random(1).randbytes(2 * COPIED_BYTES)
+    data = random.Random(1).randbytes(2 * FILE_BYTES_PER_TURN)
     path.write_bytes(data)
     parts: list[tuple[int, int] | bytes] = [size if isinstance(size, bytes) else (size % 7, size) for size in sizes]
     received, waiting = asyncio.run(send(path, [b"head", *parts], send_buffer=send_buffer, taken=taken))
@@ -107,13 +109,64 @@ def test_what_goes_together_is_one_system_call(tmp_path: Path, monkeypatch: pyte
     calls: list[int] = []
     write = Outbox._write
 
-    def counting(outbox: Outbox, buffers: list[Buffer], *, is_file_next: bool) -> int:
+    def counting(outbox: Outbox, buffers: list[Buffer]) -> int:
         calls.append(len(buffers))
-        return write(outbox, buffers, is_file_next=is_file_next)
+        return write(outbox, buffers)
 
     monkeypatch.setattr(Outbox, "_write", counting)
     asyncio.run(send(path, [b"head", (0, 50_000), b"between", (10, 40_000), b"tail"]))
     assert calls == [5]
+
+
+def test_what_has_the_next_turn_does_not_wait_for_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = os.urandom(3 * FILE_BYTES_PER_TURN)
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    monkeypatch.setattr(Outbox, "_watch", lambda _: pytest.fail("the socket has room for all of it"))
+    received, waiting = asyncio.run(send(path, [b"head", (0, len(data)), b"tail"]))
+    assert received == b"head" + data + b"tail"
+    assert waiting[-1] == 0
+
+
+def test_a_socket_that_is_full_has_nothing_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = os.urandom(4 * FILE_BYTES_PER_TURN)
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    copied: list[int] = []
+    read = Outbox._read
+
+    def counting(outbox: Outbox, region: Region, piece: memoryview) -> int:
+        copied.append(read(outbox, region, piece))
+        return copied[-1]
+
+    monkeypatch.setattr(Outbox, "_read", counting)
+    received, _ = asyncio.run(send(path, [b"head", (0, len(data))], send_buffer=2_000, taken=10_000))
+    assert received == b"head" + data
+    assert copied == [FILE_BYTES_PER_TURN - len(b"head")], "the rest goes by sendfile"
+
+
+def test_what_is_closed_before_its_next_turn_sends_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(2 * FILE_BYTES_PER_TURN))
+    failures: list[OSError] = []
+
+    async def close_early() -> int:
+        near, far = socket.socketpair()
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 * 1024 * 1024)
+        outbox = Outbox(asyncio.get_running_loop(), near.fileno(), FILES, lambda: None, failures.append)
+        with path.open("rb") as file, near, far:
+            outbox.push(FileRegion(file.fileno(), 0, 2 * FILE_BYTES_PER_TURN, 0, Trust(FILES, 0)))
+            outbox.flush()
+            outbox.close()
+            near.shutdown(socket.SHUT_WR)
+            received = 0
+            while piece := far.recv(2**20):
+                received += len(piece)
+                await asyncio.sleep(0)
+            return received
+
+    assert asyncio.run(close_early()) == FILE_BYTES_PER_TURN
+    assert not failures
 
 
 def test_a_file_that_is_shorter_than_its_region_ends_the_connection(tmp_path: Path) -> None:

@@ -72,7 +72,6 @@ def test_what_was_sent_on_a_connection_that_lingers_arrives_behind_its_repetitio
 def test_what_a_turn_may_not_send_any_more_goes_in_the_next(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a socket that has room: not only when the other side has taken what is under way."""
     monkeypatch.setattr(outbox, "FILE_BYTES_PER_TURN", 100)
-    monkeypatch.setattr(outbox, "COPIED_BYTES", 100)
     files, path = OsFiles(), tmp_path / "file"
     path.write_bytes(b"x" * size)
     world = World(1)

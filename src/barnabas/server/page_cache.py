@@ -5,7 +5,8 @@ reads ahead in steps, so a probe for each step finds the cold stretches. What is
 is verified there before it is served: `storage/trust.py` says which bytes that concerns.
 
 The descriptors of logs bring nothing to memory but what is read (`Files.expect_random`), so that the loop never pays for what a kernel
-reads ahead. What a reader in order will ask for next is put on its way here, in the thread.
+reads ahead. What a reader in order will ask for next is put on its way here, in the thread. Only then is what lies behind a read doubted:
+were it so after each read of doubted bytes, one cold page would send all that follow in its segment through the thread.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from barnabas.server.outbox import HeldRegion, Region
 from barnabas.storage.files import Files
@@ -27,12 +29,16 @@ _probes = [_probe]
 
 def is_resident(files: Files, region: Region) -> bool:
     """Whether the region can be sent without waiting; True where the platform cannot tell."""
-    position, last = region.position, region.position + region.size - 1
+    return _is_in_memory(files, region.fileno, region.position, region.size)
+
+
+def _is_in_memory(files: Files, fileno: int, position: int, size: int) -> bool:
+    last = position + size - 1
     try:
         while position < last:
-            files.preadv_nowait(region.fileno, _probes, position)
+            files.preadv_nowait(fileno, _probes, position)
             position += PROBE_STEP_BYTES
-        files.preadv_nowait(region.fileno, _probes, last)
+        files.preadv_nowait(fileno, _probes, last)
     except BlockingIOError:
         return False
     except OSError as error:
@@ -52,7 +58,14 @@ def is_servable(files: Files, region: FileRegion) -> bool:
     return is_resident(files, region)
 
 
-def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list[Verified | OSError]:
+class Loaded(NamedTuple):
+    """How far a region is whole, and whether the disk was asked for some of it or of what follows: then that is in memory unseen."""
+
+    verified: Verified
+    is_from_disk: bool
+
+
+def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list[Loaded | OSError]:
     """Read the regions into the page cache and verify them; blocks, so it runs in a thread.
 
     All are on their way before the first is looked at, so the disk works while the CRCs are computed. Memory and work are bounded by the
@@ -64,22 +77,26 @@ def load(files: Files, regions: Sequence[tuple[FileRegion, HeldRegion]]) -> list
     Returns:
         For each how far it is whole, or why the disk cannot be read at all.
     """
-    for region, held in regions:
-        _expect(files, held.fileno, region.position, region.size)
-    return [_load(files, region, held.fileno) for region, held in regions]
+    asked = [_bring(files, held.fileno, region.position, region.size) for region, held in regions]
+    return [_load(files, *each, is_from_disk=was_asked) for each, was_asked in zip(regions, asked, strict=True)]
 
 
-def _load(files: Files, region: FileRegion, fileno: int) -> Verified | OSError:
-    start = region.position
+def _load(files: Files, region: FileRegion, held: HeldRegion, *, is_from_disk: bool) -> Loaded | OSError:
+    fileno, start = held.fileno, region.position
     try:
         found = verify(files, fileno, start, start + region.size, region.base_offset, region.trust.end_offset(), region.reach)
     except OSError as error:
         return error
     if found.damage is None and found.end < found.size:
-        _expect(files, fileno, found.end, min(region.size, READ_AHEAD_BYTES, found.size - found.end))
-    return found
+        next_size = min(region.size, READ_AHEAD_BYTES, found.size - found.end)
+        is_from_disk = _bring(files, fileno, found.end, next_size) or is_from_disk
+    return Loaded(found, is_from_disk)
 
 
-def _expect(files: Files, fileno: int, position: int, size: int) -> None:
-    with suppress(OSError):  # a hint: who reads it meets the error
+def _bring(files: Files, fileno: int, position: int, size: int) -> bool:
+    """Have these bytes on their way to memory; False if they were there."""
+    with suppress(OSError):  # who reads it meets the error
+        if _is_in_memory(files, fileno, position, size):
+            return False
         files.will_need(fileno, position, size)
+    return True

@@ -12,6 +12,7 @@ import pytest
 
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.records.batch import split_batches
+from barnabas.storage.trust import READ_AHEAD_BYTES
 from barnabas.testing.failing_files import FailingFiles
 from tests.server.in_process import TOPIC, Client, running
 from tests.storage.support import with_emptied
@@ -39,9 +40,30 @@ class ColdFiles(FailingFiles):
         return super().pread(fileno, size, position)
 
 
-async def fetched(client: Client, max_bytes: int) -> list[tuple[int, int]]:
-    """Base offset and number of records of each batch that a consumer gets from the start on."""
-    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=max_bytes)
+class EvictedFiles(FailingFiles):
+    """All is in memory but the first byte of each file in `evicted`, until a thread has read it; what threads read is noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.evicted: set[int] = set()  # inodes
+        self.read_by_threads: list[int] = []  # positions
+
+    def preadv_nowait(self, fileno: int, buffers: Sequence[bytearray], position: int, /) -> int:
+        if not position and os.fstat(fileno).st_ino in self.evicted:
+            raise BlockingIOError
+        return super().preadv_nowait(fileno, buffers, position)
+
+    def pread(self, fileno: int, size: int, position: int, /) -> bytes:
+        if threading.current_thread() is not threading.main_thread():
+            self.read_by_threads.append(position)
+            if not position:
+                self.evicted.discard(os.fstat(fileno).st_ino)
+        return super().pread(fileno, size, position)
+
+
+async def fetched(client: Client, max_bytes: int, offset: int = 0) -> list[tuple[int, int]]:
+    """Base offset and number of records of each batch that a consumer gets from `offset` on."""
+    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
     topics = [FetchTopic(topic=TOPIC, partitions=[wanted])]
     request = FetchRequest(replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=2**20, topics=topics)
     answer = await client.ask(FETCH, request, FetchResponse)
@@ -67,5 +89,31 @@ def test_who_reads_what_compaction_emptied_gets_the_records_behind_it(tmp_path: 
         async with running([tmp_path], files) as client:
             files.read_by_threads.clear()  # in which the broker opens its logs
             assert (await fetched(client, max_bytes))[0] == (EMPTIED, 1)
+
+    asyncio.run(test())
+
+
+def test_one_cold_page_does_not_send_all_that_follow_through_the_thread(tmp_path: Path) -> None:
+    """What was verified and is in memory is served by the loop again from where the kernel's read-ahead cannot have come from the disk."""
+
+    batch_bytes = 200_000
+    batches = 3 * READ_AHEAD_BYTES // batch_bytes
+
+    async def test() -> None:
+        async with running([tmp_path]) as client:
+            await client.create()
+            for _ in range(batches):
+                await client.produce(b"x" * batch_bytes)
+        files = EvictedFiles()
+        async with running([tmp_path], files) as client:
+            for offset in range(batches):
+                assert await fetched(client, 2 * batch_bytes - 1, offset) == [(offset, 1)]
+            assert max(files.read_by_threads) > 2 * READ_AHEAD_BYTES, "after a start everything is verified"
+            files.read_by_threads.clear()
+            files.evicted.add((tmp_path / f"{TOPIC}-0" / f"{0:020}.log").stat().st_ino)
+            for offset in range(batches):
+                assert await fetched(client, 2 * batch_bytes - 1, offset) == [(offset, 1)]
+            assert min(files.read_by_threads) == 0
+            assert max(files.read_by_threads) < READ_AHEAD_BYTES + 2 * batch_bytes
 
     asyncio.run(test())

@@ -171,8 +171,9 @@ def test_a_sector_that_cannot_be_read_ends_what_is_served(tmp_path: Path) -> Non
     batches = split_batches(data)
     hit = [header for position, header in batches if position < 8192 and position + header.size > 4096]
     doubted = FileRegion(region.fileno, region.position, region.size, 0, Trust(BadSector(), 10**9))
-    (verified,) = page_cache.load(BadSector(), [(doubted, region)])  # type: ignore[list-item]  # anything with a descriptor
-    assert not isinstance(verified, OSError)
+    (loaded,) = page_cache.load(BadSector(), [(doubted, region)])  # type: ignore[list-item]  # anything with a descriptor
+    assert not isinstance(loaded, OSError)
+    verified = loaded.verified
     assert verified.end == next(position for position, header in batches if header is hit[0])
     assert verified.damage is not None
     assert (verified.damage.first_offset, verified.damage.next_offset) == (hit[0].base_offset, hit[-1].next_offset)

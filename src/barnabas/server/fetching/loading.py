@@ -16,6 +16,7 @@ from barnabas.server import page_cache
 from barnabas.server.fetching.looking import Found, Looking, failed
 from barnabas.server.logs.damage import tell_damage
 from barnabas.server.outbox import HeldRegion
+from barnabas.server.page_cache import Loaded
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified
 
@@ -63,7 +64,7 @@ class Loading(Looking):
         found: list[Found],
         asked: list[tuple[int, FileRegion, int]],
         named: list[int],
-        done: asyncio.Future[list[Verified | OSError]],
+        done: asyncio.Future[list[Loaded | OSError]],
     ) -> None:
         """Take in what a thread has seen.
 
@@ -75,10 +76,10 @@ class Loading(Looking):
             log.error("reading cold data failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
             self._connection.close()
             return
-        for (slot, region, cuts), verified in zip(asked, done.result(), strict=True):
+        for (slot, region, cuts), loaded in zip(asked, done.result(), strict=True):
             minimum_one = all(data.records is None for _, data in found[:slot])
             if region.trust.cuts == cuts:
-                found[slot] = self._verified(found[slot], region, verified, minimum_one=minimum_one)
+                found[slot] = self._loaded(found[slot], region, loaded, minimum_one=minimum_one)
             else:  # the log was truncated while a thread looked at it
                 found[slot] = self._again(found[slot], region, minimum_one=minimum_one)
         if self._replica_id >= 0:
@@ -86,14 +87,15 @@ class Loading(Looking):
         if not self._connection.closed:
             self._load(found)
 
-    def _verified(self, found: Found, region: FileRegion, verified: Verified | OSError, *, minimum_one: bool) -> Found:
+    def _loaded(self, found: Found, region: FileRegion, loaded: Loaded | OSError, *, minimum_one: bool) -> Found:
         """What a partition gives now that its region was looked at: all of it, what lies before damage, or an error."""
         wanted, data = found
-        if isinstance(verified, OSError):
-            return wanted, self._unreadable(wanted, verified)
-        trust = region.trust
+        if isinstance(loaded, OSError):
+            return wanted, self._unreadable(wanted, loaded)
+        trust, verified = region.trust, loaded.verified
         trust.add(region.position, verified.end)
-        trust.forget_behind(verified.end, verified.size, region.position + region.size)
+        if loaded.is_from_disk:
+            trust.forget_behind(verified.end, verified.size, region.position + region.size)
         partition = self._find(wanted)
         if partition is None:  # deleted meanwhile
             return wanted, failed(wanted.index, self._absence(wanted))

@@ -17,7 +17,7 @@ import os
 import ssl
 from collections.abc import Callable
 
-from barnabas.server.outbox import FILE_BYTES_PER_TURN, HeldRegion, Outbox, Region
+from barnabas.server.outbox import FILE_BYTES_PER_TURN, HeldRegion, Outbox, Region, TurnIsOver
 from barnabas.server.tls.buffers import TlsBuffers
 from barnabas.storage.files import Files
 from barnabas.storage.reading import FileRegion
@@ -61,11 +61,13 @@ class TlsOutbox(Outbox):
             while self._sealed or self._items:
                 if not self._sealed:
                     if self._file_bytes_left <= 0:
-                        raise BlockingIOError  # the next turn goes on
+                        raise TurnIsOver
                     self._seal()
                 sent = os.write(self._descriptor, self._sealed)
                 self.waiting_bytes -= sent
                 self._sealed = self._sealed[sent:]
+        except TurnIsOver:
+            self._wait_for_turn()
         except BlockingIOError:
             self._wait_for_room()
         except OSError as error:

@@ -101,7 +101,7 @@ class SearchedSegment(WalkedSegment):
     def _start_of_batch_across(self, limit: int, position: int, *, waits: bool = True) -> int:
         """Where the batch begins that goes past byte `limit`, of those from the one at `position` on."""
         try:
-            for position, header in self.walk(position, waits=waits):  # noqa: B020 - it begins there
+            for position, header in self.walk(position, waits=waits, first_bytes=HEADER_SIZE):  # noqa: B020 - it begins there
                 if position + header.size > limit:
                     # Bytes that nobody has verified say nothing: the base offset is not even covered by the CRC.
                     if self.trust.covers(position, position + HEADER_SIZE):

@@ -45,21 +45,22 @@ class WalkedSegment(SegmentFile):
         size = int.from_bytes(data[8:12], "big", signed=True) + LENGTH_OVERHEAD
         return min(max(size, HEADER_SIZE), self.size - position)
 
-    def walk(self, position: int = 0, *, waits: bool = True) -> Iterator[tuple[int, BatchHeader]]:
+    def walk(self, position: int = 0, *, waits: bool = True, first_bytes: int = WALK_BYTES) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers from the batch at `position` on.
 
         Args:
             waits: for the disk; otherwise a header that is not in memory ends it.
+            first_bytes: to read at first; those of a header, where the first one mostly tells what is asked.
 
         Raises:
             CorruptLog: what lies there is not a batch.
             BlockingIOError: the next header is not in memory.
         """
         data: bytes | bytearray = b""
-        start, read = position, self._read if waits else self._read_now
+        start, size, read = position, first_bytes, self._read if waits else self._read_now
         while position < self.size:
             if position + HEADER_SIZE > start + len(data):
-                data, start = read(min(WALK_BYTES, self.size - position), position), position
+                data, start, size = read(min(size, self.size - position), position), position, WALK_BYTES
                 if len(data) < HEADER_SIZE:
                     raise CorruptLog(str(self.path), position, "a header is cut off")
             header = BatchHeader._make(HEADER.unpack_from(data, position - start))

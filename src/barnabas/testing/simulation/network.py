@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 from barnabas.server.outbox import Buffer, Outbox, Region
-from barnabas.storage.reading import FileRegion
 
 if TYPE_CHECKING:
     from barnabas.testing.simulation.loop import VirtualLoop, World
@@ -358,9 +357,9 @@ class VirtualOutbox(Outbox):
         self._transport.when_room(None)
         super().close()
 
-    def _wait_for_room(self) -> None:
-        super()._wait_for_room()
-        if self._transport.room:  # the turn has sent its share; as a socket, whose room is told until nobody asks for it
+    def _wait_for_turn(self) -> None:
+        super()._wait_for_turn()
+        if self._watching:  # as a socket, whose room is told until nobody asks for it
             self._transport.tell_room_soon()
 
     def _watch(self) -> None:
@@ -369,13 +368,13 @@ class VirtualOutbox(Outbox):
     def _unwatch(self) -> None:
         self._transport.when_room(None)
 
-    def _write(self, buffers: list[Buffer], *, is_file_next: bool) -> int:
+    def _write(self, buffers: list[Buffer]) -> int:
         data = b"".join(buffers)[: self._room()]
         self._transport.send(data)
         return len(data)
 
-    def _read(self, region: FileRegion, piece: memoryview) -> int:
-        data = self._files.pread(region.fileno, region.size, region.position)
+    def _read(self, region: Region, piece: memoryview) -> int:
+        data = self._files.pread(region.fileno, len(piece), region.position)
         piece[: len(data)] = data
         return len(data)
 
