@@ -54,7 +54,7 @@ def lines_of(result: Result) -> list[str]:
     lines = [f"{result.title} ({result.unit})"]
     lines += [f"    {label:<44} {spread(values)}" for label, values in result.figures.items()]
     if result.ratio is not None:
-        lines.append(f"    ratio {result.ratio:.2f}x{_judged(result, '')}")
+        lines.append(f"    ratio {result.ratio:.2f}x{_after_comma(judged(result, ''))}")
     if result.remark:
         lines.append(f"    {result.remark}")
     return lines
@@ -71,13 +71,17 @@ def render(page: dict[str, Any]) -> str:
             title = f"{result.title} ({result.unit})" if not row else ""
             last = row == len(result.figures) - 1
             shown = f"{result.ratio:.2f}x" if last and result.ratio is not None else ""
-            text += f"| {title} | {label} | {spread(values)} | {shown} | {_judged(result, '**').removeprefix(', ') if last else ''} |\n"
+            text += f"| {title} | {label} | {spread(values)} | {shown} | {judged(result, '**') if last else ''} |\n"
     remarks = [f"- {result['title']}: {result['remark']}" for result in results if result["remark"]]
     return text + NOTES + ("\n" + "\n".join(remarks) + "\n" if remarks else "")
 
 
-def _judged(result: Result, mark: str) -> str:
+def judged(result: Result, mark: str) -> str:
+    """What is asked of it and whether it is so, a no between two of `mark`; empty where nothing is asked."""
     if not result.target:
         return ""
-    word = "" if result.met is None else (": yes" if result.met else f": {mark}no{mark}")
-    return f", {result.target}{word}"
+    return result.target + ("" if result.met is None else (": yes" if result.met else f": {mark}no{mark}"))
+
+
+def _after_comma(text: str) -> str:
+    return f", {text}" if text else ""
