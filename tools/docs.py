@@ -16,16 +16,21 @@ from barnabas.error_codes import ErrorCode  # noqa: E402
 from barnabas.protocol.messages import APIS  # noqa: E402
 from barnabas.server.apis.api_versions import announced_versions  # noqa: E402
 from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED  # noqa: E402
-from barnabas.server.scraping import NAMES  # noqa: E402
+from barnabas.server.scraping import LABELS, NAMES, kind_of  # noqa: E402
 
 RECORDED = ROOT / "tests/differential/golden/api_versions.json"  # what Apache Kafka 4.3.0 announced
 GENERATED = "Written from the code by `make docs`."
 
 
 def metrics_page() -> str:
-    rows = [f"| `{name}` | {text} |" for name, text in NAMES.items()]
+    rows = [
+        f"| `{name}` | {kind_of(name)} | {', '.join(f'`{label}`' for label in LABELS.get(name, ()))} | {text} |"
+        for name, text in NAMES.items()
+    ]
     intro = "Served at `/metrics` of the address that `--metrics-listener` names, beside `/healthz` and `/readyz`."
-    return "\n".join(["# Metrics", "", intro, GENERATED, "", "| name | meaning |", "|---|---|", *rows, ""])
+    return "\n".join(
+        ["# Metrics", "", intro, GENERATED, "", "| name | kind | labels | meaning |", "|---|---|---|---|", *rows, ""]
+    )
 
 
 def errors_page() -> str:

@@ -164,7 +164,7 @@ GAUGES: Measures = {
     ),
 }
 
-WITH_LABELS = {
+TEXTS = {
     "barnabas_log_size_bytes": "Bytes of a partition's log.",
     "barnabas_log_start_offset": "First offset of a partition.",
     "barnabas_log_end_offset": "Offset after the last record of a partition.",
@@ -173,14 +173,31 @@ WITH_LABELS = {
     "barnabas_flush_round_seconds": "Time of a round of group commit, in which all partitions that wait for the disk are flushed.",
 }
 
+_LABELS: Mapping[str, tuple[str, ...]] = {
+    "barnabas_log_size_bytes": ("topic", "partition"),
+    "barnabas_log_start_offset": ("topic", "partition"),
+    "barnabas_log_end_offset": ("topic", "partition"),
+    "barnabas_group_lag": ("group", "topic", "partition"),
+    "barnabas_request_seconds": ("api",),
+}
+HISTOGRAMS = frozenset({"barnabas_request_seconds", "barnabas_flush_round_seconds"})
+
+LABELS = {**_LABELS, **transactions.LABELS, **quotas.LABELS}
 NAMES = {
     **{name: text for name, (text, _) in {**COUNTERS, **GAUGES}.items()},
-    **WITH_LABELS,
+    **TEXTS,
     **replication.NAMES,
     **cleaning.NAMES,
     **transactions.NAMES,
     **quotas.NAMES,
 }
+
+
+def kind_of(name: str) -> str:
+    """What Prometheus calls the kind of a metric."""
+    if name in HISTOGRAMS:
+        return "histogram"
+    return "counter" if name.endswith("_total") else "gauge"
 
 
 class BrokerCollector:
@@ -207,18 +224,19 @@ class BrokerCollector:
 
 def _times(broker: Broker, family: Any) -> Iterator[Metric]:
     metrics = broker.metrics
-    latency: Any = family("barnabas_request_seconds", WITH_LABELS["barnabas_request_seconds"], labels=["api"])
+    latency: Any = family(
+        "barnabas_request_seconds", TEXTS["barnabas_request_seconds"], labels=LABELS["barnabas_request_seconds"]
+    )
     for api_key, histogram in sorted(metrics.requests.items()):
         latency.add_metric([APIS[api_key][1]], histogram.cumulative(), histogram.sum_ns / 1e9)
-    rounds: Any = family("barnabas_flush_round_seconds", WITH_LABELS["barnabas_flush_round_seconds"])
+    rounds: Any = family("barnabas_flush_round_seconds", TEXTS["barnabas_flush_round_seconds"])
     rounds.add_metric([], metrics.flush_rounds.cumulative(), metrics.flush_rounds.sum_ns / 1e9)
     yield from (latency, rounds)
 
 
 def _partitions(broker: Broker, family: Any) -> Iterator[Metric]:
-    labels = ["topic", "partition"]
     size, start, end = (
-        family(name, WITH_LABELS[name], labels=labels)
+        family(name, TEXTS[name], labels=LABELS[name])
         for name in ("barnabas_log_size_bytes", "barnabas_log_start_offset", "barnabas_log_end_offset")
     )
     for partition in broker.partitions:
@@ -230,7 +248,7 @@ def _partitions(broker: Broker, family: Any) -> Iterator[Metric]:
 
 
 def _group_lag(broker: Broker, family: Any) -> Iterator[Metric]:
-    lag: Any = family("barnabas_group_lag", WITH_LABELS["barnabas_group_lag"], labels=["group", "topic", "partition"])
+    lag: Any = family("barnabas_group_lag", TEXTS["barnabas_group_lag"], labels=LABELS["barnabas_group_lag"])
     for group, topic, index, offset in broker.groups.committed_offsets():
         partition = broker.partitions.get(topic, index)
         if partition is not None:

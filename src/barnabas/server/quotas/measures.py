@@ -21,15 +21,20 @@ NAMES = {
     "barnabas_connections_over_rate_total": "Connections closed because their address was over its rate.",
     "barnabas_connections_delayed_total": "Connections that waited for the rate of their listener or of the broker.",
 }
-LABELS = ["quota", "user", "client_id"]
+_OF_A_METER = ("quota", "user", "client_id")
+LABELS = {
+    "barnabas_quota_rate": _OF_A_METER,
+    "barnabas_quota_bound": _OF_A_METER,
+    "barnabas_quota_throttled_seconds_total": _OF_A_METER,
+}
 
 
 def measures(broker: Broker, counter: Any, gauge: Any) -> Iterator[Metric]:
     """The metrics of `NAMES`."""
     meters, now_ms = broker.quotas.meters, broker.quotas.now_ms()
-    rates, bounds = (gauge(name, NAMES[name], labels=LABELS) for name in ("barnabas_quota_rate", "barnabas_quota_bound"))
+    rates, bounds = (gauge(name, NAMES[name], labels=LABELS[name]) for name in ("barnabas_quota_rate", "barnabas_quota_bound"))
     name = "barnabas_quota_throttled_seconds_total"
-    throttled = counter(name, NAMES[name], labels=LABELS)
+    throttled = counter(name, NAMES[name], labels=LABELS[name])
     for meter in nlargest(limits.MAX_QUOTA_SERIES, meters, key=lambda meter: meter.used_ms):
         rates.add_metric(list(meter.key), meter.per_second(now_ms))
         bounds.add_metric(list(meter.key), meter.bound)

@@ -24,6 +24,10 @@ NAMES = {
     "barnabas_last_stable_offset_lag": "Records of a partition led here that readers of committed records do not get yet.",
     "barnabas_oldest_open_transaction_seconds": "Age of the transaction that holds a partition back, by the producer that it is of.",
 }
+LABELS = {
+    "barnabas_last_stable_offset_lag": ("topic", "partition"),
+    "barnabas_oldest_open_transaction_seconds": ("topic", "partition", "producer_id"),
+}
 
 
 def measures(broker: Broker, counter: Any, gauge: Any) -> Iterator[Metric]:
@@ -63,8 +67,7 @@ def _coordinated(broker: Broker, counter: Any, gauge: Any, now_ms: int) -> Itera
 
 def _held_back(broker: Broker, gauge: Any, now_ms: int) -> Iterator[Metric]:
     name, oldest = "barnabas_last_stable_offset_lag", "barnabas_oldest_open_transaction_seconds"
-    lag = gauge(name, NAMES[name], labels=["topic", "partition"])
-    ages = gauge(oldest, NAMES[oldest], labels=["topic", "partition", "producer_id"])
+    lag, ages = (gauge(each, NAMES[each], labels=LABELS[each]) for each in (name, oldest))
     for partition in broker.partitions:
         if not partition.is_leader:
             continue
