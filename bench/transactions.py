@@ -1,6 +1,6 @@
 """`python -m bench.transactions`: transactions a second, and what reading committed records costs, beside Apache Kafka.
 
-One node of each, the same client (confluent-kafka), in turns; writes bench/results/transactions.json, which `docs/performance.md` shows.
+One node of each, the same clients, in turns; writes bench/results/transactions.json, which `docs/performance.md` shows.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.report import describe_machine
-from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, create_topic, delete_topic
+from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, create_topic, delete_topic, end_offsets
 from bench.storage.result import Result, judged, lines_of, spread
+from bench.transacting import Transactor, transact
+from bench.wire import record_batch
 
 RESULTS = Path(__file__).resolve().parent / "results" / "transactions.json"
 VALUE = b"v" * 100
@@ -35,11 +37,13 @@ READ_WAIT_S = 0.01  # for a full handful; also what the end may take too long
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 TITLE = "\n## Transactions\n"
 NOTES = """
-Measured by `python -m bench.transactions` with confluent-kafka on both servers: each producer begins a transaction, writes records of 100
-bytes to four partitions in turn, and commits; the next one begins when the commit is answered. *CPU* is that of the server for one
-transaction. What is read was written in transactions of 1,000 records, every tenth of which is aborted; a second is one in which a reader
-of committed records, or one of all records, gets past so many stored ones. Clients and server share two cores. Eight producers take half
-a millisecond of them for each transaction, whatever the server; with the server's own CPU that bounds the rate of both.
+Measured by `python -m bench.transactions`: each producer begins a transaction, writes records of 100 bytes to four partitions in turn,
+and commits; the next one begins when the commit is answered. A *plain producer* is a socket: one Produce request with all records and
+EndTxn, as the newest clients have it (transactions version 2), all driven by one thread. A *client* is confluent-kafka, which sends
+AddPartitionsToTxn and a request for each partition as well; its own threads take most of the time of a transaction, and with eight of
+them most of the two cores. *CPU* is that of the server for one transaction. What is read was written in transactions of 1,000 records,
+every tenth of which is aborted; a second is one in which a reader of committed records, or one of all records, gets past so many stored
+ones.
 """
 Figures = dict[str, list[float]]
 _numbers = itertools.count()
@@ -96,6 +100,35 @@ def write(server: Server, records: int, producers: int, seconds: float) -> tuple
     return count / took, spent / count * 1e3
 
 
+def write_plainly(server: Server, records: int, producers: int, seconds: float) -> tuple[float, float]:
+    """As `write`, by producers that are plain sockets."""
+    topic = f"transactions-{next(_numbers)}"
+    create_topic(server, topic, PARTITIONS)
+    partitions = min(records, PARTITIONS)
+    batches = [record_batch(len(range(index, records, partitions)), len(VALUE)) for index in range(partitions)]
+    transactors = [Transactor(server.address, f"{topic}-{number}", topic, batches) for number in range(producers)]
+    try:
+        before = cpu_seconds(server.pid)
+        took = transact(transactors, seconds)
+        spent = cpu_seconds(server.pid) - before
+    finally:
+        for each in transactors:
+            each.socket.close()
+    _check_stored(server, topic, records, sum(each.count for each in transactors))
+    delete_topic(server, topic)
+    count = sum(each.count for each in transactors)
+    return count / took, spent / count * 1e3
+
+
+def _check_stored(server: Server, topic: str, records: int, transactions: int) -> None:
+    """Each transaction has left its records, and leaves a marker in each of its partitions (Kafka answers EndTxn before)."""
+    expected, deadline = transactions * (records + min(records, PARTITIONS)), time.perf_counter() + CALL_S
+    while (stored := end_offsets(server, topic, PARTITIONS)) != expected:
+        if stored > expected or time.perf_counter() > deadline:
+            raise RuntimeError(f"{server.name}: {stored} records and markers are stored, not {expected}")
+        time.sleep(READ_WAIT_S)
+
+
 def fill(server: Server, topic: str) -> None:
     create_topic(server, topic, PARTITIONS)
     writer = Writer(server, topic, READ_TRANSACTION, 0.0)
@@ -135,14 +168,17 @@ def read(server: Server, topic: str, isolation: str) -> tuple[float, float]:
     return READ_RECORDS / took, spent / READ_RECORDS * 1e6
 
 
+WAYS = (("socket", "plain producer", write_plainly), ("client", "client", write))
+
+
 def measure(servers: Sequence[Server], repeat: int, seconds: float) -> list[Result]:
     results = []
-    for records, producers in WRITERS:
-        rates, costs = _in_turns(servers, repeat, lambda server, r=records, p=producers: write(server, r, p, seconds))  # type: ignore[misc]
-        who = f"{producers} producer{'s' * (producers > 1)}"
+    for (records, producers), (name, how, writes) in itertools.product(WRITERS, WAYS):
+        rates, costs = _in_turns(servers, repeat, lambda server, w=writes, r=records, p=producers: w(server, r, p, seconds))  # type: ignore[misc]
+        who = f"{producers} {how}{'s' * (producers > 1)}"
         title = f"transactions of {records:,} record{'s' * (records > 1)}, {who}"
-        results.append(_compared(f"write-{records}-{producers}", title, "transactions/s", rates, higher=True, target=TARGET))
-        results.append(_compared(f"cpu-{records}-{producers}", f"CPU of {title}", "ms each", costs, higher=False))
+        results.append(_compared(f"{name}-{records}-{producers}", title, "transactions/s", rates, higher=True, target=TARGET))
+        results.append(_compared(f"{name}-cpu-{records}-{producers}", f"CPU of {title}", "ms each", costs, higher=False))
     topic = "transactions-read"
     for server in servers:
         fill(server, topic)
@@ -197,6 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         servers: tuple[Server, Server] = (ours, theirs)
         for server in servers:
             write(server, 10, 2, options.seconds)  # to warm up
+            write_plainly(server, 10, 2, options.seconds)
         pids = [os.getpid(), *(server.pid for server in servers)]
         began, busy, own = time.monotonic(), busy_seconds(), sum(map(cpu_seconds, pids))
         results = measure(servers, options.repeat, options.seconds)
