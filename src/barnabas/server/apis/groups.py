@@ -3,9 +3,9 @@
 Thin: what older versions cannot say is put right here, topic ids are turned into names, partitions that do not exist are refused,
 and the rest is the coordinator's. Topics with refused partitions come first in an answer, as in Kafka's.
 
-FindCoordinator answers for groups only. Transactions and share groups have no coordinator here, now or after a retry, so they get
-INVALID_REQUEST, which Kafka gives for a kind of coordinator that is switched off; COORDINATOR_NOT_AVAILABLE would make a
-transactional producer ask again for a minute before it gives up.
+FindCoordinator answers for groups and transactions. Share groups have no coordinator here, now or after a retry, so they get
+INVALID_REQUEST, which Kafka gives for a kind of coordinator that is switched off; COORDINATOR_NOT_AVAILABLE would have a client ask again
+and again.
 """
 
 from __future__ import annotations
