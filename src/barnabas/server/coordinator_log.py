@@ -106,9 +106,9 @@ class PartitionedLog:
             return
         if found.is_offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        offset, end = found.log.log_start_offset, found.log.log_end_offset
-        while offset < end:
-            region = found.log.read(offset, READ_BYTES, limit_offset=end, minimum_one=True)
+        offset, log_end_offset = found.log.log_start_offset, found.log.log_end_offset
+        while offset < log_end_offset:
+            region = found.log.read(offset, READ_BYTES, limit_offset=log_end_offset, minimum_one=True)
             if region is None:
                 return
             files, start = self._broker.files, region.position
