@@ -84,6 +84,7 @@ def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) ->
         batch = batch_of(50, value_bytes)
         size = len(batch) * (options.messages // 50)
         with Bare(SEND, size) as loop:
+            drain(loop.address, options.messages, size)  # to warm up, as the systems are
             before = cpu_of([loop.pid])
             load = drain(loop.address, options.messages, size)
             spent = cpu_of([loop.pid]) - before

@@ -8,26 +8,40 @@ from random import Random
 import pytest
 
 from barnabas.config.topic import TopicConfig
+from barnabas.storage.manager import LogManager
 from barnabas.testing.simulation.disk import Disk
 from barnabas.testing.simulation.files import FaultyFiles
 from tests.storage.support import TOPIC_ID, append
 from tests.storage.test_manager import manager, opened
 
+DATA = Path("/data")
+
+
+def begun(seed: int) -> tuple[Disk, FaultyFiles, LogManager]:
+    """A disk whose folder is there for good, and a manager on it."""
+    disk = Disk(Random(seed))
+    disk.make_durable(DATA)
+    files = FaultyFiles(disk)
+    return disk, files, manager(DATA, files=files)
+
+
+def after_a_power_cut(disk: Disk, files: FaultyFiles) -> LogManager:
+    """What the next start finds."""
+    files.die()
+    disk.lose_power()
+    logs = manager(DATA, files=FaultyFiles(disk))
+    logs.open_all(lambda _topic: TopicConfig())
+    return logs
+
 
 def test_the_power_does_not_bring_a_deleted_log_back() -> None:
     for seed in range(40):
-        disk = Disk(Random(seed))
-        disk.make_durable(Path("/data"))
-        files = FaultyFiles(disk)
-        logs = manager(Path("/data"), files=files)
+        disk, files, logs = begun(seed)
         log = logs.create("t", 0, TOPIC_ID, TopicConfig())
         append(log, b"a")
         log.flush()
         logs.delete("t", 0)
-        files.die()
-        disk.lose_power()
-        logs = manager(Path("/data"), files=FaultyFiles(disk))
-        logs.open_all(lambda _topic: TopicConfig())
+        logs = after_a_power_cut(disk, files)
         assert not len(logs), seed
 
 
@@ -36,12 +50,9 @@ def test_the_power_does_not_take_the_topic_id_of_a_log_with_records() -> None:
     for seed in range(30):
         disk = Disk(Random(seed))
         files = FaultyFiles(disk)
-        logs = manager(Path("/data"), files=files)
+        logs = manager(DATA, files=files)
         append(logs.create("t", 0, TOPIC_ID, TopicConfig()), b"a")
-        files.die()
-        disk.lose_power()
-        logs = manager(Path("/data"), files=FaultyFiles(disk))
-        logs.open_all(lambda _topic: TopicConfig())
+        logs = after_a_power_cut(disk, files)
         assert {log.topic_id for log in logs.logs()} <= {TOPIC_ID}, seed
 
 
@@ -49,10 +60,7 @@ def test_what_follows_a_cut_does_not_pass_for_synced_after_a_power_cut(caplog: p
     """A torn record below an older recovery point would stay, as damage, and everything behind it would count as there. And what was cut
     is not back instead of what follows."""
     for seed in range(30):
-        disk = Disk(Random(seed))
-        disk.make_durable(Path("/data"))
-        files = FaultyFiles(disk)
-        logs = manager(Path("/data"), files=files)
+        disk, files, logs = begun(seed)
         log = logs.create("t", 0, TOPIC_ID, TopicConfig())
         for _ in range(9):
             append(log, b"x" * 400)
@@ -66,10 +74,7 @@ def test_what_follows_a_cut_does_not_pass_for_synced_after_a_power_cut(caplog: p
         assert log.is_written_down
         for _ in range(5):
             append(log, b"y" * 400)
-        files.die()
-        disk.lose_power()
-        logs = manager(Path("/data"), files=FaultyFiles(disk))
-        logs.open_all(lambda _topic: TopicConfig())
+        logs = after_a_power_cut(disk, files)
         (log,) = logs.logs()
         assert log.recovery_point == 3, seed
         (segment,) = log.segments

@@ -1,7 +1,8 @@
 """The asyncio shell of a coordinator: one shard, a core without I/O, for each partition of its internal topic that is led here.
 
 Owns which shards are here, the writing of their records and the one alarm that wakes them. What coordinators ask of it is what they do
-to a name: `write`, `post` (the answer comes later) and `read`, as in Kafka's coordinator runtime.
+to a name: `write`, `post` (the answer comes later) and `read`, as in Kafka's coordinator runtime; `write_at_once` and `read_at_once` for
+who has no task to wait in.
 
 Rules
   1. Whatever a shard wants written goes through `carry_out`: append, replay, wait for the commit, tell the shard, answer.

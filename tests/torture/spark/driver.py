@@ -41,7 +41,8 @@ def session(folder: Path) -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.python.authenticate.socketTimeout", "120s")
         .config("spark.python.daemon.module", "barnabas.pipelines.daemon")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+        .config("spark.local.dir", str(folder))  # what a killed driver leaves goes with the run
+        .config("spark.driver.extraJavaOptions", f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={folder}")
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )

@@ -200,9 +200,7 @@ async def _join_offsets(broker: Broker, context: RequestContext, request: TxnOff
     if partition.log.is_in_transaction(*owner):
         return
     adds, knows = context.api_version >= SECOND_VERSION_COMMIT, context.api_version >= ABORTABLE_FROM_VERSION
-    told = broker.joining.join_at_once(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)
-    if told is None:
-        told = await broker.joining.join(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)
+    told = await broker.joining.join(request.transactional_id, owner, [partition], adds=adds, knows_abortable=knows)
     (code,) = told.values()
     if code is ErrorCode.NOT_ENOUGH_REPLICAS:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # what clients of groups try again for
