@@ -20,7 +20,7 @@ PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*(?:/|\.py|\.md|\.sh|\.toml|\.txt|\.jso
 OURS = ("cli", "client", "cluster", "config", "coordination", "pipelines", "protocol", "quota", "replication", "security", "server",
         "storage", "testing", "tls", "src", "tests", "docs", "tools", "bench", "demo", "examples")  # fmt: skip
 HOMES = {  # libraries that one package alone may know
-    "kazoo": ("cluster/zookeeper_",),
+    "kazoo": ("cluster/zookeeper/",),
     "pyspark": ("pipelines/",),
     "pyarrow": ("pipelines/",),
     "numba": ("protocol/records/kernels.py", "protocol/records/encode_kernels.py", "storage/compaction/kernels.py"),
@@ -29,6 +29,10 @@ HOMES = {  # libraries that one package alone may know
     "jwt": ("security/jwt_keys.py",),
     "gssapi": ("server/authentication/kerberos.py", "client/kerberos.py"),
 }
+
+
+PURE = ("cluster/metadata/", "cluster/planning/", "cluster/controller/")  # they decide; who asks them waits, and they do not
+IMPURE = {"asyncio", "concurrent", "os", "random", "secrets", "socket", "sqlite3", "threading", "time"}
 
 
 def section(title: str) -> str:
@@ -92,6 +96,12 @@ def test_a_library_is_known_where_it_belongs() -> None:
         name = path.relative_to(SOURCE).as_posix()
         strays += [(name, library) for library in imports_of(path) & HOMES.keys() if not name.startswith(HOMES[library])]
     assert strays == []
+
+
+def test_who_decides_for_the_cluster_knows_neither_time_nor_threads_nor_disks() -> None:
+    pure = [path for room in PURE for path in (SOURCE / room).rglob("*.py")]
+    assert len(pure) > 20
+    assert [(path.name, taken) for path in pure if (taken := imports_of(path) & IMPURE)] == []
 
 
 def modules_taken(path: Path, *, types: bool = False) -> set[str]:

@@ -1,7 +1,7 @@
 """A cluster as far as its metadata goes: the real controller core, one other broker that follows it, and the fake store between them.
 
-Owns the measuring of what the controller does. Everything is called as `cluster.member` calls it; what is not here is the network, the
-disks of ZooKeeper, and the other brokers, which do what the one follower does.
+Owns the measuring of what the controller does. Everything is called as `cluster.membership.member` calls it; what is not here is the
+network, the disks of ZooKeeper, and the other brokers, which do what the one follower does.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from functools import partial
 from itertools import count
 from uuid import UUID
 
-from barnabas.cluster import records
-from barnabas.cluster.alter_partition import InSyncChange
-from barnabas.cluster.controller import Controller
-from barnabas.cluster.memory_store import MemoryStore, MemoryTree
-from barnabas.cluster.metadata import BrokerRegistration, BrokerState, MetadataDelta, PartitionState
-from barnabas.cluster.observation import observe
-from barnabas.cluster.partition_planner import InSyncRequest
-from barnabas.cluster.plan import Plan
-from barnabas.cluster.registration import register, update
-from barnabas.cluster.store import ROOT, Operation, Put
-from barnabas.cluster.topics import NewTopic
+from barnabas.cluster.controller.core import Controller
+from barnabas.cluster.controller.registration import register, update
+from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataDelta, PartitionState
+from barnabas.cluster.metadata.observation import observe
+from barnabas.cluster.planning.alter_partition import InSyncChange
+from barnabas.cluster.planning.partitions import InSyncRequest
+from barnabas.cluster.planning.plan import Plan
+from barnabas.cluster.planning.topics import NewTopic
+from barnabas.cluster.store.interface import ROOT, Operation, Put
+from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 from barnabas.protocol.codec import encode

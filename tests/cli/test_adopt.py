@@ -13,7 +13,7 @@ import pytest
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import LoginFailed
-from barnabas.cluster.kraft import KraftMetadata
+from barnabas.cluster.stopped.kraft.metadata_log import KraftMetadata
 from barnabas.errors import KafkaError
 from barnabas.protocol.records.header import split_batches
 from barnabas.protocol.records.record import build_batch

@@ -15,7 +15,7 @@ import pytest
 from barnabas.cli import doctor_check
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
-from barnabas.cluster import records
+from barnabas.cluster.metadata import records
 from barnabas.protocol.records.record import build_batch
 from barnabas.storage import checkpoints
 from barnabas.storage.files import OsFiles

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from barnabas.cluster.administration import Administration
-from barnabas.cluster.instructions import CreateLog, DeleteLog, Instruction
-from barnabas.cluster.memory_store import MemoryStore
-from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
-from barnabas.cluster.store import MetadataStore
+from barnabas.cluster.membership.administration import Administration
+from barnabas.cluster.metadata.image import BrokerRegistration, MetadataImage
+from barnabas.cluster.planning.instructions import CreateLog, DeleteLog, Instruction
+from barnabas.cluster.store.interface import MetadataStore
+from barnabas.cluster.store.memory import MemoryStore
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 from barnabas.protocol.codec import decode, encode

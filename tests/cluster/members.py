@@ -10,13 +10,13 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from barnabas.cluster.instructions import ChangeReplica, CreateLog, DeleteLog, Instruction, StandDown
-from barnabas.cluster.lost import LastRecord
-from barnabas.cluster.member import Member
-from barnabas.cluster.memory_store import MemoryStore, MemoryTree
-from barnabas.cluster.metadata import BrokerRegistration, Kept, MetadataImage, PartitionState
-from barnabas.cluster.store import Operation, StoreUnavailable
-from barnabas.cluster.topics import NewTopic
+from barnabas.cluster.membership.lost import LastRecord
+from barnabas.cluster.membership.member import Member
+from barnabas.cluster.metadata.image import BrokerRegistration, Kept, MetadataImage, PartitionState
+from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, DeleteLog, Instruction, StandDown
+from barnabas.cluster.planning.topics import NewTopic
+from barnabas.cluster.store.interface import Operation, StoreUnavailable
+from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 

@@ -27,16 +27,16 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError, LoginFailed
 from barnabas.client.results import NewTopic
-from barnabas.cluster.store import ABSENT, Put, StoreUnavailable
-from barnabas.cluster.zookeeper_access import access_of
-from barnabas.cluster.zookeeper_address import parse_address
-from barnabas.cluster.zookeeper_store import ZooKeeperStore
+from barnabas.cluster.store.interface import ABSENT, Put, StoreUnavailable
+from barnabas.cluster.zookeeper.access import access_of
+from barnabas.cluster.zookeeper.address import parse_address
+from barnabas.cluster.zookeeper.store import ZooKeeperStore
 from barnabas.config.broker import BrokerConfig
 from barnabas.protocol.records.batch import Record, build_batch
 from barnabas.testing import Broker
 from barnabas.testing.broker import BrokerFailed
 from barnabas.testing.zookeeper import ZooKeeper
-from tests.cluster.test_zookeeper_access import ENFORCED
+from tests.cluster.zookeeper.test_access import ENFORCED
 from tests.server.cluster.in_process import running
 
 pytest.importorskip("gssapi")

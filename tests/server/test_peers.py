@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionFailed, TimedOut, UnsupportedRequest
-from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
+from barnabas.cluster.metadata.image import BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 from barnabas.protocol.codec import encode

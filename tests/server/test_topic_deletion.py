@@ -6,8 +6,8 @@ from uuid import uuid4
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.cluster.controller import Controller
-from barnabas.cluster.embedded_store import EmbeddedStore
+from barnabas.cluster.controller.core import Controller
+from barnabas.cluster.store.embedded import EmbeddedStore
 from barnabas.config.broker import BrokerConfig
 from barnabas.protocol.message import ZERO_UUID
 from barnabas.testing import Broker

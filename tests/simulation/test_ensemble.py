@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from barnabas.cluster.store import ABSENT, Put, SessionState, StoreUnavailable
+from barnabas.cluster.store.interface import ABSENT, Put, SessionState, StoreUnavailable
 from barnabas.testing.simulation.ensemble import Ensemble, VirtualStore
 from barnabas.testing.simulation.loop import VirtualLoop, World
 

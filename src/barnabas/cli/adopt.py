@@ -14,7 +14,7 @@ from barnabas.cli.output import Output, output_option, print_fields
 from barnabas.cli.properties import read_properties_file
 
 if TYPE_CHECKING:
-    from barnabas.cluster.adoption import Adoption
+    from barnabas.cluster.stopped.adoption import Adoption
 
 COLUMNS = {"topic": "TOPIC", "topic_id": "TOPIC ID", "partitions": "PARTITIONS", "bytes": "BYTES", "leader_epoch": "LEADER EPOCH",
            "settings": "SETTINGS"}  # fmt: skip
@@ -38,8 +38,8 @@ def adopt(output: Output, data_dirs: tuple[Path, ...], config_from: str | None, 
     Exit code 2: a broker is running on a folder, or something stands against taking it over; then nothing was done.
     """
     from barnabas.cli.data_folder import locked
-    from barnabas.cluster.adoption import adopt as carry_out
-    from barnabas.cluster.adoption import plan_adoption
+    from barnabas.cluster.stopped.adoption import adopt as carry_out
+    from barnabas.cluster.stopped.adoption import plan_adoption
     from barnabas.security.users import SECRET_BYTES
     from barnabas.storage.files import OsFiles
 

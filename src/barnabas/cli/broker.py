@@ -100,7 +100,7 @@ def collect_properties(
 
 def parse_metadata(address: str) -> str:
     """`zookeeper.connect` for a --metadata address; raises UsageError."""
-    from barnabas.cluster.zookeeper_address import SCHEME, parse_address
+    from barnabas.cluster.zookeeper.address import SCHEME, parse_address
 
     try:
         return str(parse_address(address)).removeprefix(SCHEME)

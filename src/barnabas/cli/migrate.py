@@ -27,9 +27,9 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
     Exit code 2: the broker is running, there is no metadata.db, or there is a cluster at the address already; then nothing was done.
     """
     from barnabas.cli.data_folder import locked
-    from barnabas.cluster.embedded_store import FILE_NAME, EmbeddedStore
-    from barnabas.cluster.migration import ClusterExists, is_named
-    from barnabas.cluster.migration import migrate as carry_out
+    from barnabas.cluster.stopped.migration import ClusterExists, is_named
+    from barnabas.cluster.stopped.migration import migrate as carry_out
+    from barnabas.cluster.store.embedded import FILE_NAME, EmbeddedStore
 
     address = address_of(metadata)
     database = data_dir / FILE_NAME

@@ -19,7 +19,7 @@ from barnabas.cli import throttle
 from barnabas.cli.connection import Connection, fail
 from barnabas.cli.errors import Failure, code_name
 from barnabas.cli.output import Output
-from barnabas.cluster.moves import Partition, Replicas, changes
+from barnabas.cluster.planning.moves import Partition, Replicas, changes
 from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from barnabas.cli.resources import Change, Operation, ResourceType, alter_settings, describe_settings, resource_names
 from barnabas.cli.wire import Wire
-from barnabas.cluster.moves import Partition, Replicas
+from barnabas.cluster.planning.moves import Partition, Replicas
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"

@@ -22,7 +22,7 @@ from barnabas.cli.output import Output, output_option, report_failures
 from barnabas.cli.zookeeper import address_of, open_store
 
 if TYPE_CHECKING:
-    from barnabas.cluster.store import MetadataStore
+    from barnabas.cluster.store.interface import MetadataStore
     from barnabas.security.users import Deletion, Described, Upsertion
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -228,8 +228,8 @@ class _Stored(_Users):
     """In metadata, without a broker."""
 
     def __init__(self, store: MetadataStore) -> None:
-        from barnabas.cluster import records
-        from barnabas.cluster.declared import Kind
+        from barnabas.cluster.metadata import records
+        from barnabas.cluster.metadata.declared import Kind
 
         self._store = store
         self._entries = {records.declaration_of_path(entry.path): entry for entry in store.list(f"/{Kind.USER.value}/")}
@@ -243,9 +243,9 @@ class _Stored(_Users):
         return describe(self._declared, None)
 
     def alter(self, deletions: Sequence[Deletion], upsertions: Sequence[Upsertion]) -> None:
-        from barnabas.cluster import records
-        from barnabas.cluster.declared import Kind
-        from barnabas.cluster.store import ABSENT, Put, Remove
+        from barnabas.cluster.metadata import records
+        from barnabas.cluster.metadata.declared import Kind
+        from barnabas.cluster.store.interface import ABSENT, Put, Remove
         from barnabas.security.users import SECRET_BYTES, alter
 
         errors, changed = alter(self._declared, deletions, upsertions, secret=secrets.token_bytes(SECRET_BYTES))
@@ -269,7 +269,7 @@ def opened(
         raise click.UsageError("--data-dir or --metadata, not both")
     if data_dir is not None:
         from barnabas.cli.data_folder import locked
-        from barnabas.cluster.embedded_store import EmbeddedStore
+        from barnabas.cluster.store.embedded import EmbeddedStore
 
         data_dir.mkdir(parents=True, exist_ok=True)
         with locked(data_dir), EmbeddedStore(data_dir) as store:

@@ -14,8 +14,8 @@ from barnabas.config.providers import fill_placeholders
 from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:
-    from barnabas.cluster.zookeeper_address import ZooKeeperAddress
-    from barnabas.cluster.zookeeper_store import ZooKeeperStore
+    from barnabas.cluster.zookeeper.address import ZooKeeperAddress
+    from barnabas.cluster.zookeeper.store import ZooKeeperStore
 
 DIGEST_VARIABLE = "BARNABAS_ZOOKEEPER_DIGEST"  # `zookeeper.digest`
 CONFIG_VARIABLE = "BARNABAS_ZOOKEEPER_CONFIG"  # a file with `zookeeper.*` settings; a broker's whole file does
@@ -38,7 +38,7 @@ def environment_settings() -> dict[str, str]:
 
 def address_of(metadata: str) -> ZooKeeperAddress:
     """Raises BadInput."""
-    from barnabas.cluster.zookeeper_address import parse_address
+    from barnabas.cluster.zookeeper.address import parse_address
 
     try:
         return parse_address(metadata)
@@ -48,8 +48,8 @@ def address_of(metadata: str) -> ZooKeeperAddress:
 
 def open_store(address: ZooKeeperAddress) -> ZooKeeperStore:
     """A session; raises BadInput where settings of the environment do not hold, StoreUnavailable."""
-    from barnabas.cluster.zookeeper_access import access_of
-    from barnabas.cluster.zookeeper_store import ZooKeeperStore
+    from barnabas.cluster.zookeeper.access import access_of
+    from barnabas.cluster.zookeeper.store import ZooKeeperStore
     from barnabas.config.broker import BrokerConfig
 
     try:

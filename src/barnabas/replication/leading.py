@@ -28,7 +28,7 @@ MAX_HIDDEN_PIECES = 256  # appends whose sizes are kept apart while they are not
 
 
 class Leadership(Protocol):
-    """The controller's word on a partition; `cluster.metadata.PartitionState` is one."""
+    """The controller's word on a partition; `cluster.metadata.image.PartitionState` is one."""
 
     @property
     def leader(self) -> int: ...

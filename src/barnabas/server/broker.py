@@ -15,11 +15,11 @@ from enum import Flag, auto
 from pathlib import Path
 from uuid import UUID
 
-from barnabas.cluster.administration import Administration
-from barnabas.cluster.declared import Kind
-from barnabas.cluster.member import Member
-from barnabas.cluster.metadata import BrokerRegistration, MetadataImage
-from barnabas.cluster.records import COORDINATED_TOPICS, TRANSACTIONS_TOPIC
+from barnabas.cluster.membership.administration import Administration
+from barnabas.cluster.membership.member import Member
+from barnabas.cluster.metadata.declared import Kind
+from barnabas.cluster.metadata.image import BrokerRegistration, MetadataImage
+from barnabas.cluster.metadata.records import COORDINATED_TOPICS, TRANSACTIONS_TOPIC
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint

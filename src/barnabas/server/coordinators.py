@@ -16,9 +16,9 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.instructions import ChangeReplica, DeleteLog, ForgetTopics, Instruction, StandDown
-from barnabas.cluster.metadata import PartitionState
-from barnabas.cluster.records import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.cluster.metadata.image import PartitionState
+from barnabas.cluster.metadata.records import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.cluster.planning.instructions import ChangeReplica, DeleteLog, ForgetTopics, Instruction, StandDown
 from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, KafkaError

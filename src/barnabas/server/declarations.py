@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.declared import Declarations, Kind
+from barnabas.cluster.metadata.declared import Declarations, Kind
 
 if TYPE_CHECKING:
-    from barnabas.cluster.metadata import MetadataImage
+    from barnabas.cluster.metadata.image import MetadataImage
 
 Follower = Callable[[Declarations], None]
 

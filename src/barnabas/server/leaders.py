@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata import NO_LEADER
+from barnabas.cluster.metadata.image import NO_LEADER
 from barnabas.errors import ErrorCode
 from barnabas.protocol.produce import NodeEndpoint
 

@@ -10,8 +10,8 @@ import signal
 import sys
 from collections.abc import Mapping
 
-from barnabas.cluster.registration import BrokerIdInUse
-from barnabas.cluster.store import StoreUnavailable
+from barnabas.cluster.controller.registration import BrokerIdInUse
+from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.providers import fill_placeholders
 from barnabas.errors import ConfigError, CorruptLog, StorageError

@@ -15,8 +15,8 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from barnabas.clock import Clock, SystemClock
-from barnabas.cluster.embedded_store import EmbeddedStore
-from barnabas.cluster.store import MetadataStore
+from barnabas.cluster.store.embedded import EmbeddedStore
+from barnabas.cluster.store.interface import MetadataStore
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.server.cleaning.process import Cleaner, CleanerProcess
@@ -39,9 +39,9 @@ def read_boot_id() -> str:
 
 def open_zookeeper(config: BrokerConfig, run: Run) -> MetadataStore:
     """The session that `zookeeper.connect` asks for, whose watchers are called by way of `run`."""
-    from barnabas.cluster.zookeeper_access import access_of
-    from barnabas.cluster.zookeeper_address import SCHEME, parse_address
-    from barnabas.cluster.zookeeper_store import ZooKeeperStore  # loaded only in a cluster: a single broker starts no slower
+    from barnabas.cluster.zookeeper.access import access_of
+    from barnabas.cluster.zookeeper.address import SCHEME, parse_address
+    from barnabas.cluster.zookeeper.store import ZooKeeperStore  # loaded only in a cluster: a single broker starts no slower
 
     text = config.zookeeper_connect or ""
     try:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.cluster.store import (
+from barnabas.cluster.store.interface import (
     ABSENT,
     ANY,
     MAX_COMMIT_BYTES,
@@ -80,7 +80,7 @@ def _in_order(wanted: tuple[str, ...], heard: list[str]) -> bool:
 
 
 class StoreConformance:
-    """The rules of `barnabas.cluster.store`, one test for each."""
+    """The rules of `barnabas.cluster.store.interface`, one test for each."""
 
     def test_what_was_put_is_read(self, open_store: OpenStore) -> None:
         with open_store() as store:

@@ -6,10 +6,10 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from barnabas.cluster import records
-from barnabas.cluster.declared import Kind
-from barnabas.cluster.embedded_store import EmbeddedStore
-from barnabas.cluster.store import Put
+from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.declared import Kind
+from barnabas.cluster.store.embedded import EmbeddedStore
+from barnabas.cluster.store.interface import Put
 from barnabas.config.jaas import quote
 from barnabas.security.scram import HASHES, MIN_ITERATIONS, SALT_BYTES, credential_of
 from barnabas.security.users import SECRET, SECRET_BYTES, encode, encode_secret

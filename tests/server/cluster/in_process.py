@@ -8,7 +8,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from barnabas.cluster.memory_store import MemoryStore, MemoryTree
+from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.server.broker import Broker
 from barnabas.server.surroundings import Surroundings

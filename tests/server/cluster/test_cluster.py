@@ -9,8 +9,8 @@ from typing import Any
 
 from barnabas.cli.cluster import describe_cluster
 from barnabas.cli.connection import Connection
-from barnabas.cluster.metadata import PartitionState
-from barnabas.cluster.partition_planner import MoveRequest
+from barnabas.cluster.metadata.image import PartitionState
+from barnabas.cluster.planning.partitions import MoveRequest
 from barnabas.errors import ErrorCode, LogDirFailed
 from barnabas.protocol.messages import alter_partition_reassignments as reassign
 from barnabas.protocol.messages import elect_leaders as elect

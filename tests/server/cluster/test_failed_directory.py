@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cluster.metadata import PartitionState
+from barnabas.cluster.metadata.image import PartitionState
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.testing.failing_files import READS, WRITES

@@ -1,4 +1,4 @@
-"""Who is found dead, and who is not: the lookout on real sockets. What follows of it is in `tests/cluster/test_member_deaths.py`."""
+"""Who is found dead, and who is not: the lookout on real sockets. What follows of it is in `tests/cluster/membership/test_deaths.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.client.asynchronous import AsyncConnection
 from barnabas.client.config import Address, ClientConfig
-from barnabas.cluster.metadata import BrokerRegistration, BrokerState, MetadataImage
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
 from barnabas.protocol.headers import read_request_header

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer
 
-from barnabas.cluster.declared import Kind
+from barnabas.cluster.metadata.declared import Kind
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.server.quotas.group_members import GroupMembers

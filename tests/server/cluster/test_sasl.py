@@ -12,10 +12,10 @@ import pytest
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
-from barnabas.cluster import records
-from barnabas.cluster.declared import Kind
-from barnabas.cluster.memory_store import MemoryStore, MemoryTree
-from barnabas.cluster.store import Put
+from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.declared import Kind
+from barnabas.cluster.store.interface import Put
+from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ConfigError
 from barnabas.protocol.records.batch import Record, build_batch

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from barnabas.clock import SystemClock
-from barnabas.cluster.metadata import Kept
+from barnabas.cluster.metadata.image import Kept
 from barnabas.server.cluster.joining import what_was_kept
 from barnabas.storage.directory import LAST_BOOT_FILE, LogDirectory
 from barnabas.storage.files import OsFiles

@@ -13,11 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
-from barnabas.cluster.alter_partition import InSyncChange, alter
-from barnabas.cluster.changes import config_instructions, replica_instructions
-from barnabas.cluster.leadership import Policy
-from barnabas.cluster.memory_store import MemoryStore, MemoryTree
-from barnabas.cluster.metadata import (
+from barnabas.cluster.membership.changes import config_instructions, replica_instructions
+from barnabas.cluster.metadata.image import (
     BrokerRegistration,
     BrokerState,
     MetadataDelta,
@@ -26,6 +23,9 @@ from barnabas.cluster.metadata import (
     ResourceType,
     Topic,
 )
+from barnabas.cluster.planning.alter_partition import InSyncChange, alter
+from barnabas.cluster.planning.leadership import Policy
+from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError

@@ -14,7 +14,7 @@ from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ConnectionFailed
 from barnabas.client.plans import Call
 from barnabas.client.results import Produced
-from barnabas.cluster.metadata import PartitionState
+from barnabas.cluster.metadata.image import PartitionState
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas import limits
-from barnabas.cluster.declared import Kind
+from barnabas.cluster.metadata.declared import Kind
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
@@ -43,8 +43,8 @@ from barnabas.security.acls import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.cluster.declared import Changes
-    from barnabas.cluster.metadata import MetadataImage
+    from barnabas.cluster.metadata.declared import Changes
+    from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.server.authorization.control import AccessControl
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext

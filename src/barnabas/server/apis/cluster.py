@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata import NO_LEADER, PartitionState, Topic
-from barnabas.cluster.topics import check_name
+from barnabas.cluster.metadata.image import NO_LEADER, PartitionState, Topic
+from barnabas.cluster.planning.topics import check_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_cluster import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.configs import ALL_BROKERS, AlterOperation, Change, ResourceChange
-from barnabas.cluster.metadata import ResourceType
-from barnabas.cluster.topics import check_name
+from barnabas.cluster.metadata.image import ResourceType
+from barnabas.cluster.planning.configs import ALL_BROKERS, AlterOperation, Change, ResourceChange
+from barnabas.cluster.planning.topics import check_name
 from barnabas.config.describe import (
     ConfigEntry,
     Source,

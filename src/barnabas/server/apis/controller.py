@@ -8,10 +8,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from barnabas.cluster.alter_partition import ANY_EPOCH, InSyncChange
-from barnabas.cluster.controller import PRODUCER_ID_BLOCK
-from barnabas.cluster.metadata import PartitionState
-from barnabas.cluster.partition_planner import InSyncRequest, MoveRequest, PartitionOutcome, moves
+from barnabas.cluster.controller.core import PRODUCER_ID_BLOCK
+from barnabas.cluster.metadata.image import PartitionState
+from barnabas.cluster.planning.alter_partition import ANY_EPOCH, InSyncChange
+from barnabas.cluster.planning.partitions import InSyncRequest, MoveRequest, PartitionOutcome, moves
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages import alter_partition as alter
 from barnabas.protocol.messages import alter_partition_reassignments as reassign

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from barnabas.cluster.configs import AlterOperation, Change
+from barnabas.cluster.planning.configs import AlterOperation, Change
 from barnabas.config.describe import ConfigEntry, Source
 from barnabas.errors import ErrorCode, KafkaError
 

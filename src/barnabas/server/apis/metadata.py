@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Container, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata import NO_LEADER
-from barnabas.cluster.topics import is_legal_name
+from barnabas.cluster.metadata.image import NO_LEADER
+from barnabas.cluster.planning.topics import is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.messages.api_keys import ApiKey
@@ -26,7 +26,7 @@ from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_AS
 from barnabas.server.quotas.mutations import mutation_quota
 
 if TYPE_CHECKING:
-    from barnabas.cluster.metadata import MetadataImage, Topic
+    from barnabas.cluster.metadata.image import MetadataImage, Topic
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.topics import check_name
+from barnabas.cluster.planning.topics import check_name
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.delete_records import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from barnabas.cluster.declared import Changes, Kind
+from barnabas.cluster.metadata.declared import Changes, Kind
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -27,7 +27,7 @@ from barnabas.quota.entities import Entity, check_entity, check_quota, decode_al
 from barnabas.quota.filters import filter_of
 
 if TYPE_CHECKING:
-    from barnabas.cluster.metadata import MetadataImage
+    from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 

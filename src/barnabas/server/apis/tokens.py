@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from barnabas import limits
-from barnabas.cluster.declared import Changes, Kind
+from barnabas.cluster.metadata.declared import Changes, Kind
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
@@ -23,7 +23,7 @@ from barnabas.security.acls import Operation, ResourceType
 from barnabas.security.tokens import Lifetimes, Token
 
 if TYPE_CHECKING:
-    from barnabas.cluster.metadata import MetadataImage
+    from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.server.authorization.control import Access
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext

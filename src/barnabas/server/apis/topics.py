@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.deletion import DeleteOutcome
-from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome
+from barnabas.cluster.planning.deletion import DeleteOutcome
+from barnabas.cluster.planning.topics import MorePartitions, NewTopic, TopicOutcome
 from barnabas.config.describe import Layers, topic_entries
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.declared import Changes, Kind
+from barnabas.cluster.metadata.declared import Changes, Kind
 from barnabas.errors import KafkaError
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -21,7 +21,7 @@ from barnabas.protocol.messages.describe_user_scram_credentials import (
 from barnabas.security import users
 
 if TYPE_CHECKING:
-    from barnabas.cluster.metadata import MetadataImage
+    from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext
 

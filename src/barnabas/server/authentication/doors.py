@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas import limits
-from barnabas.cluster.declared import Kind
+from barnabas.cluster.metadata.declared import Kind
 from barnabas.config.kerberos import kerberos_of
 from barnabas.config.oauth import oauth_of
 from barnabas.config.sasl import GSSAPI, OAUTHBEARER, SCRAM, is_sasl, mechanisms_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.cluster.metadata import ResourceType as ConfigResourceType
+from barnabas.cluster.metadata.image import ResourceType as ConfigResourceType
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import alter_configs as legacy

@@ -20,7 +20,7 @@ from barnabas.security.acls import CLUSTER, Acl, AclFilter, Operation, Resource,
 from barnabas.security.authorizer import Authorizer, Session
 
 if TYPE_CHECKING:
-    from barnabas.cluster.declared import Declarations
+    from barnabas.cluster.metadata.declared import Declarations
     from barnabas.config.broker import BrokerConfig
     from barnabas.server.connection import Connection
     from barnabas.server.requests import RequestContext

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from barnabas.cluster.deletion import UNKNOWN_NAME
+from barnabas.cluster.planning.deletion import UNKNOWN_NAME
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import ZERO_UUID, Message
 from barnabas.protocol.messages.api_keys import ApiKey

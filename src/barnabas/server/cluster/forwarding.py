@@ -19,9 +19,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from barnabas.cluster.commands import REFUSALS
-from barnabas.cluster.metadata import ResourceType
-from barnabas.cluster.topics import NewTopic
+from barnabas.cluster.membership.commands import REFUSALS
+from barnabas.cluster.metadata.image import ResourceType
+from barnabas.cluster.planning.topics import NewTopic
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, writer_of
 from barnabas.protocol.headers import has_flexible_response_header, read_request_header
@@ -41,7 +41,7 @@ from barnabas.server.apis.tokens import may_ask
 from barnabas.server.cluster.peers import ClientError, peers_of
 
 if TYPE_CHECKING:
-    from barnabas.cluster.member import Member
+    from barnabas.cluster.membership.member import Member
     from barnabas.protocol.headers import RequestHeader
     from barnabas.server.broker import Broker
     from barnabas.server.requests import RequestContext

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.instructions import Instruction
-from barnabas.cluster.lost import LastRecord
-from barnabas.cluster.member import Member
-from barnabas.cluster.metadata import NO_LEADER, BrokerRegistration, Kept, Topic
-from barnabas.cluster.offline import MAX_SAID
+from barnabas.cluster.membership.lost import LastRecord
+from barnabas.cluster.membership.member import Member
+from barnabas.cluster.membership.offline import MAX_SAID
+from barnabas.cluster.metadata.image import NO_LEADER, BrokerRegistration, Kept, Topic
+from barnabas.cluster.planning.instructions import Instruction
 from barnabas.config.cordoning import absolute
 from barnabas.errors import LogDirFailed
 from barnabas.server.cluster.forwarding import Forwarder

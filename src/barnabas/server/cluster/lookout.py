@@ -1,9 +1,9 @@
 """Finds out that the process of another broker is gone, or that it stands still.
 
 Owns a connection to every other active broker. When a process ends in whatever way, its machine closes its connections; when a new one
-is refused then, nobody listens there any more, and the member is told (`cluster/burial.py`). A machine or a network that fails refuses
-nothing, and neither does a process that stands still: on each of the connections a sign of life is asked for all the time, and the member
-is told of who gives none for too long (`cluster/silence.py`).
+is refused then, nobody listens there any more, and the member is told (`cluster/controller/burial.py`). A machine or a network that
+fails refuses nothing, and neither does a process that stands still: on each of the connections a sign of life is asked for all the
+time, and the member is told of who gives none for too long (`cluster/membership/silence.py`).
 
 Rules
   1. Only who was reached under a registration is found dead under it. A broker whose address refuses from the beginning (a firewall,
@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, Any
 from barnabas.client.asynchronous import AsyncConnection
 from barnabas.client.errors import ClientError
 from barnabas.client.plans import Call
-from barnabas.cluster.silence import Registered, Silence
+from barnabas.cluster.membership.silence import Registered, Silence
 from barnabas.errors import BarnabasError
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.server.cluster.peers import address_of, client_config, inter_broker_listener
 
 if TYPE_CHECKING:
     from barnabas.client.config import Address
-    from barnabas.cluster.member import Member
-    from barnabas.cluster.metadata import MetadataImage
+    from barnabas.cluster.membership.member import Member
+    from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.server.broker import Broker
 
 # Between two attempts, at first and at most; twice as long each time. While a process ends it may take a connection and drop it at once.

@@ -31,7 +31,7 @@ from barnabas.config.sasl import GSSAPI, OAUTHBEARER, is_sasl, login_options, se
 from barnabas.errors import BarnabasError, ConfigError
 
 if TYPE_CHECKING:
-    from barnabas.cluster.metadata import MetadataImage
+    from barnabas.cluster.metadata.image import MetadataImage
     from barnabas.config.broker import BrokerConfig
     from barnabas.config.listeners import Endpoint
     from barnabas.protocol.message import Message

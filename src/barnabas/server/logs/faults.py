@@ -19,11 +19,11 @@ import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from barnabas.cluster.offline import MAX_SAID
+from barnabas.cluster.membership.offline import MAX_SAID
 from barnabas.errors import CorruptLog, LogDirFailed, StorageError, StorageExhausted
 
 if TYPE_CHECKING:
-    from barnabas.cluster.member import Member
+    from barnabas.cluster.membership.member import Member
     from barnabas.server.broker import Broker
     from barnabas.storage.log import Log
 

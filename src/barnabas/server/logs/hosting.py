@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
-from barnabas.cluster.instructions import (
+from barnabas.cluster.metadata.image import NO_LEADER, PartitionState, Topic
+from barnabas.cluster.planning.instructions import (
     ChangeReplica,
     CreateLog,
     DeleteLog,
@@ -21,7 +22,6 @@ from barnabas.cluster.instructions import (
     UpdateDeclared,
     UpdateTopicConfig,
 )
-from barnabas.cluster.metadata import NO_LEADER, PartitionState, Topic
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.offline import OfflinePartition

@@ -15,7 +15,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.manager import FoundLog
 
 if TYPE_CHECKING:
-    from barnabas.cluster.instructions import CreateLog
+    from barnabas.cluster.planning.instructions import CreateLog
     from barnabas.server.broker import Broker
 
 THREADS_NAME = "barnabas-making"

@@ -16,7 +16,7 @@ from barnabas.server.logs.in_parts import PART, in_turns, run_in_parts
 from barnabas.storage.garbage import Garbage, remove_all
 
 if TYPE_CHECKING:
-    from barnabas.cluster.instructions import DeleteLog
+    from barnabas.cluster.planning.instructions import DeleteLog
     from barnabas.server.broker import Broker
 
 THREADS_NAME = "barnabas-deleting"

@@ -15,7 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from barnabas import limits
-from barnabas.cluster.declared import Kind
+from barnabas.cluster.metadata.declared import Kind
 from barnabas.quota.entities import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.cluster.deletion import DeleteOutcome, resolve_deletions
-from barnabas.cluster.topics import MorePartitions, NewTopic, TopicOutcome, is_legal_name
+from barnabas.cluster.planning.deletion import DeleteOutcome, resolve_deletions
+from barnabas.cluster.planning.topics import MorePartitions, NewTopic, TopicOutcome, is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.api_keys import ApiKey
 

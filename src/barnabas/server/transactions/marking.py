@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.cluster.records import OFFSETS_TOPIC
+from barnabas.cluster.metadata.records import OFFSETS_TOPIC
 from barnabas.coordination.led import shielded
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.seams import EndMarker

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from barnabas.cluster import leadership, partition_planner, plan
-from barnabas.cluster.controller import Controller
-from barnabas.cluster.metadata import Kept, PartitionState
-from barnabas.cluster.partition_planner import PartitionOutcome
-from barnabas.cluster.plan import Plan
-from barnabas.cluster.store import Put
+from barnabas.cluster.controller.core import Controller
+from barnabas.cluster.metadata.image import Kept, PartitionState
+from barnabas.cluster.planning import leadership, partitions, plan
+from barnabas.cluster.planning.partitions import PartitionOutcome
+from barnabas.cluster.planning.plan import Plan
+from barnabas.cluster.store.interface import Put
 from barnabas.coordination.classic import group
 from barnabas.replication import in_sync
 from barnabas.replication.partition import Partition
@@ -129,7 +129,7 @@ def leading_before_all_are_back() -> Iterator[None]:
         known = tuple(replica for replica in state.last_known if replica in ends and replica in electorate.active)
         return leadership.recover(replace(state, last_known=known), electorate, ends) if known else state
 
-    with mock.patch.object(partition_planner, "recover", recover):
+    with mock.patch.object(partitions, "recover", recover):
         yield
 
 

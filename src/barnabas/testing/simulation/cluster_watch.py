@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from barnabas.cluster import records
-from barnabas.cluster.metadata import NO_LEADER, PartitionState
+from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.image import NO_LEADER, PartitionState
 from barnabas.testing.simulation.history import Violation
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from barnabas.storage.segment import LOG_SUFFIX
 from barnabas.testing.simulation.history import Violation
 
 if TYPE_CHECKING:
-    from barnabas.cluster.metadata import MetadataImage, Topic
+    from barnabas.cluster.metadata.image import MetadataImage, Topic
     from barnabas.testing.simulation.node import Node
 
 FOLDER = re.compile(r"(?P<topic>.+)-(?P<index>\d+)")

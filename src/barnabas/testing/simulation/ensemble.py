@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from barnabas.cluster.memory_store import MemoryStore, MemoryTree
-from barnabas.cluster.store import Operation, SessionEvent, SessionState, StoreUnavailable
+from barnabas.cluster.store.interface import Operation, SessionEvent, SessionState, StoreUnavailable
+from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.testing.simulation.loop import VirtualLoop, World, new_loop
 
 HOST = "zookeeper"

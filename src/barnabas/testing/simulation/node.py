@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from uuid import UUID
 
-from barnabas.cluster.memory_store import MemoryStore, MemoryTree
+from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.server.broker import Broker
 from barnabas.server.surroundings import Surroundings

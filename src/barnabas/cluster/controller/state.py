@@ -1,0 +1,131 @@
+"""What a controller knows: the image and the versions of the store's entries.
+
+No store, clock or randomness. Whoever carries a plan out writes its operations to the store, and only when they are written calls
+`committed`, which makes the image and hands out the instructions.
+
+Rules
+  1. The image is never ahead of the store: it changes in `committed`, and in `observe` with what was read.
+  2. At most one plan is under way; the next command is planned on the image that the last one left.
+  3. In a cluster only the elected controller plans, and each of its plans carries the fence of its election.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from barnabas.cluster.controller.election import ClaimOutcome, Election
+from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.image import MetadataImage, ResourceType
+from barnabas.cluster.metadata.observation import Observation, observe_all
+from barnabas.cluster.metadata.records import ControllerOffice
+from barnabas.cluster.planning.configs import ALL_BROKERS
+from barnabas.cluster.planning.instructions import Instruction, UpdateBrokerConfig
+from barnabas.cluster.planning.plan import Plan, PlanBuilder, Versions
+from barnabas.cluster.store.interface import Entry
+from barnabas.config.broker import BrokerConfig
+from barnabas.config.describe import Layers
+from barnabas.config.settings import topic_config
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import ErrorCode, KafkaError
+
+
+class ControllerState:
+    """See the module.
+
+    Args:
+        static: the broker's configuration as given at start.
+        entries: everything the store holds.
+        alone: no other broker can ever join (the store is embedded).
+        incarnation: names this process, among all that ever had the broker's id.
+    """
+
+    def __init__(self, static: BrokerConfig, entries: Iterable[Entry], *, alone: bool, incarnation: str) -> None:
+        self.static = static
+        self.broker_id = static.node_id
+        self.incarnation = incarnation
+        self.election = Election(self.broker_id, incarnation)
+        self._alone = alone
+        self.config = static
+        self.load(entries)
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        """Start from what the store holds, at first or after somebody else wrote."""
+        self.image = MetadataImage("")
+        self.versions = Versions()
+        self._controller_epoch: Entry | None = None
+        self._office: ControllerOffice | None = None
+        self._last_broker_epoch = self._next_block = 0
+        self.observe(observe_all(self.image, entries))
+        self.settle_all()
+
+    def committed(self, plan: Plan) -> tuple[Instruction, ...]:
+        """The plan's operations are in the store: the image follows, and these are the instructions to carry out."""
+        if not plan.operations:
+            return ()
+        self.versions.learn(plan.operations)
+        if plan.claims_office:
+            self.election.handle(ClaimOutcome.DONE)
+        for broker in plan.delta.brokers:
+            self._last_broker_epoch = max(self._last_broker_epoch, broker.epoch)
+        self.image = self.image.apply(plan.delta)
+        if plan.delta.brokers or plan.delta.gone_brokers:
+            self.settle_all()
+        for instruction in plan.instructions:
+            if isinstance(instruction, UpdateBrokerConfig):
+                self.config = instruction.config
+        return plan.instructions
+
+    def observe(self, found: Observation) -> None:
+        """What others wrote; what brokers that came or went mean for partitions is planned by `settle`."""
+        if found.is_complete:
+            self.versions = Versions()
+        self.versions.reread(found.entries)
+        if records.CONTROLLER_EPOCH in found.entries:
+            self._controller_epoch = found.entries[records.CONTROLLER_EPOCH]
+        if records.CONTROLLER in found.entries:
+            holder = found.entries[records.CONTROLLER]
+            self._office = None if holder is None else records.decode_controller(holder.value)
+        self._last_broker_epoch = max(self._last_broker_epoch, _number(found.entries.get(records.BROKER_EPOCH)))
+        self._next_block = max(self._next_block, _number(found.entries.get(records.PRODUCER_IDS)))
+        delta = found.delta
+        self.image = self.image.apply(delta)
+        if delta.brokers or delta.gone_brokers:
+            self.settle_all()
+        if any(kind is ResourceType.BROKER for kind, _ in delta.configs):
+            self.config = self._config_now()
+
+    def settle_all(self) -> None:
+        """Look at every topic again: who may lead has changed, or it is not known what the last controller has done."""
+        self._unsettled = list(self.image.topics)
+
+    @property
+    def deleted_topics(self) -> set[UUID]:
+        """Topics whose deletion is written down and may not be carried out on this broker."""
+        mine = {self.broker_id, records.ANY_BROKER}
+        return {topic_id for topic_id, brokers in self.image.deletions.items() if not mine.isdisjoint(brokers)}
+
+    def topic_config(self, name: str) -> TopicConfig:
+        """What a topic's settings come to."""
+        return topic_config(self.image.topic_config(name), self.config.topic_defaults)
+
+    def layers(self) -> Layers:
+        of_broker = self.image.config(ResourceType.BROKER, str(self.broker_id))
+        return Layers(self.config, of_broker, self.image.config(ResourceType.BROKER, ALL_BROKERS))
+
+    def _new_plan(self) -> PlanBuilder:
+        """Raises KafkaError(NOT_CONTROLLER)."""
+        if not self._alone and not self.election.is_leading:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        return PlanBuilder(self.versions, self.election.fence)
+
+    def _config_now(self) -> BrokerConfig:
+        layers = {
+            **self.image.config(ResourceType.BROKER, ALL_BROKERS),
+            **self.image.config(ResourceType.BROKER, str(self.broker_id)),
+        }
+        return self.static.with_dynamic(layers) if layers else self.static
+
+
+def _number(entry: Entry | None) -> int:
+    return 0 if entry is None else int(records.decode(entry.value))

@@ -1,0 +1,110 @@
+"""A broker standing for controller: the election's instructions carried out on a store.
+
+Blocks as the store does: it is for the thread on which the store is used. Callbacks are called there too.
+
+Who drives it tells it of session events and of watch events on the office (`concerns`), and calls `settle` again when the last call
+ended undecided: because the store was away. Nothing is repeated within a call while the store is away.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from barnabas.cluster.controller.election import (
+    Claim,
+    ClaimOutcome,
+    Election,
+    ElectionEvent,
+    ElectionInstruction,
+    LeaveOffice,
+    OfficeReadEvent,
+    ReadOffice,
+    StopEvent,
+    TakeOffice,
+    Withdraw,
+)
+from barnabas.cluster.metadata import records
+from barnabas.cluster.store.interface import ROOT, MetadataStore, Operation, SessionEvent, StoreConflict, StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+OFFICE = frozenset({ROOT, records.CONTROLLER, records.CONTROLLER_EPOCH})
+
+
+class Candidate:
+    """See the module.
+
+    Args:
+        on_take, on_leave: the broker is controller from now on; it is no more.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        election: Election,
+        on_take: Callable[[TakeOffice], None],
+        on_leave: Callable[[LeaveOffice], None],
+    ) -> None:
+        self.election = election
+        self.undecided = False  # the store was away: call `settle` when it is back
+        self._store = store
+        self._on_take = on_take
+        self._on_leave = on_leave
+
+    @staticmethod
+    def concerns(paths: Sequence[str]) -> bool:
+        """Whether a change of these is to be followed by `settle`."""
+        return not OFFICE.isdisjoint(paths)
+
+    def settle(self) -> None:
+        """Read who is controller, and stand where nobody is."""
+        self._carry_out([ReadOffice()])
+
+    def tell(self, event: ElectionEvent) -> None:
+        """Something happened: a write was refused, the broker stops."""
+        self._carry_out(self.election.handle(event))
+
+    def session_changed(self, event: SessionEvent) -> None:
+        self._carry_out(self.election.handle(event.state))
+
+    def stop(self) -> None:
+        """Give the office up where it is held, and stand no more."""
+        self._carry_out(self.election.handle(StopEvent()))
+
+    def _carry_out(self, instructions: Sequence[ElectionInstruction]) -> None:
+        waiting = deque(instructions)
+        while waiting:
+            match waiting.popleft():
+                case ReadOffice():
+                    waiting += self._read()
+                case Claim(operations):
+                    waiting += self.election.handle(self._commit(operations))
+                case Withdraw(operations):
+                    self._commit(operations)
+                    waiting.append(ReadOffice())
+                case TakeOffice() as taken:
+                    logger.info("event=controller-elected broker=%d epoch=%d", self.election.broker_id, taken.epoch)
+                    self._on_take(taken)
+                case LeaveOffice() as left:
+                    logger.info("event=controller-left broker=%d reason=%r", self.election.broker_id, left.reason)
+                    self._on_leave(left)
+
+    def _read(self) -> Sequence[ElectionInstruction]:
+        try:
+            event = OfficeReadEvent(self._store.get(records.CONTROLLER), self._store.get(records.CONTROLLER_EPOCH))
+        except StoreUnavailable:
+            self.undecided = True
+            return ()
+        self.undecided = False
+        return self.election.handle(event)
+
+    def _commit(self, operations: Sequence[Operation]) -> ClaimOutcome:
+        try:
+            self._store.commit(operations)
+        except StoreConflict:
+            return ClaimOutcome.REFUSED
+        except StoreUnavailable:
+            return ClaimOutcome.UNKNOWN
+        return ClaimOutcome.DONE

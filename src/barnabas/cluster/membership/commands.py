@@ -1,0 +1,152 @@
+"""What is asked of the controller, as handlers ask it: each command is planned by the core and carried out by whoever owns the store.
+
+`Administration` does so for a broker alone, `Member` for a broker of a cluster, which carries out only what the controller may do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import ContextVar
+from typing import TypeVar
+from uuid import UUID
+
+from barnabas.cluster.controller.core import Controller
+from barnabas.cluster.metadata.image import MetadataImage
+from barnabas.cluster.planning.configs import ResourceChange
+from barnabas.cluster.planning.deletion import DeleteOutcome
+from barnabas.cluster.planning.instructions import Instruction
+from barnabas.cluster.planning.partitions import InSyncRequest, MoveRequest, PartitionOutcome
+from barnabas.cluster.planning.plan import Declaring, Plan
+from barnabas.cluster.planning.topics import MorePartitions, NewTopic, TopicOutcome
+from barnabas.config.broker import BrokerConfig
+from barnabas.config.describe import Layers
+from barnabas.config.topic import TopicConfig
+from barnabas.errors import ErrorCode, KafkaError
+
+R = TypeVar("R")
+Command = Callable[[], tuple[R, Plan]]
+Apply = Callable[[Sequence[Instruction]], Awaitable[None]]
+
+MAX_ATTEMPTS = 5  # plans of one command that the store may refuse before the command fails
+
+
+class NotController(KafkaError):
+    """Another broker is controller, or nobody; nothing was done."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.NOT_CONTROLLER)
+        refusals = REFUSALS.get()
+        if refusals is not None:
+            refusals.append(self)
+
+
+REFUSALS: ContextVar[list[NotController] | None] = ContextVar("REFUSALS", default=None)  # of whoever wants to try elsewhere then
+
+
+class Commands:
+    """What handlers call; `broker.controller` is one of these."""
+
+    def __init__(self, core: Controller) -> None:
+        self._core = core
+        self._producer_ids = range(0)
+        self._producer_id_turn = asyncio.Lock()
+
+    async def _run(self, command: Command[R]) -> R:
+        """Carry out a command in its turn, to the end; raises NotController."""
+        raise NotImplementedError
+
+    async def _plan_only(self, command: Command[R]) -> R:
+        """What a command would answer; raises NotController."""
+        return command()[0]
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether commands are carried out here."""
+        return True
+
+    @property
+    def image(self) -> MetadataImage:
+        return self._core.image
+
+    @property
+    def config(self) -> BrokerConfig:
+        """With the dynamic settings applied."""
+        return self._core.config
+
+    @property
+    def static(self) -> BrokerConfig:
+        """This broker's configuration as given at start."""
+        return self._core.static
+
+    @property
+    def layers(self) -> Layers:
+        return self._core.layers()
+
+    def topic_config(self, name: str) -> TopicConfig:
+        return self._core.topic_config(name)
+
+    async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicOutcome]:
+        """One outcome for each name."""
+        if validate_only:
+            return await self._plan_only(lambda: self._core.create_topics(requests))
+        return await self._run(lambda: self._core.create_topics(requests))
+
+    async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
+        """Make the topics that are missing, with the broker's defaults or as the internal topics they are.
+
+        Returns None for each topic that then exists. Racing calls all succeed. Does not look at auto.create.topics.enable:
+        that is the caller's to ask.
+        """
+        wanted = tuple(names)
+        return await self._run(lambda: self._core.auto_create(wanted))
+
+    async def delete_topics(self, requests: Sequence[tuple[str | None, UUID]]) -> list[DeleteOutcome]:
+        """Delete topics, each given by its name (and the zero id) or by its id (and None)."""
+        return await self._run(lambda: self._core.delete_topics(requests))
+
+    async def create_partitions(self, requests: Sequence[MorePartitions], *, validate_only: bool = False) -> list[TopicOutcome]:
+        """One outcome for each name."""
+        if validate_only:
+            return await self._plan_only(lambda: self._core.create_partitions(requests))
+        return await self._run(lambda: self._core.create_partitions(requests))
+
+    async def alter_configs(self, requests: Sequence[ResourceChange], *, validate_only: bool = False) -> list[KafkaError | None]:
+        """An outcome for each request, None for success."""
+        if validate_only:
+            return await self._plan_only(lambda: self._core.alter_configs(requests))
+        return await self._run(lambda: self._core.alter_configs(requests))
+
+    async def declare(self, declaring: Declaring[R], *, validate_only: bool = False) -> R:
+        """What `declaring` answers, once what it says is declared; raises what it raises, and KafkaError."""
+        if validate_only:
+            return await self._plan_only(lambda: self._core.declare(declaring))
+        return await self._run(lambda: self._core.declare(declaring))
+
+    async def elect_leaders(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> list[PartitionOutcome]:
+        """For None, all partitions are meant, and only those are answered for that needed it."""
+        return await self._run(lambda: self._core.elect_leaders(kind, partitions))
+
+    async def reassign(self, requests: Sequence[MoveRequest], *, may_change_factor: bool = True) -> list[PartitionOutcome]:
+        """Begin and cancel moves of partitions."""
+        return await self._run(lambda: self._core.reassign(requests, may_change_factor=may_change_factor))
+
+    async def alter_partitions(self, leader: int, broker_epoch: int, requests: Sequence[InSyncRequest]) -> list[PartitionOutcome]:
+        """A leader says who is in sync with it; raises KafkaError(STALE_BROKER_EPOCH)."""
+        return await self._run(lambda: self._core.alter_partitions(leader, broker_epoch, requests))
+
+    async def unregister(self, broker_id: int) -> None:
+        """Wait for a broker no more that is gone for good; raises KafkaError."""
+        await self._run(lambda: (None, self._core.unregister(broker_id)))
+
+    async def take_producer_ids(self) -> range:
+        """A block of producer ids that nobody was given before."""
+        return await self._run(self._core.take_producer_ids)
+
+    async def next_producer_id(self) -> int:
+        """A producer id that nobody was given before, across restarts and brokers."""
+        async with self._producer_id_turn:
+            if not self._producer_ids:
+                self._producer_ids = await self.take_producer_ids()
+            first, self._producer_ids = self._producer_ids[0], self._producer_ids[1:]
+            return first

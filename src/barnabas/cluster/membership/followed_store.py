@@ -1,0 +1,172 @@
+"""The cluster's metadata as one broker knows it: read from the store, kept up with it, and written by way of it.
+
+Owns the session with the store, the image that follows from it, and the queue by which a change gets to the replicas here. What is to be
+written is somebody else's decision (`Member`, `Turns`).
+
+How it works
+  The store blocks, so everything asked of it runs on one thread; what watches and the session tell comes to the loop. Whoever reads or
+  writes through the core holds the turn, one at a time.
+
+Rules
+  1. What others wrote comes into the image by what watchers tell (`metadata/observation.py`); the difference goes to `apply`, in order.
+  2. Roles of replicas are handed on only while this broker is ACTIVE in a session that is believed to live (`is_down` says that it is not).
+  3. After StoreUnavailable what was to be written is read before anything else is planned: then it is decided (rule 8 of the store).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TypeVar
+
+from barnabas.cluster.controller.core import Controller
+from barnabas.cluster.controller.election import WriteRefusedEvent
+from barnabas.cluster.membership.candidate import Candidate
+from barnabas.cluster.membership.changes import config_instructions, replica_instructions
+from barnabas.cluster.membership.commands import Commands
+from barnabas.cluster.membership.handing_on import HandingOn
+from barnabas.cluster.membership.lost import LostPartitions
+from barnabas.cluster.membership.offline import OfflineReplicas
+from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.image import BrokerRegistration, MetadataDelta, MetadataImage
+from barnabas.cluster.metadata.observation import Observation, observe
+from barnabas.cluster.planning.instructions import ChangeReplica, StandDown
+from barnabas.cluster.planning.plan import Plan
+from barnabas.cluster.store.interface import ROOT, CommitTooLarge, MetadataStore, StoreConflict, StoreUnavailable
+from barnabas.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
+MAX_READS = 5  # of what changes again while it is read, until it is taken as it was found
+logger = logging.getLogger(__name__)
+
+
+class FollowedStore(Commands):
+    """See the module.
+
+    Args:
+        store: open; what its watchers are told comes to the event loop.
+        core: plans, and holds the image.
+        thread: where the store is used, one call at a time.
+    """
+
+    def __init__(self, store: MetadataStore, core: Controller, thread: Executor) -> None:
+        super().__init__(core)
+        self._store = store
+        self._thread = thread
+        self._candidate = Candidate(store, core.election, lambda _: None, lambda _: None)
+        self._turn = asyncio.Lock()
+        self._dirty: set[str] = {ROOT}  # told to have changed, not read since
+        self._wake = asyncio.Event()
+        self._handing_on = HandingOn(self._wake.set)
+        self._changed = asyncio.Event()  # set and replaced whenever the image changes
+        self._registration: BrokerRegistration | None = None
+        self._was_leading = False
+        self.lost = LostPartitions(core.broker_id)
+        self.offline = OfflineReplicas()
+        self.is_down = True  # no part of the cluster, or perhaps none any more: roles are not handed on
+
+    @property
+    def is_controller(self) -> bool:
+        return self._core.election.is_leading
+
+    @property
+    def broker_epoch(self) -> int:
+        """Of this broker's registration; -1 while it has none."""
+        mine = self.image.brokers.get(self._core.broker_id)
+        return mine.epoch if mine is not None and mine.incarnation == self._core.incarnation else -1
+
+    async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
+        """Until the image is as wanted; the caller bounds the time."""
+        while not condition(self.image):
+            await self._changed.wait()
+
+    def _stand_down(self, reason: str) -> None:
+        if not self.is_down:
+            self.is_down = True
+            logger.warning("event=stood-down broker=%d reason=%r", self._core.broker_id, reason)
+            self._handing_on.hand([StandDown()])
+
+    # Reading and writing
+
+    async def _follow(self) -> None:
+        """Take the image up to all that was told."""
+        for attempt in range(MAX_READS):
+            if not self._dirty:
+                return
+            paths, self._dirty = self._dirty, set()
+            try:
+                found = await self._in_thread(observe, self._store, self.image, paths)
+            except BaseException:
+                self._dirty |= paths
+                raise
+            if self._dirty and attempt < MAX_READS - 1:
+                self._dirty |= paths  # it may not be one moment of the tree: once more, with what changed meanwhile
+            else:
+                self._observed(found)
+
+    def _observed(self, found: Observation) -> None:
+        before = self.image
+        self._core.observe(found)
+        if self.broker_epoch < 0:
+            self._stand_down("its registration is gone")
+        self._image_changed(before, found.delta)
+
+    async def _carry_out(self, plan: Plan) -> None:
+        """Write a plan and make the next image; raises StoreConflict, StoreUnavailable, KafkaError."""
+        if not plan.operations:
+            return
+        paths = [operation.path for operation in plan.operations]
+        try:
+            await self._in_thread(self._store.commit, plan.operations)
+        except CommitTooLarge as error:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "The request changes too much at once; ask for less at a time."
+            ) from error
+        except StoreUnavailable:
+            self._dirty.update(paths)
+            self._wake.set()
+            raise
+        before = self.image
+        self._core.committed(plan)
+        self._image_changed(before, plan.delta)
+
+    def _image_changed(self, before: MetadataImage, delta: MetadataDelta) -> None:
+        self._tell_changed()
+        topics = [*delta.deleted_topics, *(topic.name for topic in delta.topics)]
+        self.lost.follow(self.image, topics)
+        self.offline.forget(topic_id for topic_id in delta.deletions if topic_id not in self.image.topics_by_id)
+        if self._registration is None:
+            return  # nothing is served yet: who serves begins with the image as it is when this broker joins
+        core, image = self._core, self.image
+        changes = config_instructions(before, image, delta, core)
+        changes += replica_instructions(before, image, topics, core.broker_id, core.topic_config)
+        if self.is_down:
+            changes = [each for each in changes if not isinstance(each, ChangeReplica)]
+        if changes:
+            self._handing_on.hand(changes)
+
+    def _tell_changed(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _refused_write(self, conflict: StoreConflict) -> None:
+        """Somebody else wrote; raises NotController where that was another controller."""
+        logger.info("event=metadata-conflict detail=%r", str(conflict))
+        self._dirty.add(conflict.path)
+        if conflict.path == records.BROKER_EPOCH:  # somebody began anew
+            self._dirty.update(map(records.broker_path, self.image.brokers))
+        if conflict.path == records.CONTROLLER_EPOCH:
+            await self._in_thread(self._candidate.tell, WriteRefusedEvent())
+            self._notice_office()
+
+    def _notice_office(self) -> None:
+        """As a new controller, look at everything: nobody knows how far the last one came."""
+        leads = self._core.election.is_leading
+        if leads and not self._was_leading:
+            self._core.settle_all()
+        self._was_leading = leads
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)

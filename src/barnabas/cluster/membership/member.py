@@ -1,0 +1,328 @@
+"""A broker's part in a cluster: it joins and leaves, stands for controller, and where it is controller does that work.
+
+Owns what this broker makes of what it is told: by the store's watches, by the session, by who found another broker dead. The decisions are
+the core's (`Controller`, `Election`); here they meet time, threads and what may fail. How the image is kept and written is
+`followed_store.py`, how commands of handlers get their turn `turns.py`.
+
+How it works
+  `_look` is called whenever something was told. It first takes the image up to that, then does what follows: stands for controller,
+  registers, makes itself active, and as controller settles what came of others, a step in each turn.
+
+Rules
+  1. Roles of replicas are handed on only while this broker is ACTIVE in a session that is believed to live: for the session's timeout, but
+     for a margin, since the store has surely heard from this broker. When that is over without a connection, when the session expired,
+     and when the registration is gone, the broker stands down, and takes its roles up anew when it is back.
+  2. What a plan was to settle is looked at again unless its write was done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import replace
+from uuid import UUID
+
+from barnabas.cluster.controller.burial import Dead
+from barnabas.cluster.controller.core import Controller
+from barnabas.cluster.controller.registration import BrokerIdInUse
+from barnabas.cluster.membership.candidate import Candidate
+from barnabas.cluster.membership.changes import all_replicas
+from barnabas.cluster.membership.commands import Apply
+from barnabas.cluster.membership.lost import FindLog
+from barnabas.cluster.membership.turns import Turns
+from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.declared import Kind
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, MetadataImage
+from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateDeclared
+from barnabas.cluster.planning.plan import Plan
+from barnabas.cluster.store.interface import (
+    ROOT,
+    MetadataStore,
+    SessionEvent,
+    SessionState,
+    StoreConflict,
+    StoreUnavailable,
+)
+from barnabas.config.broker import BrokerConfig
+from barnabas.errors import KafkaError
+
+OPEN_AGAIN_MS = 200  # after a connection that was lost while a broker starts
+RETRY_MS = 1_000  # after a failure that nothing tells the end of
+logger = logging.getLogger(__name__)
+
+
+class Member(Turns):
+    """See the module.
+
+    Args:
+        store: open; what its watchers are told comes to the event loop. Closed by `close`.
+        static: the broker's configuration as given at start.
+        new_id: a random id that no topic has.
+        incarnation: names this process.
+        thread: where the store is used, one call at a time; closed by `close`.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        static: BrokerConfig,
+        *,
+        new_id: Callable[[], UUID],
+        incarnation: str,
+        thread: Executor,
+    ) -> None:
+        super().__init__(store, Controller(static, (), new_id=new_id, alone=False, incarnation=incarnation), thread)
+        self._session_events: list[SessionEvent] = []
+        self._settled: Callable[[], Awaitable[None]] | None = None
+        self._is_leaving = False
+        self._dead = Dead()
+        self._lapse: asyncio.TimerHandle | None = None
+        self._refused: BrokerIdInUse | None = None
+        self._office_changed = True
+        self.find_log: FindLog = lambda *_: None  # how far a log goes that nobody leads
+        self._looking: asyncio.Task[None] | None = None
+
+    # Joining and leaving
+
+    async def open(self, cluster_id: str, *, timeout_ms: int = 0) -> str:
+        """Read what the store holds; the cluster's id, which is `cluster_id` where it had none.
+
+        Raises:
+            StoreUnavailable: the connection was lost meanwhile, and not all was read within `timeout_ms`.
+        """
+        self._store.watch_session(self._session_told)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        is_watched = False
+        while True:
+            try:
+                if not is_watched:
+                    await self._in_thread(self._store.watch, self._paths_told)
+                    is_watched = True
+                return await self._open(cluster_id)
+            except StoreUnavailable as error:
+                if loop.time() >= deadline:
+                    raise
+                logger.info("event=metadata-retry detail=%r", str(error))
+                await asyncio.sleep(OPEN_AGAIN_MS / 1000)
+
+    async def _open(self, cluster_id: str) -> str:
+        async with self._turn:
+            while True:
+                await self._follow()
+                try:
+                    await self._carry_out(self._core.set_cluster_id(cluster_id))
+                    await self._carry_out(self._core.set_minimum())
+                except StoreConflict as conflict:  # others start at the same time
+                    self._dirty.add(conflict.path)
+                else:
+                    return self.image.cluster_id
+
+    async def join(
+        self,
+        registration: BrokerRegistration,
+        apply: Apply,
+        settled: Callable[[], Awaitable[None]] | None = None,
+        *,
+        timeout_ms: int,
+    ) -> None:
+        """Register and become active; from now on instructions go to `apply`.
+
+        Args:
+            settled: called once, when nothing counts on what this broker was before and it is about to be active.
+
+        Raises:
+            BrokerIdInUse: another live broker has the id, and still had it after `timeout_ms`.
+            StoreUnavailable: the broker could not become active in that time.
+        """
+        self._registration = replace(registration, incarnation=self._core.incarnation)
+        self._settled = settled
+        self._handing_on.hand([UpdateBrokerConfig(self.config), UpdateDeclared(frozenset(Kind))])
+        self._handing_on.start(apply)
+        self._looking = asyncio.ensure_future(self._look_for_ever())
+        self._wake.set()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self.wait_for(lambda _: not self.is_down)
+        except TimeoutError:
+            raise self._refused or StoreUnavailable(f"the broker did not become active within {timeout_ms} ms") from None
+
+    async def leave(self, timeout_ms: int) -> None:
+        """Have the controller move away what this broker leads and others can lead; gives up after `timeout_ms`."""
+        if self.is_down or self._closed or self._store.session.state is not SessionState.CONNECTED:
+            return
+        self._is_leaving = True
+        with suppress(TimeoutError, StoreUnavailable, StoreConflict, KafkaError):
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._do(lambda: (None, self._core.change_own_state(BrokerState.SHUTTING_DOWN)), as_controller=False)
+                await self.wait_for(lambda image: not self._leads_what_others_could(image))
+
+    def _leads_what_others_could(self, image: MetadataImage) -> bool:
+        mine = self._core.broker_id
+        active = {broker.broker_id for broker in image.brokers.values() if broker.is_active}
+        return any(
+            state.leader == mine and not active.isdisjoint(state.isr)
+            for topic in image.topics.values()
+            for state in topic.partitions
+        )
+
+    async def close(self) -> None:
+        """Finish the commands under way, give up the office and end the session."""
+        self._closed = True
+        if self._lapse is not None:
+            self._lapse.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+        async with self._turn:
+            if self._store.session.state is SessionState.CONNECTED:
+                await self._in_thread(self._candidate.stop)
+            await self._in_thread(self._store.close)
+        await self._handing_on.close()
+        self._thread.shutdown()
+
+    @property
+    def deleted_topics(self) -> set[UUID]:
+        """Topics that were deleted while this broker was away: logs of theirs are to go."""
+        return self._core.deleted_topics
+
+    def forget_deleted_topics(self) -> None:
+        """Their logs are gone, which the store is told in time."""
+        self._wake.set()
+
+    # What is told
+
+    def _paths_told(self, paths: Sequence[str]) -> None:
+        self._dirty.update(paths)
+        self._office_changed |= Candidate.concerns(paths)
+        self._wake.set()
+
+    def _session_told(self, event: SessionEvent) -> None:
+        logger.info("event=metadata-session state=%s id=%#x", event.state.value, event.session_id)
+        self._session_events.append(event)
+        if self._lapse is not None:
+            self._lapse.cancel()
+            self._lapse = None
+        if event.state is SessionState.SUSPENDED:
+            believed_s = self._store.believed_ms / 1000
+            self._lapse = asyncio.get_running_loop().call_later(believed_s, self._stand_down, "no connection to the store")
+        elif event.state is SessionState.EXPIRED:
+            self._stand_down("the session expired")
+        self._wake.set()
+
+    def tell_dead(self, broker_id: int, epoch: int) -> None:
+        """The process of the broker that registered under this epoch was found to be gone."""
+        self._dead.tell(broker_id, epoch)
+        self._wake.set()
+
+    def tell_offline(self, partitions: Iterable[tuple[UUID, int]]) -> None:
+        """A log directory failed, and with it the logs of these partitions, or they are to lie in one that has."""
+        self.offline.add(partitions)
+        self._wake.set()
+
+    def take_back_dead(self, broker_id: int, epoch: int) -> None:
+        """It lives after all."""
+        self._dead.take_back(broker_id, epoch)
+
+    # The work
+
+    async def _look_for_ever(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                async with self._turn:
+                    await self._look()
+            except (StoreUnavailable, StoreConflict, KafkaError) as error:
+                logger.info("event=metadata-retry detail=%r", str(error))
+                loop.call_later(RETRY_MS / 1000, self._wake.set)
+            except BrokerIdInUse as error:
+                self._refuse(error)
+                loop.call_later(RETRY_MS / 1000, self._wake.set)
+            except Exception:
+                logger.exception("event=metadata-look-failed")
+                loop.call_later(RETRY_MS / 1000, self._wake.set)
+
+    def _refuse(self, error: BrokerIdInUse) -> None:
+        if self._refused is None:
+            logger.warning("event=broker-id-in-use detail=%r", str(error))
+        self._refused = error
+        self._dirty.add(records.broker_path(self._core.broker_id))
+
+    async def _look(self) -> None:
+        """Take up what was told, and do the next thing that follows; once more as long as something did."""
+        while self._session_events:
+            await self._in_thread(self._candidate.session_changed, self._session_events.pop(0))
+        if self._store.session.state is not SessionState.CONNECTED:
+            return
+        await self._follow()
+        if self._may_stand and (self._office_changed or self._candidate.undecided):
+            self._office_changed = False
+            await self._in_thread(self._candidate.settle)
+        self._notice_office()
+        if self._settled is not None and self._may_be_active:
+            settled, self._settled = self._settled, None
+            await settled()
+        plan = self._next_step()
+        if plan is None:
+            return
+        try:
+            await self._carry_out(plan)
+        except (StoreConflict, StoreUnavailable, KafkaError) as error:
+            self._core.settle_all()  # what was taken for settled when the plan was made may not be
+            if not isinstance(error, StoreConflict):
+                raise
+            await self._refused_write(error)
+        self._wake.set()
+
+    @property
+    def _may_stand(self) -> bool:
+        """Only a registered broker is found by those who look for the controller."""
+        return self.broker_epoch >= 0 and (self.is_controller or not self._is_leaving)
+
+    @property
+    def _may_be_active(self) -> bool:
+        mine = self.image.brokers.get(self._core.broker_id)
+        if mine is None or mine.incarnation != self._core.incarnation or mine.state is not BrokerState.FENCED:
+            return False
+        return not self._core.has_old_duties
+
+    def _next_step(self) -> Plan | None:
+        core, mine = self._core, self.image.brokers.get(self._core.broker_id)
+        if self._registration is not None and not self._is_leaving:
+            if mine is None or mine.incarnation != core.incarnation:
+                if self._registration.kept is not Kept.ALL:
+                    # What the store had before it knew of this is read once more: nothing that counts on this broker is overlooked.
+                    self._dirty.add(ROOT)
+                return core.register(replace(self._registration, offline=self.offline.said))
+            self._refused = None
+            if self._may_be_active:
+                return core.change_own_state(BrokerState.ACTIVE)
+            if mine.state is BrokerState.ACTIVE and self.is_down:
+                self._take_roles()
+            if mine.state is BrokerState.ACTIVE and (ends := self.lost.log_ends(self.image, self.find_log)) != mine.log_ends:
+                return core.say_log_ends(ends)
+            if mine.offline != self.offline.said:
+                return core.say_offline(self.offline.said)
+        may_forget = self._handing_on.is_idle and self._registration is not None
+        if core.deleted_topics and may_forget and not self.offline.has_failed:
+            return core.forget_deleted_topics()
+        if not self.is_down and not self._is_leaving and (burial := core.bury(self._dead)) is not None:
+            return burial
+        if core.election.is_leading and core.is_unsettled:
+            return core.settle()
+        return None
+
+    def _take_roles(self) -> None:
+        self.is_down = False
+        if self._registration is not None:  # what follows in this process is not lost when a session is
+            self._registration = replace(self._registration, kept=Kept.ALL)
+        logger.info("event=active broker=%d epoch=%d", self._core.broker_id, self.broker_epoch)
+        self._handing_on.hand(list(all_replicas(self.image, self._core.broker_id)))
+        self._tell_changed()

@@ -1,0 +1,109 @@
+"""What is asked of the controller, carried out by a broker of a cluster: in its turn, to the end, or refused where another is controller.
+
+Rules
+  1. A command runs to its end even when who asked for it went away.
+  2. A refused write on the fence ends this broker's office; what it was asked meanwhile fails with NotController.
+  3. A command is answered when what follows from it was carried out on this broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Executor
+
+from barnabas.cluster.controller.core import Controller
+from barnabas.cluster.membership.commands import MAX_ATTEMPTS, Command, NotController, R
+from barnabas.cluster.membership.followed_store import FollowedStore
+from barnabas.cluster.planning.internal_topics import internal_topic
+from barnabas.cluster.planning.topics import NewTopic
+from barnabas.cluster.store.interface import MetadataStore, StoreConflict, StoreUnavailable
+from barnabas.errors import Closed, ErrorCode, KafkaError
+
+MakeTopics = Callable[[Sequence[NewTopic]], Awaitable[dict[str, KafkaError | None]]]  # by way of the controller
+BALANCED_AT_ONCE = 1_000  # partitions given back to their preferred leaders in one round
+logger = logging.getLogger(__name__)
+
+
+class Turns(FollowedStore):
+    """See the module; the arguments are those of `FollowedStore`."""
+
+    def __init__(self, store: MetadataStore, core: Controller, thread: Executor) -> None:
+        super().__init__(store, core, thread)
+        self.make_topics: MakeTopics | None = None
+        self._running: set[asyncio.Task[object]] = set()
+        self._closed = False
+
+    async def _run(self, command: Command[R]) -> R:
+        return await self._do(command, as_controller=True)
+
+    async def auto_create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
+        wanted = tuple(names)
+        if self.is_controller or self.make_topics is None:
+            return await super().auto_create(wanted)
+        told: dict[str, KafkaError | None] = dict.fromkeys(wanted)
+        missing = [name for name in told if name not in self.image.topics]
+        requests = [internal_topic(name, self.config, alone=False) or NewTopic(name) for name in missing]
+        return told | (await self.make_topics(requests) if requests else {})
+
+    async def take_producer_ids(self) -> range:
+        return await self._do(self._core.take_producer_ids, as_controller=False)
+
+    async def _plan_only(self, command: Command[R]) -> R:
+        async with self._turn:
+            if not self.is_controller:
+                raise NotController
+            return command()[0]
+
+    async def balance(self) -> None:
+        """Give partitions back to their preferred leaders, where this broker is controller."""
+        if self.is_controller:
+            try:
+                await self._do(lambda: (None, self._core.balance_leaders(BALANCED_AT_ONCE)), as_controller=True)
+            except NotController:
+                return
+            except KafkaError as error:  # the next time will do
+                logger.warning("event=leaders-not-balanced detail=%r", str(error))
+
+    async def _do(self, command: Command[R], *, as_controller: bool) -> R:
+        """Carry out a command to the end, even when who asked for it went away."""
+        if self._closed:
+            raise Closed("the metadata store is closed")
+        task = asyncio.ensure_future(self._in_turn(command, as_controller=as_controller))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        task.add_done_callback(_taken)
+        return await asyncio.shield(task)
+
+    async def _in_turn(self, command: Command[R], *, as_controller: bool) -> R:
+        handed: Awaitable[None]
+        async with self._turn:
+            answer = await self._attempt(command, as_controller=as_controller)
+            handed = self._handing_on.done()
+        await handed
+        return answer
+
+    async def _attempt(self, command: Command[R], *, as_controller: bool) -> R:
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                await self._follow()
+                self._notice_office()
+                if as_controller and not self.is_controller:
+                    raise NotController
+                answer, plan = command()
+                await self._carry_out(plan)
+            except StoreConflict as conflict:
+                await self._refused_write(conflict)
+                continue
+            except StoreUnavailable as error:
+                logger.warning("event=metadata-unavailable detail=%r", str(error))
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The metadata store does not answer.") from error
+            return answer
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the metadata changed too often meanwhile")
+
+
+def _taken(task: asyncio.Task[R]) -> None:
+    """Whoever asked may be gone (`shield` does not look then): what the command failed with is no news."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,274 @@
+"""The metadata image: what a broker knows of the cluster, and the changes that lead from one image to the next.
+
+Owns brokers, topics with their partitions, settings by resource, and what was declared of principals. An image never changes: `apply`
+makes the next one and shares with it all that a delta does not touch, so whoever holds an image across an await sees one moment of the
+cluster.
+
+Rules
+  1. Topic names and topic ids are two keys of the same topics: `topics_by_id` holds exactly the values of `topics`.
+  2. `epoch` grows by one with each delta.
+
+Ugly: a delta copies the dictionaries it touches, O(topics) for each creation. A copy of 200,000 entries is about a millisecond
+(dictionaries are copied as a block), and creations come in batches, so persistent maps would not pay for their slower look-ups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, IntEnum
+from types import MappingProxyType
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.cluster.metadata.declared import NOTHING, Changes, Declarations, Kind, apply_changes
+from barnabas.config.cordoning import CORDONED_LOG_DIRS, cordoned_among, words_of
+from barnabas.config.listeners import Endpoint
+
+NO_LEADER = -1
+EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+class ResourceType(IntEnum):
+    """What settings belong to; numbers as in DescribeConfigs."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+Resource = tuple[ResourceType, str]  # of a broker: its id as text, "" for all of them
+
+
+class BrokerState(Enum):
+    """What a live broker may do."""
+
+    FENCED = "fenced"  # hold replicas; neither lead nor be in sync
+    ACTIVE = "active"
+    SHUTTING_DOWN = "shutting-down"  # what it leads is to move away; it leaves the in-sync replicas
+
+
+class Kept(Enum):
+    """What a broker can say of its logs as it found them when it started."""
+
+    ALL = "all"  # what it had: it stopped in order, or only its process ended
+    SYNCED = "synced"  # its machine lost power or was restarted: what was not synced may be gone
+    UNKNOWN = "unknown"  # nothing says that these log directories are the ones it had
+
+
+class LogEnd(NamedTuple):
+    """How far a broker's log of a lost partition goes."""
+
+    topic_id: UUID
+    partition: int
+    leader_epoch: int  # of the partition when this was said: it holds in no later one
+    last_epoch: int  # in which the last record was written; -1 where the log is empty
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """One broker that is alive."""
+
+    broker_id: int
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None = None
+    epoch: int = 0  # of the registration; no two have the same, it grows each time a broker comes back
+    incarnation: str = ""  # names the process, so that it knows its own registration again
+    log_dirs: tuple[str, ...] = ()  # ids of its log directories
+    log_dir_paths: tuple[str, ...] = ()
+    cordoned: tuple[str, ...] = ()  # `cordoned.log.dirs` as it started with it; dynamic settings stand over it
+    state: BrokerState = BrokerState.ACTIVE
+    kept: Kept = Kept.ALL  # counts while it is FENCED: before it is active, nothing rests on what it may have lost
+    log_ends: tuple[LogEnd, ...] = ()  # of lost partitions, so that the controller can choose among them
+    offline: Mapping[UUID, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # partitions whose log here is in a directory that failed
+
+    @property
+    def is_active(self) -> bool:
+        """It may lead and be in sync."""
+        return self.state is BrokerState.ACTIVE
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """Who leads one partition.
+
+    Invariant: leader is in isr or NO_LEADER, isr and eligible are within replicas and have nothing in common, the first of replicas is
+    the preferred leader. What is lost has no leader and nobody eligible. The last known are within replicas. While replicas are moved,
+    replicas are the new ones in their order and then those that are to go.
+    """
+
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    partition_epoch: int = 0  # grows with each change of this state
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    # Of these `planning/leadership.py` has the rules.
+    eligible: tuple[int, ...] = ()  # may lead when nobody in sync can
+    is_lost: bool = False  # all in sync may have lost records: they are the last known ones, and may not lead
+    last_known: tuple[int, ...] = ()  # had everything, and may have lost the end of it with their power (KIP-966)
+
+    @property
+    def is_moving(self) -> bool:
+        """Its replicas are being reassigned."""
+        return bool(self.adding or self.removing)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: str
+    topic_id: UUID
+    partitions: tuple[PartitionState, ...]  # the index is the partition's number
+    is_internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataDelta:
+    """What changed: topics made or changed (whole), names deleted, settings replaced (empty: none left), brokers come or gone."""
+
+    topics: tuple[Topic, ...] = ()
+    deleted_topics: tuple[str, ...] = ()
+    configs: Mapping[Resource, Mapping[str, str]] = field(default_factory=dict)
+    brokers: tuple[BrokerRegistration, ...] = ()
+    gone_brokers: tuple[int, ...] = ()
+    controller_id: int | None = None
+    cluster_id: str | None = None
+    deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)  # nobody left: the deletion is done
+    declared: Changes = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    """One moment of the cluster. The dictionaries may be read directly; nobody writes them."""
+
+    cluster_id: str
+    controller_id: int = -1
+    epoch: int = 0
+    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topics_by_id: Mapping[UUID, Topic] = field(default_factory=dict)
+    configs: Mapping[Resource, Mapping[str, str]] = field(default_factory=dict)
+    collisions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # topics with . or _ by their name with _ for .
+    deletions: Mapping[UUID, tuple[int, ...]] = field(default_factory=dict)  # deleted topics, and who may have logs of them
+    declared: Mapping[Kind, Declarations] = field(default_factory=dict)
+
+    def topic(self, name: str) -> Topic | None:
+        return self.topics.get(name)
+
+    def offline_brokers(self, topic_id: UUID, partition: int) -> frozenset[int]:
+        """The live brokers whose log of the partition is in a directory that failed."""
+        return frozenset(
+            broker.broker_id
+            for broker in self.brokers.values()
+            if broker.offline and partition in broker.offline.get(topic_id, ())
+        )
+
+    def topic_by_id(self, topic_id: UUID) -> Topic | None:
+        return self.topics_by_id.get(topic_id)
+
+    def topic_id(self, name: str) -> UUID | None:
+        topic = self.topics.get(name)
+        return None if topic is None else topic.topic_id
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        topic = self.topics_by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def partition(self, name: str, partition: int) -> PartitionState | None:
+        topic = self.topics.get(name)
+        return topic.partitions[partition] if topic is not None and 0 <= partition < len(topic.partitions) else None
+
+    def partition_count(self, name: str) -> int:
+        """0 for an unknown topic."""
+        topic = self.topics.get(name)
+        return 0 if topic is None else len(topic.partitions)
+
+    def config(self, kind: ResourceType, name: str) -> Mapping[str, str]:
+        """The settings of a resource that were set on it, as text."""
+        return self.configs.get((kind, name), EMPTY)
+
+    def has_open_log_dir(self, broker: BrokerRegistration) -> bool:
+        """Whether new partitions may be placed on a broker: not if all of its log directories are cordoned."""
+        text = self.config(ResourceType.BROKER, str(broker.broker_id)).get(CORDONED_LOG_DIRS)
+        words = broker.cordoned if text is None else words_of(text)
+        return not words or len(cordoned_among(words, broker.log_dir_paths)) < len(broker.log_dir_paths)
+
+    def topic_config(self, name: str) -> Mapping[str, str]:
+        return self.configs.get((ResourceType.TOPIC, name), EMPTY)
+
+    def declarations(self, kind: Kind) -> Declarations:
+        """All of a kind; the same object as long as none of them changes."""
+        return self.declared.get(kind, NOTHING)
+
+    def apply(self, delta: MetadataDelta) -> MetadataImage:
+        """The image after `delta`; deletions come first, so a topic may be deleted and made again in one delta."""
+        changes = {**self._apply_topics(delta), **self._apply_brokers(delta)}
+        configs = {resource: settings for resource, settings in delta.configs.items() if settings}
+        dropped = delta.configs.keys() | {(ResourceType.TOPIC, name) for name in delta.deleted_topics}
+        if dropped:
+            changed = dict(self.configs)  # copied at once, and not entry by entry: there may be as many as there are topics
+            for resource in dropped:
+                changed.pop(resource, None)
+            changed.update(configs)
+            changes["configs"] = changed
+        if delta.deletions:
+            waiting = {topic_id: left for topic_id, left in delta.deletions.items() if left}
+            changes["deletions"] = {t: left for t, left in self.deletions.items() if t not in delta.deletions} | waiting
+        if delta.declared:
+            changes["declared"] = apply_changes(self.declared, delta.declared)
+        if delta.controller_id is not None:
+            changes["controller_id"] = delta.controller_id
+        if delta.cluster_id is not None:
+            changes["cluster_id"] = delta.cluster_id
+        return replace(self, epoch=self.epoch + 1, **changes)  # type: ignore[arg-type]
+
+    def _apply_topics(self, delta: MetadataDelta) -> dict[str, object]:
+        if not delta.topics and not delta.deleted_topics:
+            return {}
+        topics, by_id, collisions = dict(self.topics), dict(self.topics_by_id), dict(self.collisions)
+        for name in delta.deleted_topics:
+            topic = topics.pop(name, None)
+            if topic is not None:
+                del by_id[topic.topic_id]
+                _discard(collisions, name)
+        for topic in delta.topics:
+            topics[topic.name] = by_id[topic.topic_id] = topic
+            if "." in topic.name or "_" in topic.name:
+                _discard(collisions, topic.name)
+                plain = topic.name.replace(".", "_")
+                collisions[plain] = (*collisions.get(plain, ()), topic.name)
+        return {"topics": topics, "topics_by_id": by_id, "collisions": collisions}
+
+    def _apply_brokers(self, delta: MetadataDelta) -> dict[str, object]:
+        if not delta.brokers and not delta.gone_brokers:
+            return {}
+        brokers = {i: broker for i, broker in self.brokers.items() if i not in delta.gone_brokers}
+        brokers.update((broker.broker_id, broker) for broker in delta.brokers)
+        return {"brokers": brokers}
+
+    def validate(self) -> None:
+        """Asserts the invariants; for tests."""
+        assert {t.topic_id: t for t in self.topics.values()} == dict(self.topics_by_id)
+        for topic in self.topics.values():
+            for state in topic.partitions:
+                assert set(state.isr) <= set(state.replicas)
+                assert set(state.eligible) <= set(state.replicas) - set(state.isr)
+                assert set(state.last_known) <= set(state.replicas)
+                assert set(state.adding) | set(state.removing) <= set(state.replicas)
+                assert state.leader == NO_LEADER or state.leader in state.isr
+
+
+def _discard(collisions: dict[str, tuple[str, ...]], name: str) -> None:
+    plain = name.replace(".", "_")
+    left = tuple(other for other in collisions.pop(plain, ()) if other != name)
+    if left:
+        collisions[plain] = left

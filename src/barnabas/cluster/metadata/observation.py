@@ -1,0 +1,175 @@
+"""What others wrote: entries of the store read and decoded, and what they mean as a delta of the image.
+
+Pure but for the store that is read. Reading and decoding may take a while (a new controller reads all partitions), so it is for the
+thread on which the store is used; the outcome is given to `ControllerState.observe` on the loop.
+
+Rules
+  1. Only what was told to have changed is read: the entry of a topic, and of its partitions the chunks that changed. Of a topic
+     that is new, or that has another id or count than in the image, all chunks are.
+  2. ROOT stands for everything; what the image has and the store has not is gone then.
+  3. A topic whose chunks are not all there is one that is being deleted or made again: it stays as it was. What became of it is told
+     to watchers, and read with that.
+
+Ugly: reads are not one moment of the tree. Whoever applies an observation looks first whether anything of it was told to have changed
+meanwhile, and then observes that again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.declared import Changes, Kind
+from barnabas.cluster.metadata.image import EMPTY, BrokerRegistration, MetadataDelta, MetadataImage, Resource, Topic
+from barnabas.cluster.store.interface import ABSENT, ROOT, Entry, MetadataStore
+
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Entries as they were found.
+
+    Args:
+        delta: from the image it was made on.
+        entries: all that was read, by path; None where nothing is.
+        is_complete: there are no others.
+    """
+
+    delta: MetadataDelta
+    entries: Mapping[str, Entry | None]
+    is_complete: bool
+
+
+def observe(store: MetadataStore, image: MetadataImage, paths: Iterable[str]) -> Observation:
+    """What is at `paths` now, compared with `image`; raises StoreUnavailable."""
+    wanted = set(paths)
+    if ROOT in wanted:
+        return observe_all(image, store.list("/"))
+    topics = sorted({records.topic_of_path(path) for path in wanted if path.startswith((records.TOPICS, records.PARTITIONS))})
+    wanted.update(map(records.topic_path, topics))
+    found = _read(store, sorted(wanted))
+    missing = [path for name in topics for path in _chunks_to_read(image.topics.get(name), found[records.topic_path(name)])]
+    found.update(_read(store, [path for path in missing if path not in found]))
+    made, deleted = [], []
+    for name in topics:
+        head, before = found[records.topic_path(name)], image.topics.get(name)
+        if head is not None:
+            topic = _put_together(before, head, found)
+            if topic is not None and topic != before:
+                made.append(topic)
+        elif before is not None:
+            deleted.append(name)
+    return Observation(_delta(image, found, made, deleted), found, is_complete=False)
+
+
+def observe_all(image: MetadataImage, entries: Iterable[Entry]) -> Observation:
+    """The same for all there is."""
+    found: dict[str, Entry | None] = {entry.path: entry for entry in entries}
+    topics = records.decode_topics(_under(found, records.TOPICS), _under(found, records.PARTITIONS))
+    changed = [topic for topic in topics if topic != image.topics.get(topic.name)]
+    deleted = [name for name in image.topics if records.topic_path(name) not in found]
+    for path in _paths_of(image):
+        found.setdefault(path, None)
+    return Observation(_delta(image, found, changed, deleted), found, is_complete=True)
+
+
+def _read(store: MetadataStore, paths: Sequence[str]) -> dict[str, Entry | None]:
+    return dict(zip(paths, store.get_many(paths), strict=True)) if paths else {}
+
+
+def _chunks_to_read(before: Topic | None, head: Entry | None) -> list[str]:
+    if head is None:
+        return []
+    topic_id, count = records.decode_head(head.value)
+    is_known = before is not None and (before.topic_id, len(before.partitions)) == (topic_id, count)
+    return [] if is_known else records.chunk_paths(records.topic_of_path(head.path), count)
+
+
+def _put_together(before: Topic | None, head: Entry, found: Mapping[str, Entry | None]) -> Topic | None:
+    """The topic from the chunks that were read and, for the others, from what is known of it."""
+    name = records.topic_of_path(head.path)
+    topic_id, count = records.decode_head(head.value)
+    states = list(before.partitions) if before is not None and before.topic_id == topic_id else []
+    for number, path in enumerate(records.chunk_paths(name, count)):
+        chunk = found.get(path)
+        if chunk is not None:
+            start = number * records.CHUNK
+            end = start + records.CHUNK
+            states[start:end] = records.decode_chunk(chunk.value, states[start:end])
+        elif path in found:
+            return None
+    return Topic(name, topic_id, tuple(states[:count]), name in records.INTERNAL_TOPICS) if len(states) >= count else None
+
+
+def _under(found: Mapping[str, Entry | None], prefix: str) -> list[Entry]:
+    return [entry for path, entry in sorted(found.items()) if entry is not None and path.startswith(prefix)]
+
+
+def _paths_of(image: MetadataImage) -> Iterable[str]:
+    """Of what the image holds but topics."""
+    yield from map(records.broker_path, image.brokers)
+    yield from map(records.config_path, image.configs)
+    yield from map(records.deleted_topic_path, image.deletions)
+    for kind, declared in image.declared.items():
+        yield from (records.declaration_path(kind, key) for key in declared)
+    yield from (records.CLUSTER, records.CONTROLLER)
+
+
+def _delta(
+    image: MetadataImage, found: Mapping[str, Entry | None], topics: Iterable[Topic], deleted: Iterable[str]
+) -> MetadataDelta:
+    brokers: list[BrokerRegistration] = []
+    gone: list[int] = []
+    configs: dict[Resource, Mapping[str, str]] = {}
+    deletions: dict[UUID, tuple[int, ...]] = {}
+    controller_id: int | None = None
+    cluster_id: str | None = None
+    for path, entry in found.items():
+        if path.startswith(records.BROKERS):
+            broker_id = int(path.removeprefix(records.BROKERS))
+            if entry is not None and (broker := records.decode_broker(entry)) != image.brokers.get(broker_id):
+                brokers.append(broker)
+            elif entry is None and broker_id in image.brokers:
+                gone.append(broker_id)
+        elif records.is_config_path(path):
+            resource = records.resource_of_path(path)
+            settings = EMPTY if entry is None else records.decode(entry.value)
+            if settings != image.config(*resource):
+                configs[resource] = settings
+        elif path.startswith(records.DELETED_TOPICS):
+            topic_id, left = records.decode_deletion(entry or Entry(path, b"[]", ABSENT))
+            if left != image.deletions.get(topic_id, ()):
+                deletions[topic_id] = left
+        elif path == records.CONTROLLER:
+            leader = NOBODY if entry is None else records.decode_controller(entry.value).broker_id
+            controller_id = None if leader == image.controller_id else leader
+        elif path == records.CLUSTER and entry is not None:
+            name = records.decode(entry.value)["id"]
+            cluster_id = None if name == image.cluster_id else name
+    return MetadataDelta(
+        topics=tuple(topics),
+        deleted_topics=tuple(deleted),
+        configs=configs,
+        brokers=tuple(brokers),
+        gone_brokers=tuple(gone),
+        controller_id=controller_id,
+        cluster_id=cluster_id,
+        deletions=deletions,
+        declared=_declared(image, found),
+    )
+
+
+def _declared(image: MetadataImage, found: Mapping[str, Entry | None]) -> Changes:
+    declared: dict[tuple[Kind, str], Any] = {}
+    for path, entry in found.items():
+        declaration = records.declaration_of_path(path)
+        if declaration is not None:
+            kind, key = declaration
+            value = None if entry is None else records.decode(entry.value)
+            if value != image.declarations(kind).get(key):
+                declared[declaration] = value
+    return declared

@@ -1,0 +1,224 @@
+"""Settings of resources changed: AlterConfigs and IncrementalAlterConfigs (KIP-339).
+
+Owns the merging of operations into settings and the rules of who may be set what. Pure: takes the image, fills a `PlanBuilder`.
+Broker loggers are not here: their levels are state of the process and not of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from barnabas.cluster.metadata.image import MetadataImage, Resource, ResourceType
+from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateTopicConfig
+from barnabas.cluster.planning.plan import PlanBuilder
+from barnabas.cluster.planning.topics import check_name
+from barnabas.config import definitions
+from barnabas.config.broker import BrokerConfig, known_key
+from barnabas.config.cordoning import CORDONED_LOG_DIRS, check_cordoned, words_of
+from barnabas.config.definition import ConfigKey, ConfigType
+from barnabas.config.settings import check_broker, check_client_metrics, check_group, check_topic, topic_config
+from barnabas.errors import ConfigError, ErrorCode, KafkaError
+
+ALL_BROKERS = ""
+MIN_IN_SYNC = "min.insync.replicas"
+
+
+class AlterOperation(IntEnum):
+    """Numbers as in IncrementalAlterConfigs."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+Change = tuple[str, int, str | None]  # key, operation, value
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceChange:
+    """What shall become of one resource: operations, or with `replaces` all of its settings."""
+
+    kind: int
+    name: str
+    changes: Sequence[Change]
+    replaces: bool = False
+
+
+class ConfigPlanner:
+    """Plans changes of settings on one image.
+
+    Args:
+        static: the broker's configuration without dynamic settings.
+        config: the same with them.
+        alone: there are no other brokers whose settings could be meant.
+    """
+
+    def __init__(
+        self, image: MetadataImage, static: BrokerConfig, config: BrokerConfig, plan: PlanBuilder, *, alone: bool = True
+    ) -> None:
+        self._alone = alone
+        self.image = image
+        self.static = static
+        self.config = config
+        self.plan = plan
+
+    def alter(self, requests: Sequence[ResourceChange]) -> list[KafkaError | None]:
+        """An outcome for each request, in their order; None is success."""
+        times = Counter((request.kind, request.name) for request in requests)
+        outcomes: list[KafkaError | None] = []
+        for request in requests:
+            try:
+                if times[request.kind, request.name] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                self._alter_one(request)
+                outcomes.append(None)
+            except KafkaError as error:
+                outcomes.append(error)
+        return outcomes
+
+    def _alter_one(self, request: ResourceChange) -> None:
+        resource = self._resource(request.kind, request.name)
+        if max(Counter(key for key, _, _ in request.changes).values(), default=0) > 1:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        before = self.image.config(*resource)
+        after = settings_after(request, before)
+        self._check(resource, after)
+        self._check_minimum(resource, before, after)
+        if after != dict(before):
+            self.plan.set_config(resource, after)
+            self._instruct(resource, after)
+
+    def _resource(self, kind: int, name: str) -> Resource:
+        if kind == ResourceType.TOPIC:
+            if not name:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+            check_name(name)
+            if name not in self.image.topics:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        elif kind == ResourceType.BROKER:
+            self._check_broker_name(name)
+        elif kind == ResourceType.GROUP and not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        elif kind == ResourceType.CLIENT_METRICS and not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+        elif kind not in {ResourceType.GROUP, ResourceType.CLIENT_METRICS}:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+        return ResourceType(kind), name
+
+    def _check_broker_name(self, name: str) -> None:
+        if name == ALL_BROKERS:
+            return
+        digits = name.removeprefix("-")
+        if not (digits.isascii() and digits.isdecimal()):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        expected = self.static.node_id
+        if self._alone and int(name) != expected:
+            reason = f"Unexpected broker id, expected {expected}, but received {name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
+
+    def _check(self, resource: Resource, settings: Mapping[str, str]) -> None:
+        kind, name = resource
+        if kind is ResourceType.TOPIC:
+            check_topic(settings, self.config.topic_defaults)
+        elif kind is ResourceType.BROKER:
+            check_broker(settings, of_all_brokers=name == ALL_BROKERS)
+            if CORDONED_LOG_DIRS in settings:
+                self._check_cordoned(int(name), settings[CORDONED_LOG_DIRS])
+        elif kind is ResourceType.GROUP:
+            check_group(settings, self.config)
+        else:
+            check_client_metrics(settings)
+
+    def _check_minimum(self, resource: Resource, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """A leader must not acknowledge with fewer in sync than the controller knows of, for the eligible replicas (KIP-966) are sound
+        only then: so the brokers of a cluster have no minimum of their own, and there always is one of all."""
+        kind, name = resource
+        if self._alone or kind is not ResourceType.BROKER or before.get(MIN_IN_SYNC) == after.get(MIN_IN_SYNC):
+            return
+        if name != ALL_BROKERS and MIN_IN_SYNC in after:
+            reason = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+            raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
+        if name == ALL_BROKERS and MIN_IN_SYNC not in after:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+            )
+
+    def _check_cordoned(self, broker_id: int, text: str) -> None:
+        """Of a broker that is not there it is not known which log directories it has."""
+        found = self.image.brokers.get(broker_id)
+        known = self.static.log_dirs if broker_id == self.static.node_id else () if found is None else found.log_dir_paths
+        try:
+            if known:
+                check_cordoned(words_of(text), known)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+
+    def _instruct(self, resource: Resource, settings: Mapping[str, str]) -> None:
+        kind, name = resource
+        if kind is ResourceType.TOPIC:
+            config = topic_config(settings, self.config.topic_defaults)
+            self.plan.instructions.append(UpdateTopicConfig(name, config))
+        elif kind is ResourceType.BROKER:
+            broker_id = str(self.static.node_id)
+            if name not in {ALL_BROKERS, broker_id}:
+                return
+            of_all = settings if name == ALL_BROKERS else self.image.config(ResourceType.BROKER, ALL_BROKERS)
+            of_one = settings if name != ALL_BROKERS else self.image.config(ResourceType.BROKER, broker_id)
+            config_now = self.static.with_dynamic({**of_all, **of_one})
+            self.plan.instructions.append(UpdateBrokerConfig(config_now))
+            if config_now.topic_defaults != self.config.topic_defaults:
+                self.plan.instructions += [
+                    UpdateTopicConfig(topic, topic_config(self.image.topic_config(topic), config_now.topic_defaults))
+                    for topic in self.image.topics
+                ]
+
+
+def settings_after(request: ResourceChange, before: Mapping[str, str]) -> dict[str, str]:
+    """What a resource's settings come to; raises KafkaError."""
+    after: dict[str, str] = {} if request.replaces else dict(before)
+    for key, operation, value in request.changes:
+        _merge(after, _key_of(ResourceType(request.kind), key), key, operation, value)
+    return after
+
+
+def _key_of(kind: ResourceType, name: str) -> ConfigKey | None:
+    if kind is ResourceType.BROKER:
+        return known_key(name)
+    keys = {
+        ResourceType.TOPIC: definitions.TOPIC,
+        ResourceType.GROUP: definitions.GROUP,
+        ResourceType.CLIENT_METRICS: definitions.CLIENT_METRICS,
+    }
+    return keys[kind].get(name)
+
+
+def _merge(settings: dict[str, str], key: ConfigKey | None, name: str, operation: int, value: str | None) -> None:
+    """Do one operation on `settings`; raises KafkaError."""
+    if operation == AlterOperation.DELETE:
+        settings.pop(name, None)
+        return
+    if operation not in {AlterOperation.SET, AlterOperation.APPEND, AlterOperation.SUBTRACT}:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation {operation} for key {name}")
+    if value is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
+    if operation == AlterOperation.SET:
+        settings[name] = value
+        return
+    if key is None or key.type is not ConfigType.LIST:
+        verb = AlterOperation(operation).name
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Can't {verb} to key {name} because its type is not LIST.")
+    words = _words(settings[name] if name in settings else key.default_text() or "")
+    given = _words(value)
+    if operation == AlterOperation.APPEND:
+        words += [word for word in dict.fromkeys(given) if word not in words]
+    else:
+        words = [word for word in words if word not in given]
+    settings[name] = ",".join(words)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,0 +1,302 @@
+"""Who leads one partition, and who is in sync, after something happened: pure functions from one state to the next.
+
+Rules
+  1. A leader is in sync and active, or it is shutting down and nobody else can lead.
+  2. The set of in-sync replicas is never emptied: when all of them are gone they stay in it, because one of them has every record that
+     was acknowledged; only an unclean election (`unclean.leader.election.enable`) makes another replica leader.
+  3. Eligible replicas (KIP-966) left the in-sync set when it was, or became, smaller than min.insync.replicas. From then on nothing
+     is acknowledged (the high watermark stands still below min.insync.replicas), so each of them has every acknowledged record
+     and may lead when nobody in sync can. They are forgotten as soon as the in-sync set is large enough.
+  4. Who registers and cannot say that its logs are whole (`Kept`) leaves the in-sync and eligible replicas before it is active again.
+     Where only eligible ones are left, they become the in-sync ones, by rule 3. Where nobody is left, the partition is lost: the last
+     in-sync replica stays written down, and nobody leads. The exceptions are a partition that nobody else holds, which is led on with
+     what there is, and after a loss of power topics that sync each record before it counts.
+  5. Who leaves by rule 4 because its machine lost power, and not its disk, is remembered among the last known (KIP-966), until as many
+     are in sync as min.insync.replicas asks for. Each of them has what was acknowledged, but for an end that was not synced. A lost
+     partition is led again when all of them are back and have said how far their logs go: by the one that goes furthest. Before that
+     only an unclean election ends it. So many had to lose something at once that no promise covers what is missing then; but while one
+     of them is away, or none is left who had anything, nobody but an operator can tell whether waiting is worth it.
+  6. A broker whose log of a partition is on a disk that failed (KIP-112) is dead for that partition and alive for others.
+  7. Each change of a state raises its partition epoch by one, each change of the leader, and each that takes replicas away, its leader
+     epoch by one. An unclean election, and one by rule 5, raises both, also when it confirms who led last.
+
+Ugly: rule 3 leans on a promise of the leaders, kept in replication/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from barnabas.cluster.metadata.image import NO_LEADER, BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState
+
+LogEnds = Mapping[int, LogEnd]
+NO_ENDS: LogEnds = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Electorate:
+    """The live brokers, by what they may do."""
+
+    active: frozenset[int]  # lead, and be in sync
+    leaving: frozenset[int] = frozenset()  # shutting down: lead on what nobody else can
+    doubtful: frozenset[int] = frozenset()  # not active yet, with logs that may lack what was not synced, or all (`unknown`)
+    unknown: frozenset[int] = frozenset()
+    ends: Mapping[tuple[UUID, int], LogEnds] = field(default_factory=dict)  # of lost partitions
+    offline: Mapping[tuple[UUID, int], frozenset[int]] = field(
+        default_factory=dict
+    )  # whose log of a partition is on a disk that failed
+
+    @classmethod
+    def of(cls, brokers: Iterable[BrokerRegistration]) -> Electorate:
+        everyone = tuple(brokers)
+        active = frozenset(broker.broker_id for broker in everyone if broker.is_active)
+        leaving = frozenset(broker.broker_id for broker in everyone if broker.state is BrokerState.SHUTTING_DOWN)
+        doubtful = [each for each in everyone if each.state is BrokerState.FENCED and each.kept is not Kept.ALL]
+        unknown = frozenset(broker.broker_id for broker in doubtful if broker.kept is Kept.UNKNOWN)
+        ends: dict[tuple[UUID, int], dict[int, LogEnd]] = {}
+        for broker in everyone:
+            for end in broker.log_ends if broker.is_active else ():
+                ends.setdefault((end.topic_id, end.partition), {})[broker.broker_id] = end
+        offline: dict[tuple[UUID, int], frozenset[int]] = {}
+        for broker in everyone:
+            for topic_id, partitions in broker.offline.items():
+                for partition in partitions:
+                    key = topic_id, partition
+                    offline[key] = offline.get(key, frozenset()) | {broker.broker_id}
+        return cls(active, leaving, frozenset(broker.broker_id for broker in doubtful), unknown, ends, offline)
+
+    def of_partition(self, topic_id: UUID, partition: int) -> Electorate:
+        """Without the brokers whose log of this one is on a disk that failed: for it they are as good as gone."""
+        offline = self.offline.get((topic_id, partition)) if self.offline else None
+        return self if offline is None else replace(self, active=self.active - offline, leaving=self.leaving - offline)
+
+    def log_ends(self, topic_id: UUID, partition: int) -> LogEnds:
+        """How far the logs of a lost partition go, by broker."""
+        return self.ends.get((topic_id, partition), {})
+
+    def lossy(self, policy: Policy) -> frozenset[int]:
+        """Whose logs of a topic with this policy may have lost records that counted."""
+        return self.unknown if policy.is_synced else self.doubtful
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the topic's settings say of elections."""
+
+    min_in_sync: int = 1
+    unclean: bool = False
+    is_synced: bool = False  # each record is synced before a replica counts as having it
+
+
+def is_settled(state: PartitionState, electorate: Electorate) -> bool:
+    """Whether `settle` would change nothing, told quickly for the many partitions that an event does not touch."""
+    return (
+        state.leader in electorate.active
+        and electorate.active.issuperset(state.isr)
+        and (not state.eligible or electorate.doubtful.isdisjoint(state.eligible))
+        and (not state.last_known or electorate.unknown.isdisjoint(state.last_known))
+    )
+
+
+def counts_on(state: PartitionState, broker_id: int, *, lossy: bool, unknown: bool = False) -> bool:
+    """Whether a broker that registered may not be active yet, for this partition counts on what it was before.
+
+    Args:
+        lossy: what it had of this topic may be gone.
+        unknown: all of it may be.
+    """
+    if unknown and broker_id in state.last_known:
+        return True
+    if broker_id not in state.isr:
+        return lossy and broker_id in state.eligible
+    return state.leader != NO_LEADER or (lossy and not state.is_lost and len(_holders(state)) > 1)
+
+
+def settle(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
+    """After brokers came, went or began to leave; `state` itself when nothing is to change."""
+    kept = _without(state, electorate.lossy(policy), electorate.unknown)
+    after = _settle(kept, electorate, policy)
+    # Where nothing else followed, the epoch of what was taken out is still to be raised.
+    return after if after is not kept or kept is state else replace(kept, partition_epoch=state.partition_epoch + 1)
+
+
+def _settle(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
+    in_sync = _alive_in_sync(state, electorate)
+    leader = candidate(state, in_sync, electorate)
+    if leader is not None:
+        return change(state, policy, leader=leader, in_sync=in_sync)
+    eligible = next((r for r in state.replicas if r in electorate.active and r in state.eligible), None)
+    if eligible is not None:
+        return change(state, policy, leader=eligible, in_sync=(eligible,))
+    if policy.unclean:
+        return elect_unclean(state, electorate, policy) or change(state, policy, leader=NO_LEADER, in_sync=in_sync)
+    return change(state, policy, leader=NO_LEADER, in_sync=in_sync)
+
+
+def elect_preferred(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState | None:
+    """Led by the first replica; None where that cannot lead."""
+    preferred = state.replicas[0]
+    if preferred not in electorate.active or preferred not in state.isr or state.is_lost:
+        return None
+    return change(state, policy, leader=preferred, in_sync=state.isr)
+
+
+def recover(state: PartitionState, electorate: Electorate, ends: LogEnds) -> PartitionState:
+    """A lost partition led again, by rule 5; `state` itself where that cannot be yet.
+
+    Args:
+        ends: how far the logs go, by those who said it.
+    """
+    known = {broker_id: ends[broker_id] for broker_id in state.last_known if _is_told(state, electorate, ends, broker_id)}
+    if not state.is_lost or not known or len(known) < len(state.last_known):
+        return state
+    return _led_with_loss(state, _furthest(state, known), last_known=state.last_known)
+
+
+def _is_told(state: PartitionState, electorate: Electorate, ends: LogEnds, broker_id: int) -> bool:
+    end = ends.get(broker_id)
+    return end is not None and end.leader_epoch == state.leader_epoch and broker_id in electorate.active
+
+
+def _furthest(state: PartitionState, ends: LogEnds) -> int:
+    """Who has the newest record, and of those the most; the first of the replicas among equals."""
+    return max(
+        ends, key=lambda broker_id: (ends[broker_id].last_epoch, ends[broker_id].end_offset, -state.replicas.index(broker_id))
+    )
+
+
+def elect_unclean(
+    state: PartitionState, electorate: Electorate, policy: Policy, ends: LogEnds = NO_ENDS
+) -> PartitionState | None:
+    """Led by whoever is alive, at the price of records; None where nobody is, or where a clean election would do.
+
+    Args:
+        ends: where the partition is lost, how far the logs go, by those who said it.
+    """
+    clean = settle(state, electorate, replace(policy, unclean=False))
+    if clean.leader != NO_LEADER:
+        return clean
+    # Of a lost partition the last known ones come first: they have the most of it.
+    told = {n: ends[n] for n in state.last_known if state.is_lost and _is_told(state, electorate, ends, n)}
+    last_known = sorted(state.last_known, key=lambda n: n not in state.isr) if state.is_lost else []
+    able = [*((_furthest(state, told),) if told else ()), *(state.isr if state.is_lost else ()), *last_known, *state.replicas]
+    leader = next((replica for replica in able if replica in electorate.active), None)
+    return None if leader is None else _led_with_loss(state, leader, last_known=())
+
+
+def _led_with_loss(state: PartitionState, leader: int, *, last_known: tuple[int, ...]) -> PartitionState:
+    return replace(
+        state,
+        leader=leader,
+        isr=(leader,),
+        eligible=(),
+        is_lost=False,
+        last_known=last_known,
+        leader_epoch=state.leader_epoch + 1,
+        partition_epoch=state.partition_epoch + 1,
+    )
+
+
+def change(
+    state: PartitionState, policy: Policy, *, leader: int, in_sync: tuple[int, ...], replicas: tuple[int, ...] | None = None
+) -> PartitionState:
+    """`state` with these, its epochs raised as they must be; `state` itself where nothing changes."""
+    replicas = state.replicas if replicas is None else replicas
+    eligible = _eligible(state, in_sync, replicas, policy)
+    last_known = state.last_known and _still_known(state, leader, in_sync, replicas, policy)
+    moved = leader != state.leader
+    if (
+        not moved
+        and in_sync == state.isr
+        and replicas == state.replicas
+        and eligible == state.eligible
+        and last_known == state.last_known
+    ):
+        return state
+    # Made at once, not by `replace`: a lost broker changes tens of thousands of them.
+    return PartitionState(
+        leader,
+        state.leader_epoch + moved,
+        replicas,
+        in_sync,
+        state.partition_epoch + 1,
+        state.adding,
+        state.removing,
+        eligible,
+        state.is_lost,
+        last_known,
+    )
+
+
+def with_epochs(before: PartitionState, after: PartitionState) -> PartitionState:
+    """`after` with the epochs that follow from `before`, whatever it was made of."""
+    if after == before:
+        return before
+    # Who holds it no more forgets its log. Were it added again before the leader hears of either, the leader would take it for what it was.
+    raised = after.leader != before.leader or not set(before.replicas) <= set(after.replicas)
+    return replace(after, leader_epoch=before.leader_epoch + raised, partition_epoch=before.partition_epoch + 1)
+
+
+def _alive_in_sync(state: PartitionState, electorate: Electorate) -> tuple[int, ...]:
+    """Who stays in sync; never nobody."""
+    if state.is_lost:
+        return state.isr
+    for alive in (electorate.active, electorate.leaving):
+        found = tuple(replica for replica in state.isr if replica in alive)
+        if found:
+            return found
+    return state.isr
+
+
+def candidate(state: PartitionState, in_sync: tuple[int, ...], electorate: Electorate) -> int | None:
+    """Who would lead if these were in sync: the leader where it can stay, else the first replica that can."""
+    if state.is_lost:
+        return None
+    for alive in (electorate.active, electorate.leaving):
+        able = [replica for replica in state.replicas if replica in in_sync and replica in alive]
+        if able:
+            return state.leader if state.leader in able else able[0]
+        if alive is electorate.active and any(replica in alive for replica in state.eligible):
+            return None  # an eligible replica that stays is better than a leader that goes
+    return None
+
+
+def _eligible(before: PartitionState, in_sync: tuple[int, ...], replicas: tuple[int, ...], policy: Policy) -> tuple[int, ...]:
+    if len(in_sync) >= min(policy.min_in_sync, len(replicas)):
+        return ()
+    return tuple(r for r in replicas if r not in in_sync and (r in before.isr or r in before.eligible))
+
+
+def _still_known(
+    state: PartitionState, leader: int, in_sync: tuple[int, ...], replicas: tuple[int, ...], policy: Policy
+) -> tuple[int, ...]:
+    """The last known, which are forgotten when something may be acknowledged that they do not have."""
+    if leader != NO_LEADER and len(in_sync) >= min(policy.min_in_sync, len(replicas)):
+        return ()
+    return tuple(replica for replica in state.last_known if replica in replicas)
+
+
+def _without(state: PartitionState, lossy: frozenset[int], unknown: frozenset[int]) -> PartitionState:
+    """Rules 4 and 5, with the epochs and the leader as they were."""
+    if not unknown.isdisjoint(state.last_known):
+        state = replace(state, last_known=tuple(replica for replica in state.last_known if replica not in unknown))
+    if state.is_lost or (lossy.isdisjoint(state.isr) and lossy.isdisjoint(state.eligible)):
+        return state
+    in_sync = tuple(replica for replica in state.isr if replica not in lossy)
+    eligible = tuple(replica for replica in state.eligible if replica not in lossy)
+    if not in_sync and not eligible and len(_holders(state)) == 1:
+        return replace(state, eligible=()) if state.eligible else state
+    known = {*state.last_known, *(lossy - unknown).intersection((*state.isr, *state.eligible))}
+    state = replace(state, last_known=tuple(replica for replica in state.replicas if replica in known))
+    if in_sync:
+        return replace(state, isr=in_sync, eligible=eligible)
+    if eligible:
+        return replace(state, isr=eligible, eligible=())
+    return replace(state, eligible=(), is_lost=True)
+
+
+def _holders(state: PartitionState) -> tuple[int, ...]:
+    """Who may have something of it: not those that a move adds and that have not caught up."""
+    return tuple(r for r in state.replicas if r not in state.adding or r in state.isr or r in state.eligible)

@@ -1,0 +1,262 @@
+"""Commands on partitions: who leads, who is in sync, where they lie.
+
+Pure, like the other planners: takes an image, says in a `PlanBuilder` what shall be. Each partition of a request succeeds or fails
+alone. Several changes of one topic become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from enum import IntEnum
+from functools import partial
+from typing import NamedTuple
+from uuid import UUID
+
+from barnabas.cluster.metadata.image import NO_LEADER, MetadataImage, PartitionState, Topic
+from barnabas.cluster.metadata.records import BROKER_EPOCH, CHUNK
+from barnabas.cluster.planning import reassignment
+from barnabas.cluster.planning.alter_partition import InSyncChange, alter, check_broker_epoch
+from barnabas.cluster.planning.leadership import Electorate, Policy, elect_preferred, elect_unclean, is_settled, recover, settle
+from barnabas.cluster.planning.placement import check_assignment
+from barnabas.cluster.planning.plan import PlanBuilder
+from barnabas.errors import ErrorCode, KafkaError
+
+MAX_REWRITTEN_PER_PLAN = 8 * CHUNK  # partitions in chunks that one step of the controller itself changes: some 10 ms, 100 kB
+MAX_CHUNKS_PER_PLAN = 64  # such chunks, where topics are small: each step costs as much as the image has topics
+MAX_LOOKED_AT = 5_000  # partitions in such a step: about a millisecond where nothing changes
+
+
+class ElectionType(IntEnum):
+    """Numbers as in ElectLeaders."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class PartitionOutcome(NamedTuple):
+    """What became of one partition: its state, or why it stays as it is."""
+
+    topic: str
+    partition: int
+    state: PartitionState | None = None
+    error: KafkaError | None = None
+
+
+class InSyncRequest(NamedTuple):
+    topic_id: UUID
+    partition: int
+    change: InSyncChange
+
+
+class MoveRequest(NamedTuple):
+    """A partition shall have these replicas; None cancels the move that is under way."""
+
+    topic: str
+    partition: int
+    replicas: Sequence[int] | None
+
+
+class PartitionPlanner:
+    """Plans partitions on one image.
+
+    Args:
+        policy_of: what the settings of a topic say of elections.
+    """
+
+    def __init__(self, image: MetadataImage, policy_of: Callable[[str], Policy], plan: PlanBuilder) -> None:
+        self.image = image
+        self.plan = plan
+        self.electorate = Electorate.of(image.brokers.values())
+        self._policy_of = policy_of
+        self._changed: dict[str, dict[int, PartitionState]] = {}
+
+    # Commands
+
+    def alter(self, leader: int, broker_epoch: int, requests: Sequence[InSyncRequest]) -> list[PartitionOutcome]:
+        """A leader says who is in sync; raises KafkaError(STALE_BROKER_EPOCH) for all of them."""
+        check_broker_epoch(self.image.brokers, leader, broker_epoch)
+        names = (self.image.topic_name(request.topic_id) or "" for request in requests)
+        return self._each(
+            (name, request.partition, partial(self._alter_one, leader, request))
+            for name, request in zip(names, requests, strict=True)
+        )
+
+    def elect(self, kind: int, partitions: Sequence[tuple[str, int]] | None) -> list[PartitionOutcome]:
+        """Elect leaders; of all partitions (None) those that need no election are left out."""
+        if kind not in {ElectionType.PREFERRED, ElectionType.UNCLEAN}:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
+        asked = self._all() if partitions is None else partitions
+        outcomes = self._each((t, p, partial(self._elect_one, kind, t, p)) for t, p in asked)
+        if partitions is not None:
+            return outcomes
+        return [o for o in outcomes if o.error is None or o.error.code is not ErrorCode.ELECTION_NOT_NEEDED]
+
+    def reassign(self, requests: Sequence[MoveRequest], *, may_change_factor: bool = True) -> list[PartitionOutcome]:
+        return self._each((r.topic, r.partition, partial(self._move_one, r, may_change_factor)) for r in requests)
+
+    # What the controller does by itself
+
+    def settle(self, topics: Iterable[str]) -> list[str]:
+        """Elect leaders after brokers came or went; returns the topics that are still to be looked at, for the next plan."""
+        waiting = list(topics)
+        chunks = rewritten = looked_at = 0
+        while waiting and looked_at < MAX_LOOKED_AT:
+            topic = self.image.topics.get(waiting[-1])
+            if topic is not None:
+                for start in range(0, len(topic.partitions), CHUNK):
+                    if chunks == MAX_CHUNKS_PER_PLAN or rewritten >= MAX_REWRITTEN_PER_PLAN:
+                        return waiting
+                    if self._settle_chunk(topic, start):
+                        chunks += 1
+                        rewritten += min(CHUNK, len(topic.partitions) - start)
+                looked_at += len(topic.partitions)
+            waiting.pop()
+        return waiting
+
+    def _settle_chunk(self, topic: Topic, start: int) -> bool:
+        """Whether any of it changed."""
+        changed = False
+        for number, state in enumerate(topic.partitions[start : start + CHUNK], start):
+            electorate = self.electorate.of_partition(topic.topic_id, number)
+            if is_settled(state, electorate):
+                continue
+            after = settle(state, electorate, self._policy_of(topic.name))
+            if after is state and state.is_lost:
+                after = recover(state, electorate, electorate.log_ends(topic.topic_id, number))
+                if after is not state:
+                    # Who said how far its log goes must not have begun anew since, perhaps with less.
+                    self.plan.rests_on(BROKER_EPOCH)
+            changed |= self._put(topic.name, number, after)
+        return changed
+
+    def balance(self, limit: int) -> None:
+        """Give partitions back to their preferred leaders, at most `limit` of them."""
+        for topic in self.image.topics.values():
+            for number, state in enumerate(topic.partitions):
+                if state.leader in {state.replicas[0], NO_LEADER}:
+                    continue
+                if limit == 0:
+                    return
+                electorate = self.electorate.of_partition(topic.topic_id, number)
+                after = elect_preferred(state, electorate, self._policy_of(topic.name))
+                if after is not None and not state.is_moving:
+                    limit -= self._put(topic.name, number, after)
+
+    def forget_eligible(self, topic: Topic, minimum: int) -> None:
+        """min.insync.replicas changed: from now on records may be acknowledged that eligible and last known ones do not have.
+
+        Args:
+            minimum: what it is now, at least. Where fewer are in sync nothing is acknowledged, as before, and they stay.
+        """
+        for number, state in enumerate(topic.partitions):
+            if len(state.isr) < min(minimum, len(state.replicas)):
+                continue
+            last_known = state.last_known if state.leader == NO_LEADER else ()
+            if state.eligible or last_known != state.last_known:
+                epoch = state.partition_epoch + 1
+                self._put(topic.name, number, replace(state, eligible=(), last_known=last_known, partition_epoch=epoch))
+
+    def finish(self) -> None:
+        """Put what was collected into the plan."""
+        for name, states in self._changed.items():
+            before = self.image.topics[name]
+            after = tuple(states.get(number, state) for number, state in enumerate(before.partitions))
+            self.plan.change_topic(before, replace(before, partitions=after))
+        self._changed = {}
+
+    # One partition
+
+    def _alter_one(self, leader: int, request: InSyncRequest) -> PartitionState:
+        topic = self.image.topic_by_id(request.topic_id)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        before = self._state(topic.name, request.partition)
+        policy = self._policy_of(topic.name)
+        electorate = self.electorate.of_partition(topic.topic_id, request.partition)
+        after = alter(before, request.change, leader=leader, brokers=self.image.brokers, electorate=electorate, policy=policy)
+        if self._put(topic.name, request.partition, after) and not set(after.isr) <= set(before.isr):
+            # Who comes into sync must not have begun anew, perhaps with less, while this controller did not look.
+            self.plan.rests_on(BROKER_EPOCH)
+        if (after.leader, after.leader_epoch) != (leader, before.leader_epoch):
+            raise KafkaError(ErrorCode.NEW_LEADER_ELECTED)  # or the same one, which begins anew with who is left
+        return after
+
+    def _elect_one(self, kind: int, topic: str, partition: int) -> PartitionState:
+        state = self._state(topic, partition)
+        policy = self._policy_of(topic)
+        electorate = self._electorate_of(topic, partition)
+        if kind == ElectionType.PREFERRED:
+            if state.leader == state.replicas[0]:
+                raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+            after = elect_preferred(state, electorate, policy)
+            error = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        else:
+            if state.leader != NO_LEADER:
+                raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
+            topic_id = self.image.topics[topic].topic_id
+            after = elect_unclean(state, electorate, policy, electorate.log_ends(topic_id, partition))
+            error = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        if after is None:
+            raise KafkaError(error)
+        self._put(topic, partition, after)
+        return after
+
+    def _move_one(self, request: MoveRequest, may_change_factor: bool) -> PartitionState:
+        state = self._state(request.topic, request.partition)
+        policy = self._policy_of(request.topic)
+        electorate = self._electorate_of(request.topic, request.partition)
+        if request.replicas is None:
+            if not state.is_moving:
+                raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+            after = reassignment.cancel(state, electorate, policy)
+        else:
+            target = tuple(request.replicas)
+            check_assignment({*self.image.brokers, *state.replicas}, target)
+            factor = len(reassignment.original(state))
+            if not may_change_factor and len(target) != factor:
+                reason = f"The replication factor is changed from {factor} to {len(target)}"
+                raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+            after = reassignment.begin(state, target, electorate, policy)
+        self._put(request.topic, request.partition, after)
+        return after
+
+    # Gathering
+
+    def _each(self, steps: Iterable[tuple[str, int, Callable[[], PartitionState]]]) -> list[PartitionOutcome]:
+        outcomes = []
+        for topic, partition, step in steps:
+            try:
+                outcomes.append(PartitionOutcome(topic, partition, step()))
+            except KafkaError as error:
+                outcomes.append(PartitionOutcome(topic, partition, error=error))
+        self.finish()
+        return outcomes
+
+    def _all(self) -> list[tuple[str, int]]:
+        return [(topic.name, number) for topic in self.image.topics.values() for number in range(len(topic.partitions))]
+
+    def _state(self, topic: str, partition: int) -> PartitionState:
+        """As this plan leaves it so far."""
+        changed = self._changed.get(topic, {}).get(partition)
+        found = changed or self.image.partition(topic, partition)
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return found
+
+    def _electorate_of(self, topic: str, partition: int) -> Electorate:
+        return self.electorate.of_partition(self.image.topics[topic].topic_id, partition)
+
+    def _put(self, topic: str, partition: int, state: PartitionState) -> bool:
+        """Whether that is a change."""
+        if state == self._state(topic, partition):
+            return False
+        self._changed.setdefault(topic, {})[partition] = state
+        return True
+
+
+def moves(image: MetadataImage, wanted: Sequence[tuple[str, Sequence[int]]] | None) -> list[tuple[str, int, PartitionState]]:
+    """The partitions that are being moved; of all topics where `wanted` is None."""
+    names = [(topic.name, range(len(topic.partitions))) for topic in image.topics.values()] if wanted is None else wanted
+    found = [(topic, number, image.partition(topic, number)) for topic, numbers in names for number in numbers]
+    return [(topic, number, state) for topic, number, state in found if state is not None and state.is_moving]

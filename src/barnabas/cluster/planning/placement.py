@@ -1,0 +1,101 @@
+"""Which brokers hold the replicas of new partitions, and which assignments given by hand are refused.
+
+Brokers stand in a ring that alternates between racks; each partition starts one place further than the one before, so leaders
+spread evenly, and takes its followers from the places after it, first one from each rack that has none of its replicas yet. The
+followers' distance grows with each turn round the ring, so that the load of a lost broker spreads over all others instead of
+falling on one neighbour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import zip_longest
+
+from barnabas.cluster.metadata.image import BrokerRegistration
+from barnabas.errors import ErrorCode, KafkaError
+
+
+class Ring:
+    """The brokers on which new partitions may be placed."""
+
+    def __init__(self, brokers: Mapping[int, BrokerRegistration]) -> None:
+        self._ring = _ring(brokers.values())
+        self._racks = {broker.broker_id: broker.rack for broker in brokers.values()}
+        self._rack_count = len(set(self._racks.values()))
+
+    def place(self, *, partitions: int, replication_factor: int, start: int) -> list[tuple[int, ...]]:
+        """The replicas of each of `partitions` new partitions, preferred leader first.
+
+        Args:
+            start: where in the ring to begin; a number that differs from topic to topic.
+
+        Raises:
+            KafkaError: INVALID_REPLICATION_FACTOR, there are too few brokers.
+        """
+        ring = self._ring
+        if replication_factor > len(ring):
+            reason = (
+                f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "
+                f"{replication_factor} cannot be reached because only {len(ring)} broker(s) are registered or some brokers "
+                "have all their log directories cordoned."
+            )
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+        if replication_factor == 1:
+            alone = [(broker,) for broker in ring]
+            return [alone[place % len(ring)] for place in range(start, start + partitions)]
+        return [
+            _replicas(ring, self._racks, self._rack_count, start + partition, replication_factor)
+            for partition in range(partitions)
+        ]
+
+
+def check_assignment(known: Container[int], assignment: Sequence[int], replication_factor: int | None = None) -> None:
+    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) in Kafka's words.
+
+    Args:
+        known: brokers that may hold the partition.
+        replication_factor: that of the topic's other partitions.
+    """
+    kind = "The manual partition assignment includes"
+    if not assignment:
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{kind} an empty replica list.")
+    for broker in sorted(assignment):
+        if broker not in known:
+            reason = f"{kind} broker {broker}, but no such broker is registered."
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+        if assignment.count(broker) > 1:
+            reason = f"{kind} the broker {broker} more than once."
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    if replication_factor is not None and len(assignment) != replication_factor:
+        reason = f"{kind} a partition with {len(assignment)} replica(s), but this is not consistent with previous partitions, "
+        reason += f"which have {replication_factor} replica(s)."
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+
+
+def _ring(brokers: Iterable[BrokerRegistration]) -> list[int]:
+    racks: dict[str | None, list[int]] = {}
+    for broker in sorted(brokers, key=lambda broker: broker.broker_id):
+        racks.setdefault(broker.rack, []).append(broker.broker_id)
+    return [broker for rank in zip_longest(*racks.values()) for broker in rank if broker is not None]
+
+
+def _replicas(
+    ring: Sequence[int], racks: Mapping[int, str | None], rack_count: int, place: int, replication_factor: int
+) -> tuple[int, ...]:
+    """Looks at few of the other brokers only: a cluster may have hundreds, and a topic thousands of partitions."""
+    size, others = len(ring), len(ring) - 1
+    first = place % size
+    shift = (place // size) % others if others else 0
+    chosen, used = [ring[first]], {racks[ring[first]]}
+    while len(chosen) < replication_factor:
+        if len(used) == rack_count:  # once every rack has a replica, each may have another one
+            used = set()
+        for step in range(shift, shift + others):
+            broker = ring[(first + 1 + step % others) % size]
+            if racks[broker] not in used and broker not in chosen:
+                chosen.append(broker)
+                used.add(racks[broker])
+                break
+        else:
+            used = set()  # the racks without one have no brokers left
+    return tuple(chosen)

@@ -1,0 +1,172 @@
+"""A change of the cluster before it is made: what to write, what the image becomes, what brokers must do.
+
+A plan is made from one image and one set of entry versions. Every write in it expects the version that was read, so if anyone
+else wrote in between, the store refuses it as a whole and it is planned anew. A controller's plan also checks its fence, so that
+what is left of a deposed one is refused for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from uuid import UUID
+
+from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.declared import Changes, Kind
+from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, PartitionState, Resource, ResourceType, Topic
+from barnabas.cluster.planning.instructions import Instruction
+from barnabas.cluster.store.interface import ABSENT, Check, Entry, Operation, Put, Remove
+from barnabas.errors import ErrorCode, KafkaError
+
+R = TypeVar("R")
+Declaring = Callable[[MetadataImage], tuple[R, Changes]]  # an answer, and what it says is done
+
+
+class Versions:
+    """The version of each entry as last read or written."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self._of = {entry.path: entry.version for entry in entries}
+
+    def expected(self, path: str) -> int:
+        return self._of.get(path, ABSENT)
+
+    def reread(self, found: Mapping[str, Entry | None]) -> None:
+        """What was found at some paths, None for nothing."""
+        for path, entry in found.items():
+            if entry is None:
+                self._of.pop(path, None)
+            else:
+                self._of[path] = entry.version
+
+    def learn(self, operations: Iterable[Operation]) -> None:
+        """The operations were committed."""
+        for operation in operations:
+            if isinstance(operation, Put):
+                self._of[operation.path] = self.expected(operation.path) + 1
+            elif isinstance(operation, Remove):
+                self._of.pop(operation.path, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    operations: tuple[Operation, ...] = ()
+    delta: MetadataDelta = field(default_factory=MetadataDelta)
+    instructions: tuple[Instruction, ...] = ()
+    claims_office: bool = False  # it makes this broker controller
+
+
+class PlanBuilder:
+    """Collects a plan; each method says what shall be, the writes follow from it.
+
+    Args:
+        fence: the version of CONTROLLER_EPOCH by which the planner is controller; None before there is one.
+    """
+
+    def __init__(self, versions: Versions, fence: int | None = None) -> None:
+        self._versions = versions
+        self._fence = fence
+        self._checks: list[Check] = []
+        self._operations: list[Operation] = []
+        self._topics: list[Topic] = []
+        self._deleted: list[str] = []
+        self._deletions: dict[UUID, tuple[int, ...]] = {}
+        self.configs: dict[Resource, Mapping[str, str]] = {}
+        self.declared: dict[tuple[Kind, str], Any] = {}
+        self.instructions: list[Instruction] = []
+
+    def build(self) -> Plan:
+        if not self._operations:
+            return Plan()
+        guard = [] if self._fence is None else [Check(records.CONTROLLER_EPOCH, self._fence)]
+        delta = MetadataDelta(
+            tuple(self._topics), tuple(self._deleted), self.configs, deletions=self._deletions, declared=self.declared
+        )
+        return Plan((*guard, *self._checks, *self._operations), delta, tuple(self.instructions))
+
+    def rests_on(self, path: str) -> None:
+        """What is planned holds only while this entry is as it was read."""
+        check = Check(path, self._versions.expected(path))
+        if check.expected != ABSENT and check not in self._checks:
+            self._checks.append(check)
+
+    def put(self, path: str, value: bytes) -> None:
+        self._operations.append(Put(path, value, self._versions.expected(path)))
+
+    def remove(self, path: str) -> None:
+        expected = self._versions.expected(path)
+        if expected != ABSENT:
+            self._operations.append(Remove(path, expected))
+
+    def create_topic(self, topic: Topic) -> None:
+        self.put(records.topic_path(topic.name), records.encode_topic(topic))
+        for path, value in records.chunks_of(topic):
+            self.put(path, value)
+        self._topics.append(topic)
+
+    def change_topic(self, before: Topic, after: Topic) -> None:
+        """Partitions were added to a topic or changed; only entries that differ are written."""
+        if len(before.partitions) != len(after.partitions):
+            self.put(records.topic_path(after.name), records.encode_topic(after))
+        for path, value in records.chunks_of(after, before):
+            self.put(path, value)
+        self._topics.append(after)
+
+    def delete_topic(self, topic: Topic) -> None:
+        self.remove(records.topic_path(topic.name))
+        for path in records.chunk_paths(topic.name, len(topic.partitions)):
+            self.remove(path)
+        self.remove(records.config_path((ResourceType.TOPIC, topic.name)))
+        brokers = tuple(sorted({replica for state in topic.partitions for replica in state.replicas}))
+        self.put(records.deleted_topic_path(topic.topic_id), records.encode_deletion(brokers))
+        self._deletions[topic.topic_id] = brokers
+        self._deleted.append(topic.name)
+
+    def wait_for_deletion(self, topic_id: UUID, brokers: tuple[int, ...]) -> None:
+        """These are the ones that may still have logs of a deleted topic."""
+        path = records.deleted_topic_path(topic_id)
+        if brokers:
+            self.put(path, records.encode_deletion(brokers))
+        else:
+            self.remove(path)
+        self._deletions[topic_id] = brokers
+
+    def set_config(self, resource: Resource, settings: Mapping[str, str]) -> None:
+        """The resource's settings are these from now on."""
+        path = records.config_path(resource)
+        if settings:
+            self.put(path, records.encode(dict(settings)))
+        else:
+            self.remove(path)
+        self.configs[resource] = settings
+
+    def declare(self, kind: Kind, key: str, value: Any) -> None:
+        """This is declared from now on; None: nothing under that key."""
+        path = records.declaration_path(kind, key)
+        if value is None:
+            self.remove(path)
+        else:
+            self.put(path, records.encode(value))
+        self.declared[kind, key] = value
+
+
+def new_partitions(replicas: Sequence[tuple[int, ...]], active: Container[int]) -> tuple[PartitionState, ...]:
+    """The states of partitions that nobody has led yet; those with the same replicas share one."""
+    states = {brokers: new_partition(brokers, active) for brokers in dict.fromkeys(replicas)}
+    return tuple([states[brokers] for brokers in replicas])
+
+
+def new_partition(replicas: tuple[int, ...], active: Container[int]) -> PartitionState:
+    """The state of a partition nobody has led yet: led by the first replica that may lead, all who may be in sync in sync.
+
+    Raises:
+        KafkaError: INVALID_REPLICA_ASSIGNMENT, none of them may.
+    """
+    in_sync = tuple(replica for replica in replicas if replica in active)
+    if not in_sync:
+        reason = (
+            "All brokers specified in the manual partition assignment for the partition are fenced or in controlled shutdown."
+        )
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    return PartitionState(leader=in_sync[0], leader_epoch=0, replicas=replicas, isr=in_sync)

@@ -1,0 +1,64 @@
+"""Moving a partition to other brokers (KIP-455): adding, catching up, removing, cancelling.
+
+    stable ──begin──► moving: replicas = target + those to go ──caught_up──► stable: replicas = target
+                        │  ▲
+                        └──┘ begin again, with another target; with the original one that is a cancellation
+
+Rules
+  1. A replica is removed only when every added one is in sync and one of the target can lead, so the partition is never led or held by
+     less than before.
+  2. Replicas that an abandoned move had added go at once, unless the partition lives by them: then they are removed like any other, when
+     one of the target has caught up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from barnabas.cluster.metadata.image import NO_LEADER, PartitionState
+from barnabas.cluster.planning.leadership import Electorate, Policy, candidate, change, with_epochs
+
+
+def original(state: PartitionState) -> tuple[int, ...]:
+    """The replicas before the move that is under way."""
+    return tuple(replica for replica in state.replicas if replica not in state.adding)
+
+
+def begin(state: PartitionState, target: Sequence[int], electorate: Electorate, policy: Policy) -> PartitionState:
+    """Move to `target`, ended at once where nothing has to be caught up."""
+    before = original(state)
+    abandoned = tuple(replica for replica in state.adding if replica not in target)
+    kept = tuple(replica for replica in before if replica not in target)
+    after = replace(
+        state,
+        replicas=(*target, *kept, *abandoned),
+        adding=tuple(replica for replica in target if replica not in before),
+        removing=(*kept, *abandoned),
+    )
+    after = complete(_drop(after, abandoned, electorate, policy), electorate, policy)
+    return with_epochs(state, replace(after, leader_epoch=state.leader_epoch, partition_epoch=state.partition_epoch))
+
+
+def cancel(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
+    """Back to where it was."""
+    return begin(state, original(state), electorate, policy)
+
+
+def complete(state: PartitionState, electorate: Electorate, policy: Policy) -> PartitionState:
+    """The end of the move, where it may end; else `state` itself."""
+    if not state.is_moving or not set(state.adding) <= set(state.isr):
+        return state
+    done = _drop(state, state.removing, electorate, policy)
+    return replace(done, adding=(), removing=()) if not set(state.removing) & set(done.replicas) else state
+
+
+def _drop(state: PartitionState, leaving: tuple[int, ...], electorate: Electorate, policy: Policy) -> PartitionState:
+    """Without these replicas, unless the partition lives by them."""
+    in_sync = tuple(replica for replica in state.isr if replica not in leaving)
+    replicas = tuple(replica for replica in state.replicas if replica not in leaving)
+    leader = candidate(replace(state, replicas=replicas, eligible=()), in_sync, electorate)
+    if not in_sync or (leader is None and state.leader != NO_LEADER):
+        return state
+    dropped = change(state, policy, leader=NO_LEADER if leader is None else leader, in_sync=in_sync, replicas=replicas)
+    return replace(dropped, removing=tuple(replica for replica in state.removing if replica not in leaving))

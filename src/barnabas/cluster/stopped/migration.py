@@ -1,0 +1,81 @@
+"""A broker that stood alone grows into a cluster: its metadata, copied from its data folder into the cluster's store.
+
+Rules
+  1. The cluster's name is written last. Until it is there nothing of the cluster exists, and a copy that was interrupted is made anew.
+  2. A store that has a cluster already is left alone.
+  3. What belongs to a session (registrations, the controller's office) is not copied.
+
+The broker registers FENCED when it starts in its cluster, so every partition that it led begins a new leader epoch there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from barnabas.cluster.metadata import records
+from barnabas.cluster.store.interface import ABSENT, Entry, MetadataStore, Operation, Put, Remove
+from barnabas.errors import BarnabasError
+
+COMMIT_BYTES = 400_000  # of values in one commit; a ZooKeeper takes a megabyte with everything
+COMMIT_OPERATIONS = 500
+
+
+class ClusterExists(BarnabasError):
+    """The store has a cluster already."""
+
+    def __init__(self, cluster_id: str) -> None:
+        super().__init__(cluster_id)
+        self.cluster_id = cluster_id
+
+    def __str__(self) -> str:
+        return f"there is a cluster already at that address: {self.cluster_id}"
+
+
+class Migration(NamedTuple):
+    """What was copied."""
+
+    cluster_id: str
+    topics: int
+    partitions: int
+    entries: int
+
+
+def migrate(source: MetadataStore, target: MetadataStore) -> Migration:
+    """Copy all of `source`; raises ClusterExists, StoreUnavailable."""
+    found = target.get(records.CLUSTER)
+    if found is not None:
+        raise ClusterExists(records.decode(found.value)["id"])
+    entries = [entry for entry in source.list("/") if not _is_of_session(entry.path)]
+    (name,) = [entry for entry in entries if entry.path == records.CLUSTER]
+    kept = {entry.path for entry in entries}
+    left_over = [Remove(entry.path) for entry in target.list("/") if entry.path not in kept]
+    copies = [Put(entry.path, entry.value) for entry in entries if entry.path != records.CLUSTER]
+    for commit in _in_pieces([*left_over, *copies]):
+        target.commit(commit)
+    target.commit([Put(name.path, name.value, ABSENT)])
+    heads = [records.decode_head(entry.value) for entry in entries if entry.path.startswith(records.TOPICS)]
+    return Migration(records.decode(name.value)["id"], len(heads), sum(count for _, count in heads), len(entries))
+
+
+def is_named(entries: Iterable[Entry]) -> bool:
+    """Whether there is a cluster to copy."""
+    return any(entry.path == records.CLUSTER for entry in entries)
+
+
+def _is_of_session(path: str) -> bool:
+    return path.startswith(records.BROKERS) or path == records.CONTROLLER
+
+
+def _in_pieces(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
+    piece: list[Operation] = []
+    size = 0
+    for operation in operations:
+        added = len(operation.value) if isinstance(operation, Put) else 0
+        if piece and (size + added > COMMIT_BYTES or len(piece) == COMMIT_OPERATIONS):
+            yield piece
+            piece, size = [], 0
+        piece.append(operation)
+        size += added
+    if piece:
+        yield piece

@@ -1,0 +1,68 @@
+"""Topics that are deleted while brokers are down."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from barnabas.cluster.controller.core import Controller
+from barnabas.cluster.metadata import records
+from barnabas.cluster.planning.topics import NewTopic
+from barnabas.cluster.store.interface import Entry
+from barnabas.config.broker import BrokerConfig
+from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.message import ZERO_UUID
+from tests.cluster.controller.controllers import Cluster
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def test_a_deletion_waits_for_brokers_that_are_down(cluster: Cluster) -> None:
+    cluster.create(NewTopic("t", 3, 3))
+    cluster.kill(3)
+    core = cluster.controller.core
+    topic_id = core.image.topics["t"].topic_id
+    outcomes, plan = core.delete_topics([("t", ZERO_UUID)])
+    assert outcomes[0].error is None
+    cluster.controller.commit(plan)
+    for broker_id, left in ((1, (2, 3)), (2, (3,))):
+        node = cluster.nodes[broker_id]
+        node.reload()
+        node.commit(node.core.forget_deleted_topics())
+        core.load(cluster.controller.store.list("/"))
+        assert core.image.deletions == {topic_id: left}
+    cluster.create(NewTopic("t", 1, 2))  # the name is free meanwhile
+    cluster.check()
+    cluster.restart(3)
+    third = cluster.nodes[3]
+    assert third.core.deleted_topics == {topic_id}
+    third.commit(third.core.forget_deleted_topics())
+    core.load(cluster.controller.store.list("/"))
+    assert core.image.deletions == {}
+    cluster.check()
+
+
+def test_a_broker_that_is_gone_for_good_is_waited_for_no_more(cluster: Cluster) -> None:
+    cluster.create(NewTopic("t", 1, 3))
+    core = cluster.controller.core
+    for broker_id, expected in ((3, ErrorCode.INVALID_REQUEST), (9, ErrorCode.BROKER_ID_NOT_REGISTERED)):
+        with pytest.raises(KafkaError) as caught:
+            core.unregister(broker_id)
+        assert caught.value.code is expected
+    cluster.kill(3)
+    cluster.controller.commit(core.delete_topics([("t", ZERO_UUID)])[1])
+    cluster.controller.commit(core.unregister(3))
+    assert list(core.image.deletions.values()) == [(1, 2)]
+
+
+def test_a_deletion_left_by_a_broker_without_a_cluster_is_anyones() -> None:
+    path = records.deleted_topic_path(UUID(int=9))
+    config, _ = BrokerConfig.from_properties({"node.id": "4"})
+    core = Controller(config, [Entry(path, records.encode("orders"), 0)], new_id=UUID)
+    assert core.deleted_topics == {UUID(int=9)}
+    core.committed(core.forget_deleted_topics())
+    assert core.deleted_topics == set()

@@ -1,0 +1,23 @@
+"""What paths that a watcher was told mean."""
+
+from __future__ import annotations
+
+from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.image import MetadataImage, ResourceType
+from barnabas.cluster.metadata.observation import observe
+from barnabas.cluster.store.interface import ABSENT, Put
+from barnabas.cluster.store.memory import MemoryStore
+
+OF_ALL = (ResourceType.BROKER, "")
+
+
+def test_a_parent_of_settings_is_not_the_settings_of_all_brokers() -> None:
+    """ZooKeeper tells of nodes that it makes on the way, in events of their own that may come last."""
+    store, settings = MemoryStore(), {"log.retention.ms": "7"}
+    store.commit([Put(records.config_path(OF_ALL), records.encode(settings), ABSENT)])
+    image = MetadataImage("")
+    found = observe(store, image, {"/configs", "/configs/broker", records.config_path(OF_ALL)})
+    assert found.delta.configs == {OF_ALL: settings}
+    image = image.apply(found.delta)
+    assert observe(store, image, {"/configs", "/configs/broker"}).delta.configs == {}
+    assert image.config(*OF_ALL) == settings
