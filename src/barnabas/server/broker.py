@@ -12,6 +12,7 @@ import socket
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from enum import Flag, auto
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -29,6 +30,7 @@ from barnabas.server import dispatch, maintenance
 from barnabas.server.authentication.doors import Doors
 from barnabas.server.authorization.audit import AuditLog, audit_of
 from barnabas.server.authorization.control import AccessControl
+from barnabas.server.carrying_out import carry_out
 from barnabas.server.cleaning.cleaner import LogCleaner
 from barnabas.server.cluster import joining
 from barnabas.server.cluster.forwarding import Forwarder
@@ -253,7 +255,7 @@ class Broker:
             log_dir_paths=absolute(config.log_dirs),
             cordoned=config.cordoned_log_dirs,
         )
-        controller.start(registration, self.hosting.apply, bump_leader_epochs=bump_leader_epochs)
+        controller.start(registration, partial(carry_out, self), bump_leader_epochs=bump_leader_epochs)
         self._registered = True
 
     async def _bind(self) -> None:

@@ -38,6 +38,7 @@ from barnabas.protocol.messages.alter_partition import (
 )
 from barnabas.replication.partition import Partition
 from barnabas.server.broker import Broker
+from barnabas.server.carrying_out import carry_out
 from barnabas.server.surroundings import Surroundings
 
 TOPIC_ID = UUID(int=77)
@@ -147,7 +148,7 @@ class Cluster:
                 )
                 instructions = replica_instructions(known, self.image, names, broker_id, config_of)
                 instructions += config_instructions(known, self.image, delta, broker.controller._core)
-                await broker.hosting.apply(instructions)
+                await carry_out(broker, instructions)
 
     async def create(self, *assignments: Sequence[int], **configs: str) -> None:
         """Topic TOPIC, a partition for each list of replicas, all of them in sync and led by the first."""

@@ -16,9 +16,9 @@ from barnabas.cluster.membership.lost import LastRecord
 from barnabas.cluster.membership.member import Member
 from barnabas.cluster.membership.offline import MAX_SAID
 from barnabas.cluster.metadata.image import NO_LEADER, BrokerRegistration, Kept, Topic
-from barnabas.cluster.planning.instructions import Instruction
 from barnabas.config.cordoning import absolute
 from barnabas.errors import LogDirFailed
+from barnabas.server.carrying_out import carry_out
 from barnabas.server.cluster.forwarding import Forwarder
 from barnabas.server.cluster.lookout import Lookout
 from barnabas.storage.checkpoints import encode_uuid
@@ -76,14 +76,9 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
     async def settled() -> None:
         await broker.faults.guard(broker.logs.remember_boot)
 
-    async def apply(instructions: Sequence[Instruction]) -> None:
-        broker.coordinators.resign(instructions)
-        await broker.hosting.apply(instructions)
-        broker.coordinators.follow(instructions)
-
     member.find_log = partial(find_log, broker)
     broker.pulse = broker.surroundings.make_pulse(broker.loop)
-    await member.join(registration, apply, settled, timeout_ms=config.initial_broker_registration_timeout_ms)
+    await member.join(registration, partial(carry_out, broker), settled, timeout_ms=config.initial_broker_registration_timeout_ms)
     broker.lookout = Lookout(broker, member)
     if config.auto_leader_rebalance_enable:
         timers.every(config.leader_imbalance_check_interval_seconds * 1000, member.balance, "leader-balance")

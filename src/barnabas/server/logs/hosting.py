@@ -1,4 +1,4 @@
-"""What the controller's instructions mean on this broker: which partitions it has, and whether it leads them or follows.
+"""Which partitions this broker has, and whether it leads them or follows.
 
 A partition appears to requests only once its log is there (`making`), and is gone from them before its log goes (`removing`).
 """
@@ -8,20 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from barnabas.cluster.metadata.image import NO_LEADER, PartitionState, Topic
-from barnabas.cluster.planning.instructions import (
-    ChangeReplica,
-    CreateLog,
-    DeleteLog,
-    Instruction,
-    StandDown,
-    UpdateBrokerConfig,
-    UpdateDeclared,
-    UpdateTopicConfig,
-)
+from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, DeleteLog
 from barnabas.errors import LogDirFailed, StorageError
 from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.offline import OfflinePartition
@@ -118,21 +108,34 @@ class Hosting:
             return False
         return self._broker.config.broker_id not in topic.partitions[stray.partition].replicas
 
-    async def apply(self, instructions: Sequence[Instruction]) -> None:
-        """Carry out `instructions` in their order; what touches the disk goes to a thread, a run of one kind at a time."""
-        for kind, run in groupby(instructions, key=type):
-            if kind is CreateLog:
-                await self._create(cast("list[CreateLog]", list(run)))
-            elif kind is DeleteLog:
-                await self._removing.remove(cast("list[DeleteLog]", list(run)))
-            else:
-                for instruction in run:
-                    if isinstance(instruction, ChangeReplica):
-                        await self._write_down(instruction)
-                    self._update(instruction)
-        deleted = {i.topic for i in instructions if isinstance(i, DeleteLog)}
-        if deleted and self._broker.member is None:  # in a cluster groups hear of every topic, not only of those with logs here
-            await self._broker.coordinators.delete_topics(deleted)
+    # Instructions
+
+    async def create(self, instructions: Sequence[CreateLog]) -> None:
+        """Make logs, and host the partitions."""
+        with self._kept_logs.making(len(self._broker.partitions) + len(instructions)):
+            await self._create_all(instructions)
+
+    async def remove(self, instructions: Sequence[DeleteLog]) -> None:
+        """Host these no more; see `removing`."""
+        await self._removing.remove(instructions)
+
+    async def change(self, instruction: ChangeReplica) -> None:
+        """Lead a replica that is here, or follow who does."""
+        await self._write_down(instruction)
+        replica = self._broker.partitions.get(instruction.topic, instruction.partition)
+        if replica is not None and replica.topic_id == instruction.topic_id:
+            self._assume(replica, instruction.state)
+
+    def stand_down(self) -> None:
+        """Lead and follow nothing, as if nobody led."""
+        for replica in list(self._broker.partitions):
+            self._assume(replica, self._nobody_leads(replica.leader_epoch))
+
+    def update_config(self, topic: str, config: TopicConfig) -> None:
+        """The settings of a topic changed."""
+        for found in self._broker.partitions.topic(topic).values():
+            found.update_config(config)
+        self._broker.cleaner.update_config()
 
     async def _write_down(self, change: ChangeReplica) -> None:
         """Who is to lead has its log written down as it was cut, for what it appends is counted on."""
@@ -147,33 +150,11 @@ class Hosting:
         except StorageError as error:
             broker.faults.report(error)
 
-    def _update(self, instruction: Instruction) -> None:
-        match instruction:
-            case UpdateTopicConfig(topic, config):
-                for found in self._broker.partitions.topic(topic).values():
-                    found.update_config(config)
-                self._broker.cleaner.update_config()
-            case ChangeReplica(topic, partition, topic_id, state):
-                replica = self._broker.partitions.get(topic, partition)
-                if replica is not None and replica.topic_id == topic_id:
-                    self._assume(replica, state)
-            case StandDown():
-                for each in list(self._broker.partitions):
-                    self._assume(each, _nobodys(each))
-            case UpdateBrokerConfig(config):
-                self._broker.update_config(config)
-            case UpdateDeclared(kinds):
-                self._broker.declarations.tell(kinds)
-
     async def close(self) -> None:
         """Leave the files of deleted logs that are still there to the next start; none of them stays open."""
         await self._removing.close()
 
-    async def _create(self, instructions: list[CreateLog]) -> None:
-        with self._kept_logs.making(len(self._broker.partitions) + len(instructions)):
-            await self._create_all(instructions)
-
-    async def _create_all(self, instructions: list[CreateLog]) -> None:
+    async def _create_all(self, instructions: Sequence[CreateLog]) -> None:
         broker = self._broker
         outcomes = await make_logs(broker, instructions)
         async for made, wanted in in_turns(zip(outcomes, instructions, strict=True)):
@@ -203,20 +184,24 @@ class Hosting:
             if found is not None and found.is_offline and found.topic_id == each.topic_id:
                 wanted.append(each)
         if wanted and self._broker.ready:
-            report_later(self._broker, asyncio.ensure_future(self._create(wanted)))
+            report_later(self._broker, asyncio.ensure_future(self.create(wanted)))
 
     def _state(self, wanted: CreateLog) -> PartitionState:
         """Who leads a replica that was just made, as far as is known here."""
         state = self._broker.metadata.partition(wanted.topic, wanted.partition)
-        own = self._broker.config.broker_id
         if state is None or self._broker.metadata.topic_id(wanted.topic) != wanted.topic_id:  # deleted meanwhile
-            return PartitionState(NO_LEADER, wanted.leader_epoch, (own,), (own,))
+            return self._nobody_leads(wanted.leader_epoch)
         return self._believed(state)
 
     def _believed(self, state: PartitionState) -> PartitionState:
         """What the metadata says, or while this broker is none of its cluster, that nobody leads: its role is told when it is."""
-        member, own = self._broker.member, self._broker.config.broker_id
-        return state if member is None or not member.is_down else PartitionState(NO_LEADER, state.leader_epoch, (own,), (own,))
+        member = self._broker.member
+        return state if member is None or not member.is_down else self._nobody_leads(state.leader_epoch)
+
+    def _nobody_leads(self, leader_epoch: int) -> PartitionState:
+        """As far as this broker may believe it."""
+        own = self._broker.config.broker_id
+        return PartitionState(NO_LEADER, leader_epoch, (own,), (own,))
 
     def _host(self, found: Log, state: PartitionState) -> None:
         """Make a partition of a log."""
@@ -283,9 +268,3 @@ class Hosting:
         except StorageError as error:
             self._broker.faults.report(error)
             return None
-
-
-def _nobodys(replica: Partition) -> PartitionState:
-    """What a broker that the others may have given up believes of a replica."""
-    own = replica.leader_id
-    return PartitionState(NO_LEADER, replica.leader_epoch, (own,), (own,))
