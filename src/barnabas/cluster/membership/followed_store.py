@@ -74,8 +74,14 @@ class FollowedStore(Commands):
     @property
     def broker_epoch(self) -> int:
         """Of this broker's registration; -1 while it has none."""
+        mine = self._own_registration
+        return -1 if mine is None else mine.epoch
+
+    @property
+    def _own_registration(self) -> BrokerRegistration | None:
+        """As the image has it; that of another process is none."""
         mine = self.image.brokers.get(self._core.broker_id)
-        return mine.epoch if mine is not None and mine.incarnation == self._core.incarnation else -1
+        return mine if mine is not None and mine.incarnation == self._core.incarnation else None
 
     async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
         """Until the image is as wanted; the caller bounds the time."""

@@ -269,6 +269,7 @@ class Member(Turns):
         if self._settled is not None and self._may_be_active:
             settled, self._settled = self._settled, None
             await settled()
+        self._maybe_take_roles()
         plan = self._next_step()
         if plan is None:
             return
@@ -288,41 +289,49 @@ class Member(Turns):
 
     @property
     def _may_be_active(self) -> bool:
-        mine = self.image.brokers.get(self._core.broker_id)
-        if mine is None or mine.incarnation != self._core.incarnation or mine.state is not BrokerState.FENCED:
-            return False
-        return not self._core.has_old_duties
+        mine = self._own_registration
+        return mine is not None and mine.state is BrokerState.FENCED and not self._core.has_old_duties
 
     def _next_step(self) -> Plan | None:
-        core, mine = self._core, self.image.brokers.get(self._core.broker_id)
-        if self._registration is not None and not self._is_leaving:
-            if mine is None or mine.incarnation != core.incarnation:
-                if self._registration.kept is not Kept.ALL:
-                    # What the store had before it knew of this is read once more: nothing that counts on this broker is overlooked.
-                    self._dirty.add(ROOT)
-                return core.register(replace(self._registration, offline=self.offline.said))
-            self._refused = None
-            if self._may_be_active:
-                return core.change_own_state(BrokerState.ACTIVE)
-            if mine.state is BrokerState.ACTIVE and self.is_down:
-                self._take_roles()
-            if mine.state is BrokerState.ACTIVE and (ends := self.lost.log_ends(self.image, self.find_log)) != mine.log_ends:
-                return core.say_log_ends(ends)
-            if mine.offline != self.offline.said:
-                return core.say_offline(self.offline.said)
-        may_forget = self._handing_on.is_idle and self._registration is not None
-        if core.deleted_topics and may_forget and not self.offline.has_failed:
-            return core.forget_deleted_topics()
+        """The next thing to be written: what this broker has to say of itself comes first."""
+        own = None if self._registration is None or self._is_leaving else self._say_own(self._registration)
+        return own or self._forget_deletions() or self._do_for_others()
+
+    def _say_own(self, registration: BrokerRegistration) -> Plan | None:
+        core, mine = self._core, self._own_registration
+        if mine is None:
+            if registration.kept is not Kept.ALL:
+                # What the store had before it knew of this is read once more: nothing that counts on this broker is overlooked.
+                self._dirty.add(ROOT)
+            return core.register(replace(registration, offline=self.offline.said))
+        if self._may_be_active:
+            return core.change_own_state(BrokerState.ACTIVE)
+        if mine.state is BrokerState.ACTIVE and (ends := self.lost.log_ends(self.image, self.find_log)) != mine.log_ends:
+            return core.say_log_ends(ends)
+        return core.say_offline(self.offline.said) if mine.offline != self.offline.said else None
+
+    def _forget_deletions(self) -> Plan | None:
+        """The logs of deleted topics are out of use here, once all that was handed on is done."""
+        may_forget = self._handing_on.is_idle and self._registration is not None and not self.offline.has_failed
+        return self._core.forget_deleted_topics() if may_forget and self._core.deleted_topics else None
+
+    def _do_for_others(self) -> Plan | None:
+        """Bury who was found dead; as controller, settle what came of brokers that came and went."""
+        core = self._core
         if not self.is_down and not self._is_leaving and (burial := core.bury(self._dead)) is not None:
             return burial
-        if core.election.is_leading and core.is_unsettled:
-            return core.settle()
-        return None
+        return core.settle() if core.election.is_leading and core.is_unsettled else None
 
-    def _take_roles(self) -> None:
+    def _maybe_take_roles(self) -> None:
+        """This broker counts again: what it leads and follows is told to its replicas."""
+        mine = self._own_registration
+        if mine is None or self._registration is None or self._is_leaving:
+            return
+        self._refused = None
+        if mine.state is not BrokerState.ACTIVE or not self.is_down:
+            return
         self.is_down = False
-        if self._registration is not None:  # what follows in this process is not lost when a session is
-            self._registration = replace(self._registration, kept=Kept.ALL)
+        self._registration = replace(self._registration, kept=Kept.ALL)  # what follows in this process is not lost with a session
         logger.info("event=active broker=%d epoch=%d", self._core.broker_id, self.broker_epoch)
         self._handing_on.hand(list(all_replicas(self.image, self._core.broker_id)))
         self._tell_changed()
