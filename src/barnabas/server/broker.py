@@ -19,8 +19,7 @@ from uuid import UUID
 from barnabas.cluster.membership.administration import Administration
 from barnabas.cluster.membership.member import Member
 from barnabas.cluster.metadata.declared import Kind
-from barnabas.cluster.metadata.image import BrokerRegistration, MetadataImage
-from barnabas.cluster.metadata.records import COORDINATED_TOPICS, TRANSACTIONS_TOPIC
+from barnabas.cluster.metadata.image import COORDINATED_TOPICS, TRANSACTIONS_TOPIC, BrokerRegistration, MetadataImage
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint

@@ -16,8 +16,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata.image import PartitionState
-from barnabas.cluster.metadata.records import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.cluster.metadata.image import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionState
 from barnabas.cluster.planning.instructions import ChangeReplica, DeleteLog, ForgetTopics, Instruction, StandDown
 from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cluster.planning.partitions import ElectionType, MoveRequest, moves
+from barnabas.cluster.planning.partitions import ElectionType, MoveRequest
 from barnabas.cluster.planning.plan import Plan
+from barnabas.cluster.planning.reassignment import under_way
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
@@ -59,7 +60,7 @@ def test_a_move_is_asked_for_listed_and_ends(cluster: Cluster) -> None:
     state = cluster.controller.state()
     assert (state.replicas, state.adding, state.removing) == ((2, 3, 1), (3,), (1,))
     image = cluster.controller.core.image
-    assert moves(image, None) == [("t", 0, state)] == moves(image, [("t", (0, 1)), ("unknown", (0,))])
+    assert under_way(image, None) == [("t", 0, state)] == under_way(image, [("t", (0, 1)), ("unknown", (0,))])
     assert code(alter(cluster, 1, 2, 3)) is ErrorCode.NEW_LEADER_ELECTED
     state = cluster.controller.state()
     assert (state.leader, state.replicas, set(state.isr), state.is_moving) == (2, (2, 3), {2, 3}, False)

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from barnabas.cluster.metadata.image import NO_LEADER
 from barnabas.coordination.transactions.markers import Marker
 from barnabas.errors import ErrorCode
 from barnabas.server.transactions import marking
-from barnabas.server.transactions.marking import NOBODY, MarkerSender
+from barnabas.server.transactions.marking import MarkerSender
 from tests.waiting import until
 
 HERE = 1
@@ -61,7 +62,7 @@ async def test_markers_that_stand_at_once_are_told_at_once(world: World) -> None
 
 
 async def test_a_partition_without_a_leader_gets_its_marker_from_the_next_one(world: World) -> None:
-    world.leaders[B] = NOBODY
+    world.leaders[B] = NO_LEADER
     world.send()
     await until(lambda: world.delivery.told)
     assert world.delivery.told == [{A}]

@@ -25,8 +25,17 @@ from barnabas.cluster.controller.registration import register, update
 from barnabas.cluster.controller.state import ControllerState
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.declared import check_key
-from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, LogEnd, MetadataDelta, ResourceType, Topic
-from barnabas.cluster.planning.configs import ALL_BROKERS, MIN_IN_SYNC, ConfigPlanner, ResourceChange
+from barnabas.cluster.metadata.image import (
+    ALL_BROKERS,
+    NO_CONTROLLER,
+    BrokerRegistration,
+    BrokerState,
+    LogEnd,
+    MetadataDelta,
+    ResourceType,
+    Topic,
+)
+from barnabas.cluster.planning.configs import MIN_IN_SYNC, ConfigPlanner, ResourceChange
 from barnabas.cluster.planning.deletion import DeleteOutcome, resolve_deletions
 from barnabas.cluster.planning.instructions import UpdateDeclared
 from barnabas.cluster.planning.internal_topics import internal_topic
@@ -39,7 +48,6 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
 
 R = TypeVar("R")
-NOBODY = -1  # as controller
 PRODUCER_ID_BLOCK = 1000  # ids a broker takes at once, as Kafka does
 MAX_PRODUCER_ID = 2**63 - 1
 
@@ -97,7 +105,7 @@ class Controller(ControllerState):
         delta = MetadataDelta(brokers=(registered,))
         if found is not None and self._office_of(found):
             operations.append(Remove(records.CONTROLLER, self.versions.expected(records.CONTROLLER)))
-            delta = replace(delta, controller_id=NOBODY)
+            delta = replace(delta, controller_id=NO_CONTROLLER)
         claims = self.versions.expected(records.CONTROLLER) == ABSENT
         if claims:
             operations += self._claim()
@@ -242,11 +250,14 @@ class Controller(ControllerState):
     def auto_create(self, names: Iterable[str]) -> tuple[dict[str, KafkaError | None], Plan]:
         """Make the topics that are missing; None for each that then exists."""
         told: dict[str, KafkaError | None] = dict.fromkeys(names)
-        missing = [name for name in told if name not in self.image.topics]
-        requests = [internal_topic(name, self.config, alone=self._alone) or NewTopic(name) for name in missing]
-        outcomes, plan = self.create_topics(requests)
+        outcomes, plan = self.create_topics(self.missing_topics(told))
         told.update((outcome.name, outcome.error) for outcome in outcomes)
         return told, plan
+
+    def missing_topics(self, names: Iterable[str]) -> list[NewTopic]:
+        """Those that are not there, as they are made where nobody says how: internal ones by their own settings."""
+        missing = [name for name in names if name not in self.image.topics]
+        return [internal_topic(name, self.config, alone=self._alone) or NewTopic(name) for name in missing]
 
     def delete_topics(self, requests: Sequence[tuple[str | None, UUID]]) -> tuple[list[DeleteOutcome], Plan]:
         """Delete topics, each named or with its id."""

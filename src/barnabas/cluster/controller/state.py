@@ -16,10 +16,9 @@ from uuid import UUID
 
 from barnabas.cluster.controller.election import ClaimOutcome, Election
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import MetadataImage, ResourceType
+from barnabas.cluster.metadata.image import ALL_BROKERS, MetadataImage, ResourceType
 from barnabas.cluster.metadata.observation import Observation, observe_all
 from barnabas.cluster.metadata.records import ControllerOffice
-from barnabas.cluster.planning.configs import ALL_BROKERS
 from barnabas.cluster.planning.instructions import Instruction, UpdateBrokerConfig
 from barnabas.cluster.planning.plan import Plan, PlanBuilder, Versions
 from barnabas.cluster.store.interface import Entry

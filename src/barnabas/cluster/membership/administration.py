@@ -18,7 +18,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from uuid import UUID
 
 from barnabas.cluster.controller.core import Controller
-from barnabas.cluster.membership.commands import MAX_ATTEMPTS, Apply, Command, Commands, R
+from barnabas.cluster.membership.commands import MAX_ATTEMPTS, TOO_MUCH, TOO_OFTEN, Apply, Command, Commands, R
 from barnabas.cluster.metadata.image import BrokerRegistration
 from barnabas.cluster.planning.instructions import Instruction
 from barnabas.cluster.planning.plan import Plan
@@ -119,7 +119,7 @@ class Administration(Commands):
                 if plan.delta.deleted_topics:
                     await self._forget_deleted_topics()
                 return answer
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the metadata changed too often meanwhile")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, TOO_OFTEN)
 
     async def _forget_deleted_topics(self) -> None:
         """The logs of deleted topics are out of use; should this fail, the next start or deletion does it."""
@@ -138,9 +138,7 @@ class Administration(Commands):
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._store.commit, plan.operations)
         except CommitTooLarge as error:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "The request changes too much at once; ask for less at a time."
-            ) from error
+            raise KafkaError(ErrorCode.INVALID_REQUEST, TOO_MUCH) from error
         except StoreUnavailable as error:
             self._stale = True
             logger.error("event=metadata-commit-failed detail=%r", str(error))

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from barnabas.cluster.controller.state import ControllerState
-from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, PartitionState, ResourceType, Topic
-from barnabas.cluster.planning.configs import ALL_BROKERS
+from barnabas.cluster.metadata.image import ALL_BROKERS, MetadataDelta, MetadataImage, PartitionState, ResourceType, Topic
 from barnabas.cluster.planning.instructions import (
     ChangeReplica,
     CreateLog,

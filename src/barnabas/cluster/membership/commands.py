@@ -29,6 +29,8 @@ Command = Callable[[], tuple[R, Plan]]
 Apply = Callable[[Sequence[Instruction]], Awaitable[None]]
 
 MAX_ATTEMPTS = 5  # plans of one command that the store may refuse before the command fails
+TOO_OFTEN = "the metadata changed too often meanwhile"  # what it fails with then
+TOO_MUCH = "The request changes too much at once; ask for less at a time."  # for one commit of the store
 
 
 class NotController(KafkaError):

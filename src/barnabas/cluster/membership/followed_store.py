@@ -25,7 +25,7 @@ from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.controller.election import WriteRefusedEvent
 from barnabas.cluster.membership.candidate import Candidate
 from barnabas.cluster.membership.changes import config_instructions, replica_instructions
-from barnabas.cluster.membership.commands import Commands
+from barnabas.cluster.membership.commands import TOO_MUCH, Commands
 from barnabas.cluster.membership.handing_on import HandingOn
 from barnabas.cluster.membership.lost import LostPartitions
 from barnabas.cluster.membership.offline import OfflineReplicas
@@ -127,9 +127,7 @@ class FollowedStore(Commands):
         try:
             await self._in_thread(self._store.commit, plan.operations)
         except CommitTooLarge as error:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "The request changes too much at once; ask for less at a time."
-            ) from error
+            raise KafkaError(ErrorCode.INVALID_REQUEST, TOO_MUCH) from error
         except StoreUnavailable:
             self._dirty.update(paths)
             self._wake.set()

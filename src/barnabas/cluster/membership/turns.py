@@ -14,9 +14,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 
 from barnabas.cluster.controller.core import Controller
-from barnabas.cluster.membership.commands import MAX_ATTEMPTS, Command, NotController, R
+from barnabas.cluster.membership.commands import MAX_ATTEMPTS, TOO_OFTEN, Command, NotController, R
 from barnabas.cluster.membership.followed_store import FollowedStore
-from barnabas.cluster.planning.internal_topics import internal_topic
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import MetadataStore, StoreConflict, StoreUnavailable
 from barnabas.errors import Closed, ErrorCode, KafkaError
@@ -43,8 +42,7 @@ class Turns(FollowedStore):
         if self.is_controller or self.make_topics is None:
             return await super().auto_create(wanted)
         told: dict[str, KafkaError | None] = dict.fromkeys(wanted)
-        missing = [name for name in told if name not in self.image.topics]
-        requests = [internal_topic(name, self.config, alone=False) or NewTopic(name) for name in missing]
+        requests = self._core.missing_topics(told)
         return told | (await self.make_topics(requests) if requests else {})
 
     async def take_producer_ids(self) -> range:
@@ -100,7 +98,7 @@ class Turns(FollowedStore):
                 logger.warning("event=metadata-unavailable detail=%r", str(error))
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The metadata store does not answer.") from error
             return answer
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the metadata changed too often meanwhile")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, TOO_OFTEN)
 
 
 def _taken(task: asyncio.Task[R]) -> None:

@@ -24,8 +24,13 @@ from uuid import UUID
 from barnabas.cluster.metadata.declared import NOTHING, Changes, Declarations, Kind, apply_changes
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, cordoned_among, words_of
 from barnabas.config.listeners import Endpoint
+from barnabas.security.acls import AUDIT_TOPIC
 
-NO_LEADER = -1
+NO_LEADER = NO_CONTROLLER = -1
+ALL_BROKERS = ""  # the name under which settings stand that hold for every broker
+OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC = "__consumer_offsets", "__transaction_state", "__share_group_state"
+COORDINATED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
+INTERNAL_TOPICS = COORDINATED_TOPICS | {AUDIT_TOPIC}  # consumers of all topics leave them out
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
@@ -39,7 +44,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-Resource = tuple[ResourceType, str]  # of a broker: its id as text, "" for all of them
+Resource = tuple[ResourceType, str]  # of a broker: its id as text, or ALL_BROKERS
 
 
 class BrokerState(Enum):
@@ -128,7 +133,11 @@ class Topic:
     name: str
     topic_id: UUID
     partitions: tuple[PartitionState, ...]  # the index is the partition's number
-    is_internal: bool = False
+
+    @property
+    def is_internal(self) -> bool:
+        """It is the brokers' own."""
+        return self.name in INTERNAL_TOPICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +160,7 @@ class MetadataImage:
     """One moment of the cluster. The dictionaries may be read directly; nobody writes them."""
 
     cluster_id: str
-    controller_id: int = -1
+    controller_id: int = NO_CONTROLLER
     epoch: int = 0
     brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
     topics: Mapping[str, Topic] = field(default_factory=dict)

@@ -23,10 +23,16 @@ from uuid import UUID
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.declared import Changes, Kind
-from barnabas.cluster.metadata.image import EMPTY, BrokerRegistration, MetadataDelta, MetadataImage, Resource, Topic
+from barnabas.cluster.metadata.image import (
+    EMPTY,
+    NO_CONTROLLER,
+    BrokerRegistration,
+    MetadataDelta,
+    MetadataImage,
+    Resource,
+    Topic,
+)
 from barnabas.cluster.store.interface import ABSENT, ROOT, Entry, MetadataStore
-
-NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,7 @@ def _put_together(before: Topic | None, head: Entry, found: Mapping[str, Entry |
             states[start:end] = records.decode_chunk(chunk.value, states[start:end])
         elif path in found:
             return None
-    return Topic(name, topic_id, tuple(states[:count]), name in records.INTERNAL_TOPICS) if len(states) >= count else None
+    return Topic(name, topic_id, tuple(states[:count])) if len(states) >= count else None
 
 
 def _under(found: Mapping[str, Entry | None], prefix: str) -> list[Entry]:
@@ -145,7 +151,7 @@ def _delta(
             if left != image.deletions.get(topic_id, ()):
                 deletions[topic_id] = left
         elif path == records.CONTROLLER:
-            leader = NOBODY if entry is None else records.decode_controller(entry.value).broker_id
+            leader = NO_CONTROLLER if entry is None else records.decode_controller(entry.value).broker_id
             controller_id = None if leader == image.controller_id else leader
         elif path == records.CLUSTER and entry is not None:
             name = records.decode(entry.value)["id"]

@@ -27,6 +27,7 @@ from uuid import UUID
 
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.metadata.image import (
+    ALL_BROKERS,
     BrokerRegistration,
     BrokerState,
     Kept,
@@ -38,7 +39,6 @@ from barnabas.cluster.metadata.image import (
 )
 from barnabas.cluster.store.interface import Entry
 from barnabas.config.listeners import Endpoint
-from barnabas.security.acls import AUDIT_TOPIC
 
 USUAL_FIELDS = 5  # of a state of which there is nothing special to say
 CHUNK = 256  # partitions in one entry: about 10 kB of JSON, well under ZooKeeper's limit of 1 MB for a node
@@ -70,9 +70,6 @@ class ControllerOffice(NamedTuple):
 
 ANY_BROKER = -1  # among those that a deletion waits for
 
-OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC = "__consumer_offsets", "__transaction_state", "__share_group_state"
-COORDINATED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
-INTERNAL_TOPICS = COORDINATED_TOPICS | {AUDIT_TOPIC}  # consumers of all topics leave them out
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
 ESCAPE = re.compile(rb"%([0-9A-F]{2})")
 
@@ -285,7 +282,7 @@ def decode_topic(head: Entry, chunks: Iterable[Entry]) -> Topic | None:
     name = topic_of_path(head.path)
     topic_id, count = decode_head(head.value)
     partitions = tuple(state for chunk in chunks for state in decode_chunk(chunk.value))[:count]
-    return Topic(name, topic_id, partitions, name in INTERNAL_TOPICS) if len(partitions) == count else None
+    return Topic(name, topic_id, partitions) if len(partitions) == count else None
 
 
 def decode_topics(topics: Iterable[Entry], chunks: Iterable[Entry]) -> list[Topic]:
@@ -305,7 +302,7 @@ def is_config_path(path: str) -> bool:
 def resource_of_path(path: str) -> Resource:
     """Whose settings an entry under CONFIGS holds."""
     kind, _, name = path.removeprefix(CONFIGS).partition("/")
-    return ResourceType[kind.upper()], "" if name == "%" else unescape(name)
+    return ResourceType[kind.upper()], ALL_BROKERS if name == "%" else unescape(name)
 
 
 def decode_config(entry: Entry) -> tuple[Resource, Mapping[str, str]]:

@@ -6,7 +6,7 @@ could never satisfy, so that a first `consume` would hang); in a cluster the key
 
 from __future__ import annotations
 
-from barnabas.cluster.metadata.records import OFFSETS_TOPIC, SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.cluster.metadata.image import OFFSETS_TOPIC, SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.config.broker import BrokerConfig
 

@@ -253,10 +253,3 @@ class PartitionPlanner:
             return False
         self._changed.setdefault(topic, {})[partition] = state
         return True
-
-
-def moves(image: MetadataImage, wanted: Sequence[tuple[str, Sequence[int]]] | None) -> list[tuple[str, int, PartitionState]]:
-    """The partitions that are being moved; of all topics where `wanted` is None."""
-    names = [(topic.name, range(len(topic.partitions))) for topic in image.topics.values()] if wanted is None else wanted
-    found = [(topic, number, image.partition(topic, number)) for topic, numbers in names for number in numbers]
-    return [(topic, number, state) for topic, number, state in found if state is not None and state.is_moving]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from barnabas.cluster.metadata.image import NO_LEADER, PartitionState
+from barnabas.cluster.metadata.image import NO_LEADER, MetadataImage, PartitionState
 from barnabas.cluster.planning.leadership import Electorate, Policy, candidate, change, with_epochs
 
 
@@ -62,3 +62,10 @@ def _drop(state: PartitionState, leaving: tuple[int, ...], electorate: Electorat
         return state
     dropped = change(state, policy, leader=NO_LEADER if leader is None else leader, in_sync=in_sync, replicas=replicas)
     return replace(dropped, removing=tuple(replica for replica in state.removing if replica not in leaving))
+
+
+def under_way(image: MetadataImage, wanted: Sequence[tuple[str, Sequence[int]]] | None) -> list[tuple[str, int, PartitionState]]:
+    """The partitions that are being moved; of all topics where `wanted` is None."""
+    names = [(topic.name, range(len(topic.partitions))) for topic in image.topics.values()] if wanted is None else wanted
+    found = [(topic, number, image.partition(topic, number)) for topic, numbers in names for number in numbers]
+    return [(topic, number, state) for topic, number, state in found if state is not None and state.is_moving]

@@ -14,7 +14,6 @@ from functools import cached_property
 from uuid import UUID
 
 from barnabas import limits
-from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.image import MetadataImage, PartitionState, ResourceType, Topic
 from barnabas.cluster.planning.instructions import CreateLog, DeleteLog
 from barnabas.cluster.planning.placement import Ring, check_assignment
@@ -67,22 +66,26 @@ class MorePartitions:
 
 def check_name(name: str) -> None:
     """Raises KafkaError(INVALID_TOPIC_EXCEPTION) for a name no topic may have."""
-    if not name:
-        reason = "the empty string is not allowed"
-    elif name in {".", ".."}:
-        reason = f"'{name}' is not allowed"
-    elif len(name) > MAX_NAME_LENGTH:
-        reason = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
-    elif not LEGAL_NAME.fullmatch(name):
-        reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
-    else:
-        return
-    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+    reason = _reason_against(name)
+    if reason is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
 def is_legal_name(name: str) -> bool:
     """Whether a topic may have this name."""
-    return name not in {"", ".", ".."} and len(name) <= MAX_NAME_LENGTH and LEGAL_NAME.fullmatch(name) is not None
+    return _reason_against(name) is None
+
+
+def _reason_against(name: str) -> str | None:
+    if not name:
+        return "the empty string is not allowed"
+    if name in {".", ".."}:
+        return f"'{name}' is not allowed"
+    if len(name) > MAX_NAME_LENGTH:
+        return f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    if not LEGAL_NAME.fullmatch(name):
+        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None
 
 
 class TopicPlanner:
@@ -136,7 +139,7 @@ class TopicPlanner:
         check_topic(settings, self.config.topic_defaults)
         replicas = self._assigned(request) if request.assignments else self._placed(request)
         partitions = new_partitions(replicas, self.active)
-        topic = Topic(request.name, self.new_id(), partitions, request.name in records.INTERNAL_TOPICS)
+        topic = Topic(request.name, self.new_id(), partitions)
         self.plan.create_topic(topic)
         if settings:
             self.plan.set_config((ResourceType.TOPIC, topic.name), settings)

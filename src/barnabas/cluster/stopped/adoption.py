@@ -19,7 +19,7 @@ from pathlib import Path
 from uuid import UUID
 
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import PartitionState, ResourceType, Topic
+from barnabas.cluster.metadata.image import COORDINATED_TOPICS, PartitionState, ResourceType, Topic
 from barnabas.cluster.planning.internal_topics import internal_topic
 from barnabas.cluster.stopped.kraft.declared import KraftDeclared
 from barnabas.cluster.stopped.kraft.metadata_log import FOLDER, KraftMetadata, read_metadata_log
@@ -197,7 +197,7 @@ def _note_producers(files: Files, plan: Adoption, path: Path) -> None:
 
 def _settings_of(plan: Adoption, kraft: KraftMetadata, name: str) -> dict[str, str]:
     settings = dict(kraft.configs.get((ResourceType.TOPIC, name), {}))
-    if not plan.has_metadata_log and name in records.COORDINATED_TOPICS:
+    if not plan.has_metadata_log and name in COORDINATED_TOPICS:
         made = internal_topic(name, BrokerConfig.from_properties({"log.dirs": "unused"})[0], alone=True)
         settings = {} if made is None else {key: value for key, value in made.configs if value is not None}
     kept = {}
@@ -263,7 +263,7 @@ def adopt(files: Files, plan: Adoption, secret: bytes) -> None:
     for adopted in plan.topics:
         node = (plan.node_id,)
         states = tuple(PartitionState(plan.node_id, epoch, node, node) for epoch in adopted.leader_epochs)
-        topic = Topic(adopted.name, adopted.topic_id, states, adopted.name in records.INTERNAL_TOPICS)
+        topic = Topic(adopted.name, adopted.topic_id, states)
         operations.append(Put(records.topic_path(topic.name), records.encode_topic(topic), ABSENT))
         operations += [Put(path, value, ABSENT) for path, value in records.chunks_of(topic)]
         if adopted.settings:

@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import UUID
 
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import ResourceType, Topic
+from barnabas.cluster.metadata.image import COORDINATED_TOPICS, ResourceType, Topic
 from barnabas.cluster.store.embedded import FILE_NAME, FORMAT
 from barnabas.cluster.store.interface import Entry
 from barnabas.storage.check.directory import DataFolder
@@ -33,9 +33,7 @@ class StoredMetadata:
     exists: bool = False
     cluster_id: str | None = None
     topics: dict[str, Topic] = field(default_factory=dict)
-    compacted: set[str] = field(
-        default_factory=lambda: set(records.COORDINATED_TOPICS)
-    )  # topics that are, by a setting of their own
+    compacted: set[str] = field(default_factory=lambda: set(COORDINATED_TOPICS))  # topics that are, by a setting of their own
     deleted: set[UUID] = field(default_factory=set)  # topics whose folders may still be there
     findings: list[Finding] = field(default_factory=list)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata.image import ResourceType
-from barnabas.cluster.planning.configs import ALL_BROKERS, AlterOperation, Change, ResourceChange
+from barnabas.cluster.metadata.image import ALL_BROKERS, ResourceType
+from barnabas.cluster.planning.configs import AlterOperation, Change, ResourceChange
 from barnabas.cluster.planning.topics import check_name
 from barnabas.config.describe import (
     ConfigEntry,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from barnabas.cluster.controller.core import PRODUCER_ID_BLOCK
 from barnabas.cluster.metadata.image import PartitionState
+from barnabas.cluster.planning import reassignment
 from barnabas.cluster.planning.alter_partition import ANY_EPOCH, InSyncChange
-from barnabas.cluster.planning.partitions import InSyncRequest, MoveRequest, PartitionOutcome, moves
+from barnabas.cluster.planning.partitions import InSyncRequest, MoveRequest, PartitionOutcome
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages import alter_partition as alter
 from barnabas.protocol.messages import alter_partition_reassignments as reassign
@@ -145,7 +145,7 @@ def handle_list_partition_reassignments(
     asked = request.topics
     wanted = None if asked is None else [(topic.name, topic.partition_indexes) for topic in asked]
     topics: dict[str, list[listing.OngoingPartitionReassignment]] = {}
-    for topic, number, state in moves(broker.metadata, wanted):
+    for topic, number, state in reassignment.under_way(broker.metadata, wanted):
         topics.setdefault(topic, []).append(_moving(number, state))
     found = [listing.OngoingTopicReassignment(name=name, partitions=partitions) for name, partitions in topics.items()]
     return listing.ListPartitionReassignmentsResponse(error_message=None, topics=found)
@@ -189,7 +189,7 @@ async def handle_allocate_producer_ids(
         block = await broker.controller.take_producer_ids()
     except KafkaError as error:
         return AllocateProducerIdsResponse(error_code=error.code)
-    return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=PRODUCER_ID_BLOCK)
+    return AllocateProducerIdsResponse(producer_id_start=block.start, producer_id_len=len(block))
 
 
 def _by_topic(outcomes: Sequence[PartitionOutcome]) -> Iterable[tuple[str, Iterable[PartitionOutcome]]]:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata.records import OFFSETS_TOPIC
+from barnabas.cluster.metadata.image import OFFSETS_TOPIC
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.seams import EndMarker
 from barnabas.coordination.transactions.terms import InitRequest

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata.image import ResourceType
-from barnabas.cluster.planning.configs import ALL_BROKERS, ResourceChange, settings_after
+from barnabas.cluster.metadata.image import ALL_BROKERS, ResourceType
+from barnabas.cluster.planning.configs import ResourceChange, settings_after
 from barnabas.config.logins import check_logins
 from barnabas.config.settings import check_broker
 from barnabas.errors import ConfigError, ErrorCode, KafkaError

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.cluster.metadata.records import OFFSETS_TOPIC
+from barnabas.cluster.metadata.image import NO_LEADER, OFFSETS_TOPIC
 from barnabas.coordination.led import shielded
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.seams import EndMarker
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
-NOBODY = -1
 DONE = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
 log = logging.getLogger(__name__)
 TopicPartition = tuple[str, int]
@@ -147,7 +146,7 @@ class MarkerSender:
                     begun.codes[place] = written
                 else:
                     begun.uncommitted[place] = written
-            elif state.leader != NOBODY:
+            elif state.leader != NO_LEADER:
                 begun.elsewhere.setdefault(state.leader, []).append(place)
         return begun
 
