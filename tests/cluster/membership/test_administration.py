@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cluster.controller.core import PRODUCER_ID_BLOCK
+from barnabas.cluster.controller.every_broker import PRODUCER_ID_BLOCK
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.image import ResourceType
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange

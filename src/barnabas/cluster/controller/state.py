@@ -6,7 +6,7 @@ No store, clock or randomness. Whoever carries a plan out writes its operations 
 Rules
   1. The image is never ahead of the store: it changes in `committed`, and in `observe` with what was read.
   2. At most one plan is under way; the next command is planned on the image that the last one left.
-  3. In a cluster only the elected controller plans, and each of its plans carries the fence of its election.
+  3. In a cluster only the elected controller plans for others, and each such plan carries the fence of its election.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from barnabas.cluster.metadata.image import ALL_BROKERS, MetadataImage, Resource
 from barnabas.cluster.metadata.observation import Observation, observe_all
 from barnabas.cluster.metadata.records import ControllerOffice
 from barnabas.cluster.planning.instructions import Instruction, UpdateBrokerConfig
+from barnabas.cluster.planning.leadership import Policy
 from barnabas.cluster.planning.plan import Plan, PlanBuilder, Versions
 from barnabas.cluster.store.interface import Entry
 from barnabas.config.broker import BrokerConfig
@@ -107,6 +108,10 @@ class ControllerState:
     def topic_config(self, name: str) -> TopicConfig:
         """What a topic's settings come to."""
         return topic_config(self.image.topic_config(name), self.config.topic_defaults)
+
+    def _policy(self, topic: str) -> Policy:
+        config = self.topic_config(topic)
+        return Policy(config.min_insync_replicas, config.unclean_leader_election_enable, config.flush_messages <= 1)
 
     def layers(self) -> Layers:
         of_broker = self.image.config(ResourceType.BROKER, str(self.broker_id))

@@ -1,0 +1,161 @@
+"""What each broker plans for itself, controller or not: its registration, what it says in that, what it takes from the store.
+
+No fence guards these plans, for any broker may write them at any time; the versions of what was read do, as those of every plan. Where
+nobody is controller, registering and burying claim the office as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from uuid import UUID
+
+from barnabas.cluster.controller.burial import Dead, Successor, bury
+from barnabas.cluster.controller.election import Claim, OfficeReadEvent
+from barnabas.cluster.controller.registration import register, update
+from barnabas.cluster.controller.state import ControllerState
+from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.image import (
+    ALL_BROKERS,
+    NO_CONTROLLER,
+    BrokerRegistration,
+    BrokerState,
+    LogEnd,
+    MetadataDelta,
+    ResourceType,
+)
+from barnabas.cluster.planning.configs import MIN_IN_SYNC
+from barnabas.cluster.planning.leadership import Electorate, counts_on
+from barnabas.cluster.planning.plan import Plan, PlanBuilder
+from barnabas.cluster.store.interface import ABSENT, Operation, Put, Remove
+from barnabas.errors import ErrorCode, KafkaError
+
+PRODUCER_ID_BLOCK = 1000  # ids a broker takes at once, as Kafka does
+MAX_PRODUCER_ID = 2**63 - 1
+
+
+class EveryBroker(ControllerState):
+    """See the module."""
+
+    # Its registration
+
+    def set_cluster_id(self, cluster_id: str) -> Plan:
+        """Name a new cluster; nothing to do for one that has a name."""
+        if self.image.cluster_id:
+            return Plan()
+        put = Put(records.CLUSTER, records.encode({"id": cluster_id}), ABSENT)
+        return Plan((put,), MetadataDelta(cluster_id=cluster_id))
+
+    def set_minimum(self) -> Plan:
+        """Write down how many replicas have to be in sync where topics do not say it; nothing to do where that is done.
+
+        From then on it is the same for every broker, whatever its own configuration says (as in Kafka, with eligible leader replicas).
+        """
+        resource = (ResourceType.BROKER, ALL_BROKERS)
+        settings = self.image.config(*resource)
+        if MIN_IN_SYNC in settings:
+            return Plan()
+        plan = PlanBuilder(self.versions)
+        plan.set_config(resource, {**settings, MIN_IN_SYNC: str(self.static.min_insync_replicas)})
+        return plan.build()
+
+    def register(self, broker: BrokerRegistration) -> Plan:
+        """Announce this broker and, where nobody is, become controller; raises BrokerIdInUse.
+
+        In a cluster it begins FENCED, see `has_old_duties`.
+        """
+        found = self.image.brokers.get(broker.broker_id)
+        if not self._alone:
+            broker = replace(broker, state=BrokerState.FENCED)
+        registered, operations = register(broker, found, self._last_broker_epoch, self.versions)
+        delta = MetadataDelta(brokers=(registered,))
+        if found is not None and self._office_of(found):
+            operations.append(Remove(records.CONTROLLER, self.versions.expected(records.CONTROLLER)))
+            delta = replace(delta, controller_id=NO_CONTROLLER)
+        claims = self.versions.expected(records.CONTROLLER) == ABSENT
+        if claims:
+            operations += self._claim()
+            delta = replace(delta, controller_id=broker.broker_id)
+        return Plan(tuple(operations), delta, claims_office=claims)
+
+    def _claim(self) -> tuple[Operation, ...]:
+        """What makes this broker controller where nobody is."""
+        instructions = self.election.handle(OfficeReadEvent(None, self._controller_epoch))
+        return tuple(each for claim in instructions if isinstance(claim, Claim) for each in claim.operations)
+
+    def _office_of(self, former: BrokerRegistration) -> bool:
+        """Whether a former process of this broker is controller by the books."""
+        return self._holds_office(former) and former.incarnation != self.incarnation
+
+    def _holds_office(self, broker: BrokerRegistration) -> bool:
+        office = self._office
+        return office is not None and (office.broker_id, office.incarnation) == (broker.broker_id, broker.incarnation)
+
+    @property
+    def has_old_duties(self) -> bool:
+        """Whether partitions still count on this broker as it was before it registered: then it may not become ACTIVE.
+
+        Going on to lead in the same leader epoch, after a stop that may have cost the end of the log, would give offsets that others
+        have already read to other records. Once the controller has seen it fenced, it leads nothing and is in sync where it is the
+        last hope only; from there on it is elected in an epoch of its own. Where it may have lost records, it is in sync nowhere.
+        """
+        mine = self.image.brokers.get(self.broker_id)
+        electorate = Electorate.of(() if mine is None else (mine,))
+        for topic in self.image.topics.values():
+            lossy = bool(electorate.doubtful) and self.broker_id in electorate.lossy(self._policy(topic.name))
+            unknown = self.broker_id in electorate.unknown
+            if any(counts_on(state, self.broker_id, lossy=lossy, unknown=unknown) for state in topic.partitions):
+                return True
+        return False
+
+    def change_own_state(self, state: BrokerState) -> Plan:
+        """Say what this broker may do now: it is ready, or it is about to stop."""
+        broker = replace(self.image.brokers[self.broker_id], state=state)
+        return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
+
+    def say_log_ends(self, ends: tuple[LogEnd, ...]) -> Plan:
+        """Tell whoever is controller how far the logs of lost partitions go here, and of no others."""
+        broker = replace(self.image.brokers[self.broker_id], log_ends=ends)
+        return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
+
+    def say_offline(self, offline: Mapping[UUID, tuple[int, ...]]) -> Plan:
+        """Tell whoever is controller of which partitions the log here is in a directory that failed."""
+        broker = replace(self.image.brokers[self.broker_id], offline=offline)
+        return Plan(tuple(update(broker, self.versions)), MetadataDelta(brokers=(broker,)))
+
+    def bury(self, dead: Dead) -> Plan | None:
+        """Take away the registration of one of these, if that is for this broker to do."""
+        for broker in dead.among(self.image.brokers):
+            if self._holds_office(broker):
+                return bury(broker, self.versions, successor=Successor(self.broker_id, self._claim()))
+            if self.election.is_leading:
+                return bury(broker, self.versions, successor=None)
+        return None
+
+    # Logs of topics that are gone
+
+    def forget_deleted_topics(self) -> Plan:
+        """No log of them is left on this broker; each broker says so for itself, controller or not."""
+        plan = PlanBuilder(self.versions)
+        self._forget(plan, self.broker_id, self.deleted_topics)
+        return plan.build()
+
+    def _forget(self, plan: PlanBuilder, broker_id: int, topic_ids: Iterable[UUID]) -> None:
+        """A broker has no log of these topics any more."""
+        for topic_id in topic_ids:
+            brokers = self.image.deletions.get(topic_id)
+            if brokers is not None:
+                gone = {broker_id, records.ANY_BROKER}
+                plan.wait_for_deletion(topic_id, tuple(other for other in brokers if other not in gone))
+
+    # Producer ids
+
+    def take_producer_ids(self) -> tuple[range, Plan]:
+        """A block of producer ids for this broker; they are its own once the plan is committed."""
+        start = self._next_block
+        if start > MAX_PRODUCER_ID - PRODUCER_ID_BLOCK:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "no producer ids are left")
+        self._next_block = start + PRODUCER_ID_BLOCK
+        path = records.PRODUCER_IDS
+        put = Put(path, records.encode(self._next_block), self.versions.expected(path))
+        return range(start, self._next_block), Plan((put,))
