@@ -30,7 +30,7 @@ class Node:
         self.broker_id = broker_id
         incarnation = f"process-{self.store.session.session_id}"
         self.core = Controller(config, self.store.list("/"), new_id=new_id, alone=False, incarnation=incarnation)
-        self.candidate = Candidate(self.store, self.core.election, lambda _: self.reload(), lambda _: None)
+        self.candidate = Candidate(self.store, self.core.election, lambda _: self.reload())
         broker = BrokerRegistration(broker_id, (), RACKS.get(broker_id), incarnation=incarnation, kept=kept)
         self.commit(self.core.register(broker))
 

@@ -44,7 +44,7 @@ class Process:
         self.store = MemoryStore(tree)
         config, _ = BrokerConfig.from_properties({"node.id": str(broker_id)})
         self.core = Controller(config, (), new_id=new_id, alone=False, incarnation=name)
-        self.candidate = Candidate(self.store, self.core.election, lambda _: self.reload(), lambda _: None)
+        self.candidate = Candidate(self.store, self.core.election, lambda _: self.reload())
         self.store.watch_session(self.candidate.session_changed)
         self.stale = True
 

@@ -37,15 +37,15 @@ class Candidate:
     """See the module.
 
     Args:
-        on_take, on_leave: the broker is controller from now on; it is no more.
+        on_take, on_leave: the broker is controller from now on; it is no more. Who asks `election` after each call needs neither.
     """
 
     def __init__(
         self,
         store: MetadataStore,
         election: Election,
-        on_take: Callable[[TakeOffice], None],
-        on_leave: Callable[[LeaveOffice], None],
+        on_take: Callable[[TakeOffice], None] = lambda _: None,
+        on_leave: Callable[[LeaveOffice], None] = lambda _: None,
     ) -> None:
         self.election = election
         self.undecided = False  # the store was away: call `settle` when it is back

@@ -55,7 +55,7 @@ class FollowedStore(Commands):
         super().__init__(core)
         self._store = store
         self._thread = thread
-        self._candidate = Candidate(store, core.election, lambda _: None, lambda _: None)
+        self._candidate = Candidate(store, core.election)
         self._turn = asyncio.Lock()
         self._dirty: set[str] = {ROOT}  # told to have changed, not read since
         self._wake = asyncio.Event()

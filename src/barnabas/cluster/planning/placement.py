@@ -1,4 +1,4 @@
-"""Which brokers hold the replicas of new partitions, and which assignments given by hand are refused.
+"""Which brokers hold the replicas of new partitions, which assignments given by hand are refused, and who leads at first.
 
 Brokers stand in a ring that alternates between racks; each partition starts one place further than the one before, so leaders
 spread evenly, and takes its followers from the places after it, first one from each rack that has none of its replicas yet. The
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from barnabas.cluster.metadata.image import BrokerRegistration
+from barnabas.cluster.metadata.image import BrokerRegistration, PartitionState
 from barnabas.errors import ErrorCode, KafkaError
 
 
@@ -70,6 +70,27 @@ def check_assignment(known: Container[int], assignment: Sequence[int], replicati
         reason = f"{kind} a partition with {len(assignment)} replica(s), but this is not consistent with previous partitions, "
         reason += f"which have {replication_factor} replica(s)."
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+
+
+def new_partitions(replicas: Sequence[tuple[int, ...]], active: Container[int]) -> tuple[PartitionState, ...]:
+    """The states of partitions that nobody has led yet; those with the same replicas share one."""
+    states = {brokers: new_partition(brokers, active) for brokers in dict.fromkeys(replicas)}
+    return tuple([states[brokers] for brokers in replicas])
+
+
+def new_partition(replicas: tuple[int, ...], active: Container[int]) -> PartitionState:
+    """The state of a partition nobody has led yet: led by the first replica that may lead, all who may be in sync in sync.
+
+    Raises:
+        KafkaError: INVALID_REPLICA_ASSIGNMENT, none of them may.
+    """
+    in_sync = tuple(replica for replica in replicas if replica in active)
+    if not in_sync:
+        reason = (
+            "All brokers specified in the manual partition assignment for the partition are fenced or in controlled shutdown."
+        )
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    return PartitionState(leader=in_sync[0], leader_epoch=0, replicas=replicas, isr=in_sync)
 
 
 def _ring(brokers: Iterable[BrokerRegistration]) -> list[int]:

@@ -7,17 +7,16 @@ what is left of a deposed one is refused for good.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.declared import Changes, Kind
-from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, PartitionState, Resource, ResourceType, Topic
+from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, Resource, ResourceType, Topic
 from barnabas.cluster.planning.instructions import Instruction
 from barnabas.cluster.store.interface import ABSENT, Check, Entry, Operation, Put, Remove
-from barnabas.errors import ErrorCode, KafkaError
 
 R = TypeVar("R")
 Declaring = Callable[[MetadataImage], tuple[R, Changes]]  # an answer, and what it says is done
@@ -149,24 +148,3 @@ class PlanBuilder:
         else:
             self.put(path, records.encode(value))
         self.declared[kind, key] = value
-
-
-def new_partitions(replicas: Sequence[tuple[int, ...]], active: Container[int]) -> tuple[PartitionState, ...]:
-    """The states of partitions that nobody has led yet; those with the same replicas share one."""
-    states = {brokers: new_partition(brokers, active) for brokers in dict.fromkeys(replicas)}
-    return tuple([states[brokers] for brokers in replicas])
-
-
-def new_partition(replicas: tuple[int, ...], active: Container[int]) -> PartitionState:
-    """The state of a partition nobody has led yet: led by the first replica that may lead, all who may be in sync in sync.
-
-    Raises:
-        KafkaError: INVALID_REPLICA_ASSIGNMENT, none of them may.
-    """
-    in_sync = tuple(replica for replica in replicas if replica in active)
-    if not in_sync:
-        reason = (
-            "All brokers specified in the manual partition assignment for the partition are fenced or in controlled shutdown."
-        )
-        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
-    return PartitionState(leader=in_sync[0], leader_epoch=0, replicas=replicas, isr=in_sync)

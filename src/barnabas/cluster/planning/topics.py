@@ -16,8 +16,8 @@ from uuid import UUID
 from barnabas import limits
 from barnabas.cluster.metadata.image import MetadataImage, PartitionState, ResourceType, Topic
 from barnabas.cluster.planning.instructions import CreateLog, DeleteLog
-from barnabas.cluster.planning.placement import Ring, check_assignment
-from barnabas.cluster.planning.plan import PlanBuilder, new_partitions
+from barnabas.cluster.planning.placement import Ring, check_assignment, new_partitions
+from barnabas.cluster.planning.plan import PlanBuilder
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.settings import check_topic, topic_config
 from barnabas.errors import ErrorCode, KafkaError
