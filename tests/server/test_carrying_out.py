@@ -1,0 +1,104 @@
+"""Instructions carried out: in their order, each by the part that it is for, the coordinators before and after."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from barnabas.cluster.metadata.declared import Kind
+from barnabas.cluster.metadata.image import PartitionState
+from barnabas.cluster.planning.instructions import (
+    ChangeReplica,
+    CreateLog,
+    DeleteLog,
+    ForgetTopics,
+    Instruction,
+    StandDown,
+    UpdateBrokerConfig,
+    UpdateDeclared,
+    UpdateTopicConfig,
+)
+from barnabas.config.broker import BrokerConfig
+from barnabas.config.topic import TopicConfig
+from barnabas.server.carrying_out import carry_out
+
+ID = UUID(int=1)
+CONFIG = TopicConfig()
+CONFIG_OF_7, _ = BrokerConfig.from_properties({"node.id": "7"})
+MADE = [CreateLog("new", number, ID, CONFIG) for number in range(3)]
+GONE = [DeleteLog("old", number, ID) for number in range(2)]
+
+
+class Book:
+    """A broker whose parts write down what they are asked, the names of topics and how many instructions came at once."""
+
+    def __init__(self, *, is_alone: bool) -> None:
+        self.asked: list[tuple[object, ...]] = []
+
+        def note(*what: object) -> None:
+            self.asked.append(what)
+
+        async def noted(*what: object) -> None:
+            note(*what)
+
+        hosting = SimpleNamespace(
+            create=lambda run: noted("create", len(run)),
+            remove=lambda run: noted("remove", len(run)),
+            change=lambda one: noted("change", one.topic),
+            stand_down=lambda: note("stand down"),
+            update_config=lambda topic, _: note("settings", topic),
+        )
+        coordinators = SimpleNamespace(
+            resign=lambda all_: note("resign", len(all_)),
+            follow=lambda all_: note("follow", len(all_)),
+            delete_topics=lambda names: noted("delete offsets", *sorted(names)),
+        )
+        self.broker: Any = SimpleNamespace(
+            member=None if is_alone else object(),
+            hosting=hosting,
+            coordinators=coordinators,
+            declarations=SimpleNamespace(tell=lambda kinds: note("declared", *kinds)),
+            update_config=lambda config: note("broker's settings", config.broker_id),
+        )
+
+
+async def test_each_part_is_asked_in_order_and_logs_in_runs() -> None:
+    book = Book(is_alone=False)
+    state = PartitionState(1, 0, (1,), (1,))
+    instructions: list[Instruction] = [
+        UpdateBrokerConfig(CONFIG_OF_7),
+        UpdateTopicConfig("t", CONFIG),
+        *GONE,
+        ForgetTopics(("old",)),
+        *MADE,
+        ChangeReplica("t", 0, ID, state),
+        ChangeReplica("u", 0, ID, state),
+        StandDown(),
+        UpdateDeclared(frozenset({Kind.ACL})),
+    ]
+    await carry_out(book.broker, instructions)
+    assert book.asked == [
+        ("resign", len(instructions)),
+        ("broker's settings", 7),
+        ("settings", "t"),
+        ("remove", 2),
+        ("create", 3),
+        ("change", "t"),
+        ("change", "u"),
+        ("stand down",),
+        ("declared", Kind.ACL),
+        ("follow", len(instructions)),
+    ]
+
+
+@pytest.mark.parametrize(("instructions", "last"), [([*MADE, *GONE], ("delete offsets", "old")), (MADE, ("create", 3))])
+async def test_a_broker_alone_deletes_offsets_and_has_no_terms_of_leadership(
+    instructions: list[Instruction], last: tuple[object, ...]
+) -> None:
+    book = Book(is_alone=True)
+    await carry_out(book.broker, instructions)
+    assert book.asked[0] == ("create", 3)
+    assert book.asked[-1] == last
