@@ -29,14 +29,15 @@ from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.server.fetching.loading import MOST_COPIED_BYTES
 from barnabas.server.fetching.sessions import FINAL_EPOCH, replica_id_of
-from barnabas.server.page_cache import is_servable
+from barnabas.server.page_cache import at_hand
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
-    from barnabas.server.outbox import Region
+    from barnabas.server.fetching.looking import Records
 
 PATIENCE = 4  # requests in a row that were learnt and did not come again
 NO_EPOCH = -1  # of a leader: the consumer does not know it
@@ -62,7 +63,7 @@ class RepeatedFetch:
         self._layout = Struct("")
         self._fixed: tuple[bytes, ...] = ()
         self._request = FetchRequest()
-        self._shape: FetchAnswerShape[Region] | None = None  # where there is one, a request is known
+        self._shape: FetchAnswerShape[Records] | None = None  # where there is one, a request is known
         self._wanted: list[_Wanted] = []
         self._patience = PATIENCE
 
@@ -104,14 +105,14 @@ class RepeatedFetch:
         connection.send(parts)
         return True
 
-    def _look(self, broker: Broker, offsets: Sequence[int]) -> list[Given[Region]] | None:
+    def _look(self, broker: Broker, offsets: Sequence[int]) -> list[Given[Records]] | None:
         """What every partition gives; None where that is not for this way."""
         request, open_files = self._request, broker.logs.open_files
         if open_files is not None and open_files.is_crowded:
             return None
         isolation_level = request.isolation_level
         left = most = min(request.max_bytes, broker.config.fetch_max_bytes)
-        found: list[Given[Region]] = []
+        found: list[Given[Records]] = []
         try:
             for (partition, max_bytes, leader_epoch), offset in zip(self._wanted, offsets, strict=True):
                 if partition.closed or leader_epoch not in (NO_EPOCH, partition.leader_epoch):
@@ -123,13 +124,13 @@ class RepeatedFetch:
                     isolation_level=isolation_level,
                     is_verified_later=True,
                 )
+                records = None
                 if region is not None:
-                    if not is_servable(broker.files, region):
-                        return None
-                    if isolation_level == READ_COMMITTED and partition.aborted_in(region, offset):
+                    records = at_hand(broker.files, region, may_copy=most - left < MOST_COPIED_BYTES)
+                    if records is None or (isolation_level == READ_COMMITTED and partition.aborted_in(region, offset)):
                         return None
                     left = max(left - region.size, 0)
-                found.append((partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset, region))
+                found.append((partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset, records))
         except (KafkaError, StorageError, OSError):
             return None  # the general way finds the same and words it
         return found if most - left >= min(request.min_bytes, most) else None
