@@ -8,6 +8,7 @@ Rules
      have less patience than `request.timeout.ms`.
   2. Frames are read into memory of their size, once: what `Fetch` brings is not copied again, but for the start of it, which comes with the
      size in one read. Answers that are small come in one read altogether.
+  3. One timer runs for all requests in flight on a connection, set for the oldest of them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from barnabas.errors import BarnabasError, KafkaError, ProtocolError
 from barnabas.protocol.message import Buffer
 from barnabas.tls.failures import reason_of
 
-START_BYTES = 512  # of frames are read together with their size
+START_BYTES = 16 * 1024  # of frames are read together with their size: another read takes longer than it takes to copy so much
 R = TypeVar("R")
 
 
@@ -60,7 +61,10 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._start = memoryview(bytearray(START_BYTES))  # what comes first, as long as the size of the next frame is not known
         self._frame: memoryview | None = None  # the body that is coming in, once its size is known
         self._filled = 0  # of the one that is read into
-        self._waiting: deque[asyncio.Future[Any]] = deque()  # one for each request in flight, oldest first
+        self._waiting: deque[tuple[asyncio.Future[Any], float]] = (
+            deque()
+        )  # of each request in flight, oldest first, and its deadline
+        self._timer: asyncio.TimerHandle | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self._ended = asyncio.Event()
@@ -79,7 +83,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         try:
             frame: bytes | None = connection.wire.send_hello()
             while frame is not None:
-                frame = connection.wire.receive_hello(await connection._exchange(frame))
+                frame = connection.wire.receive_hello(await connection._send(frame))
             if config.credentials is not None:
                 await connection._log_in(config.credentials)
         except (ProtocolError, KafkaError) as error:
@@ -97,7 +101,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             await self._renew()
         if self.lost is not None:
             raise self.lost
-        return await self._exchange(self.wire.send(call.request, call.at_most, call.at_least))
+        return await self._send(self.wire.send(call.request, call.at_most, call.at_least))
 
     async def _log_in(self, credentials: Credentials) -> None:
         if credentials.come_from_elsewhere:
@@ -106,7 +110,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         answer: Any = None
         try:
             while True:
-                answer = await self._exchange(self.wire.send(login.send(answer)))
+                answer = await self._send(self.wire.send(login.send(answer)))
         except StopIteration as end:
             lifetime_ms = end.value
         if lifetime_ms:
@@ -124,29 +128,30 @@ class AsyncConnection(asyncio.BufferedProtocol):
         """As `request`, but sent in this moment and without a task; None where something has to be waited for before."""
         if self._renewing is not None or self.lost is not None or not self._writable.is_set():
             return None
-        future, timer = self._send(self.wire.send(call.request, call.at_most, call.at_least))
-        future.add_done_callback(lambda done: None if done.cancelled() else timer.cancel())
-        return future
+        return self._send(self.wire.send(call.request, call.at_most, call.at_least))
 
-    async def _exchange(self, frame: bytes) -> Any:
-        future, timer = self._send(frame)
-        try:
-            return await future
-        finally:
-            if not future.cancelled():  # whoever asked has gone then; that no answer comes says as much of the connection
-                timer.cancel()
-
-    def _send(self, frame: bytes) -> tuple[asyncio.Future[Any], asyncio.TimerHandle]:
+    def _send(self, frame: bytes) -> asyncio.Future[Any]:
         if self._transport is None or self.lost is not None:
             raise self.lost or ConnectionFailed(self.name, "closed")
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        self._waiting.append(future)
+        deadline = loop.time() + self._timeout_ms / 1000
+        self._waiting.append((future, deadline))
+        if self._timer is None:
+            self._timer = loop.call_at(deadline, self._expire)
         self._transport.write(frame)
-        return future, loop.call_later(self._timeout_ms / 1000, self._expire, future)  # a third of the cost of asyncio.timeout
+        return future
 
-    def _expire(self, future: asyncio.Future[Any]) -> None:
-        if future in self._waiting:
+    def _expire(self) -> None:
+        """The request that was the oldest when the timer was set has had its time; one that is left has it until its own deadline."""
+        self._timer = None
+        if not self._waiting:
+            return
+        deadline = self._waiting[0][1]
+        loop = asyncio.get_running_loop()
+        if deadline > loop.time():
+            self._timer = loop.call_at(deadline, self._expire)
+        else:
             self._fail(TimedOut(f"answer of {self.name}", self._timeout_ms))
 
     def close(self) -> None:
@@ -217,7 +222,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     def _deliver(self, body: memoryview) -> None:
         response = self.wire.receive(body) if self.wire.ready else body
-        future = self._waiting.popleft()
+        future, _ = self._waiting.popleft()
         if not future.done():
             future.set_result(response)
 
@@ -228,8 +233,11 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._transport.abort()
         self._ended.set()
         self._writable.set()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         while self._waiting:
-            future = self._waiting.popleft()
+            future, _ = self._waiting.popleft()
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # nobody may be waiting any more, which is no reason for a warning

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -170,6 +171,12 @@ def _check_array(view: memoryview, position: int, length: int) -> None:
         raise ValueError(f"an array of {length} elements where {len(view) - position} bytes are left")
 
 
+@lru_cache(maxsize=4_096)
+def uuid_of(data: bytes) -> UUID:
+    """The UUID of 16 bytes. The same topics are named again and again, and making one takes longer than all other fields around it."""
+    return UUID(bytes=data)
+
+
 def skip_tagged_fields(view: memoryview, position: int, known: dict[int, Any], message: Any) -> int:
     count, position = read_varint(view, position)
     if count > limits.MAX_TAGGED_FIELDS:
@@ -251,19 +258,23 @@ class _ReaderSource(_Source):
         self.check = check
 
     def text(self) -> str:
+        self.read_plain()
+        if self.flexible:
+            known = self.bind("known", {f[7]: self.tag_reader(f) for f in self.tagged})
+            self.add("if v[p]:", f"    p = tags(v, p, {known}, m)", "else:", "    p += 1")
+        return "\n".join(["def run(v, p):", "    m = cls()", *self.lines, "    return m, p"])
+
+    def read_plain(self) -> None:
+        """The untagged fields."""
         self.names.update(
             cls=self.cls, compact=_read_compact_length, piece=_slice, check=self.check, tags=skip_tagged_fields, null=_null,
-            UUID=UUID, short=struct.Struct(">h").unpack_from, long=struct.Struct(">i").unpack_from, unpack=struct.unpack_from,
+            uuid=uuid_of, short=struct.Struct(">h").unpack_from, long=struct.Struct(">i").unpack_from, unpack=struct.unpack_from,
         )  # fmt: skip
         for run in self.runs():
             if run[0][1] in FIXED and not run[0][2]:
                 self.read_fixed(run)
             else:
                 self.read_field(run[0], "m." + run[0][0])
-        if self.flexible:
-            known = self.bind("known", {f[7]: self.tag_reader(f) for f in self.tagged})
-            self.add(f"p = tags(v, p, {known}, m)")
-        return "\n".join(["def run(v, p):", "    m = cls()", *self.lines, "    return m, p"])
 
     def read_fixed(self, run: list[FieldSpec]) -> None:
         layout = struct.Struct(">" + "".join(FIXED[f[1]][0] for f in run))
@@ -273,7 +284,7 @@ class _ReaderSource(_Source):
     def read_field(self, field: FieldSpec, target: str) -> None:
         name, wire_type, is_array = field[:3]
         if wire_type == "uuid" and not is_array:
-            self.add(f"{target} = UUID(bytes=bytes(piece(v, p, 16)))", "p += 16")
+            self.add(f"{target} = uuid(bytes(v[p : p + 16]))", "p += 16")
             return
         if wire_type == "struct" and not is_array:
             self.read_struct(field, target)
@@ -311,7 +322,7 @@ class _ReaderSource(_Source):
         if wire_type == "struct":
             self.add(f"        item, p = {self.bind('item', _item_reader(field[8], self.version, self.check))}(v, p)")
         elif wire_type == "uuid":
-            self.add("        item = UUID(bytes=bytes(piece(v, p, 16)))", "        p += 16")
+            self.add("        item = uuid(bytes(v[p : p + 16]))", "        p += 16")
         else:
             self.add("        k, p = compact(v, p)" if self.flexible else "        k, = short(v, p)")
             self.add("" if self.flexible else "        p += 2", f"        if k < 0: null({field[0]!r})")
@@ -320,15 +331,12 @@ class _ReaderSource(_Source):
 
     def tag_reader(self, field: FieldSpec) -> Callable[[memoryview, int, Message], int]:
         source = _ReaderSource(self.cls, self.version, self.check)
-        source.plain, source.tagged, source.flexible = [field], [], True
-        source.text()
-        text = "\n".join(["def run(v, p, m):", *source.lines_without_tags(), "    return p"])
+        source.plain, source.flexible = [field], True
+        source.read_plain()
+        text = "\n".join(["def run(v, p, m):", *source.lines, "    return p"])
         exec(text, source.names)
         run: Callable[[memoryview, int, Message], int] = source.names["run"]
         return run
-
-    def lines_without_tags(self) -> list[str]:
-        return self.lines[:-1]
 
 
 class _WriterSource(_Source):

@@ -55,6 +55,10 @@ class FetchedData(NamedTuple, Generic[D]):
     diverging: tuple[int, int] | None = None
     current_leader: tuple[int, int] | None = None
 
+    def with_records(self, records: D) -> FetchedData[D]:
+        """The same with the records as they are sent; `_replace` takes three times as long."""
+        return FetchedData(*self[:5], records, *self[6:])
+
 
 Parts = list[bytes | bytearray | memoryview | D]
 Given = tuple[int, int, int, D | None]  # of a partition: high watermark, last stable offset, log start offset, records
@@ -104,19 +108,22 @@ def write_fetch_answer(
 
 
 class FetchAnswerShape(Generic[D]):
-    """How all answers look that tell of these partitions, without errors, outside of a session.
+    """How all answers look that tell of these partitions, without errors.
 
     Args:
         topics: each with its partitions, in the order of the answer.
         is_committed: the fetches are read_committed; nothing was aborted in what they get.
+        session_id: 0 outside of a session.
     """
 
     __slots__ = ("_before", "_flexible", "_middle", "_tail")
 
-    def __init__(self, version: int, topics: Sequence[tuple[str | UUID, Sequence[int]]], *, is_committed: bool) -> None:
+    def __init__(
+        self, version: int, topics: Sequence[tuple[str | UUID, Sequence[int]]], *, is_committed: bool, session_id: int = 0
+    ) -> None:
         self._flexible = flexible = version >= FIRST_FLEXIBLE_VERSION
         before: list[bytes] = []  # of each partition, what stands between the one before and its high watermark
-        out = _start(version, 0, 0, 0, 0)
+        out = _start(version, 0, 0, 0, session_id)
         _write_count(len(topics), flexible, out)
         for topic, partitions in topics:
             _write_topic(topic, flexible, out)

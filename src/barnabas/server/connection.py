@@ -34,6 +34,7 @@ from barnabas.storage.files import Files
 if TYPE_CHECKING:
     from barnabas.server.authentication.login import Login
     from barnabas.server.authorization.control import Access
+    from barnabas.server.fetching.continued import ContinuedFetch
     from barnabas.server.fetching.repeated import RepeatedFetch
     from barnabas.server.quotas.allowance import Paid
     from barnabas.server.quotas.budget import Budget
@@ -106,7 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         self._working = False
         self._flushing = False
         self.repeated = RepeatedProduce()
-        self.repeated_fetch: RepeatedFetch | None = None  # where there was a fetch
+        self.repeated_fetch: RepeatedFetch | ContinuedFetch | None = None  # where there was a fetch
         self.budget: Budget | None = None  # of the client whose request is at hand, where there are quotas
         self.started_ns = 0  # when the request at hand was taken up, where it has a budget
         self.paid: Paid | None = None

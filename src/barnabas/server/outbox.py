@@ -65,8 +65,18 @@ class HeldRegion:
             self._files.close(self.fileno)
 
 
+class Copied:
+    """What a file region holds, where it is so little that it was read when it was looked for."""
+
+    __slots__ = ("data", "size")
+
+    def __init__(self, data: Buffer) -> None:
+        self.data = data
+        self.size = len(data)
+
+
 Region = FileRegion | HeldRegion
-Part = Buffer | Region
+Part = Buffer | Region | Copied
 
 
 class Outbox:
@@ -108,7 +118,7 @@ class Outbox:
         self._files = files
         self._on_room = on_room
         self._on_error = on_error
-        self._items: deque[Part] = deque()
+        self._items: deque[Buffer | Region] = deque()
         self._socket: socket.socket | None = None
         self._blocked = False
         self._file_bytes_left = 0  # in this turn
@@ -123,11 +133,16 @@ class Outbox:
 
     def hold(self, parts: Iterable[Part]) -> list[Part]:
         """The same parts, their regions held."""
-        return [HeldRegion(part, self._files) if isinstance(part, FileRegion) else part for part in parts]
+        return [self._held(part) if isinstance(part, FileRegion) else part for part in parts]
+
+    def _held(self, region: FileRegion) -> HeldRegion:
+        return HeldRegion(region, self._files)
 
     def push(self, item: Part) -> None:
         """Queue `item`; nothing is sent before `flush`, which must come in the same turn of the loop."""
-        self._items.append(HeldRegion(item, self._files) if self._blocked and isinstance(item, FileRegion) else item)
+        if isinstance(item, Copied):
+            item = item.data
+        self._items.append(self._held(item) if self._blocked and isinstance(item, FileRegion) else item)
         self.waiting_bytes += item.size if isinstance(item, Region) else len(item)
 
     def flush(self) -> None:
@@ -168,13 +183,13 @@ class Outbox:
         """Have `_resume` called in the next turn of the loop, unless it will be because there is room."""
         self._blocked = True
         if not self._watching:
-            self._items = deque(self.hold(self._items))
+            self._items = deque(self._held(item) if isinstance(item, FileRegion) else item for item in self._items)
             self._turn = self._loop.call_soon(self._resume)
 
     def _wait_for_room(self) -> None:
         self._blocked = self._is_full = True
         if not self._watching:
-            self._items = deque(self.hold(self._items))
+            self._items = deque(self._held(item) if isinstance(item, FileRegion) else item for item in self._items)
             self._watching = True
             self._watch()
 

@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from barnabas.server.outbox import HeldRegion, Region
+from barnabas.server.outbox import Copied, HeldRegion, Region
 from barnabas.storage.files import Files
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import READ_AHEAD_BYTES
 from barnabas.storage.verify import Verified, verify
 
+COPIED_BYTES = 16 * 1024  # what is no larger is read at once, which takes no longer than to ask whether it is in memory
 PROBE_STEP_BYTES = 128 * 1024  # the kernel's usual read-ahead
 _probe = bytearray(1)
 _probes = [_probe]
@@ -42,20 +43,39 @@ def _is_in_memory(files: Files, fileno: int, position: int, size: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        if error.errno == errno.EIO:
-            return False  # who reads it next says which bytes it is that the disk does not give
-        if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
-            return True
-        raise
+        return _tells_nothing(error)
     return True
 
 
-def is_servable(files: Files, region: FileRegion) -> bool:
-    """Whether the region is in memory and needs no look at its bytes."""
-    start, trust = region.position, region.trust
-    if region.reach or not (start >= trust.tail or trust.covers(start, start + region.size)):
+def _tells_nothing(error: OSError) -> bool:
+    """Whether the platform cannot tell what is in memory; False where the disk does not give some bytes: who reads them next says which."""
+    if error.errno == errno.EIO:
         return False
-    return is_resident(files, region)
+    if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+        return True
+    raise error
+
+
+def _is_trusted(region: FileRegion) -> bool:
+    """Whether its bytes need no look before they are served."""
+    start, trust = region.position, region.trust
+    return start >= trust.tail or trust.covers(start, start + region.size)
+
+
+def at_hand(files: Files, region: FileRegion, *, may_copy: bool) -> FileRegion | Copied | None:
+    """What the region holds, as it can be sent now; None where a thread is to look at it before."""
+    if region.reach or not _is_trusted(region):
+        return None
+    size = region.size
+    if size > COPIED_BYTES or not may_copy:
+        return region if is_resident(files, region) else None
+    data = bytearray(size)
+    try:
+        return Copied(data) if files.preadv_nowait(region.fileno, (data,), region.position) == size else None
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        return region if _tells_nothing(error) else None
 
 
 class Loaded(NamedTuple):

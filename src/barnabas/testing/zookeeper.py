@@ -17,6 +17,7 @@ the server ends at once and the whole set is started again on other ports.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -216,8 +217,11 @@ class ZooKeeper:
             self._tell_guard()
 
     def pause(self, index: int = 0) -> None:
-        """It keeps its connections and answers nothing."""
-        self._signal(index, signal.SIGSTOP)
+        """It keeps its connections and answers nothing, from when this returns."""
+        process = self._processes[index]
+        if process is not None:
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)  # all of its threads: they stop one by one
 
     def resume(self, index: int = 0) -> None:
         """Go on after `pause`."""

@@ -203,9 +203,11 @@ def test_a_commit_without_an_answer_is_decided_by_the_next_read(zookeeper: ZooKe
     """The server stands still with the commit in its socket, and goes on when the caller has given up."""
     with open_at(zookeeper, root, session_timeout_ms=2_000, connection_timeout_ms=200) as store:
         zookeeper.pause()
-        with pytest.raises(StoreUnavailable):
-            store.commit([Put("/mine", b"by me", ABSENT)])
-        zookeeper.resume()
+        try:
+            with pytest.raises(StoreUnavailable):
+                store.commit([Put("/mine", b"by me", ABSENT)])
+        finally:
+            zookeeper.resume()  # others use it
         patient = open_at(zookeeper, root)
         found = retry_read(store, "/mine")
         assert patient.get("/mine") == found

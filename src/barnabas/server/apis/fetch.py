@@ -9,6 +9,7 @@ from barnabas.protocol.codec import decode_request
 from barnabas.protocol.fetch import write_fetch_answer
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.server.fetching.continued import ContinuedFetch
 from barnabas.server.fetching.fetch import Fetch
 from barnabas.server.fetching.looking import NO_TOPICS, failed
 from barnabas.server.fetching.repeated import RepeatedFetch
@@ -33,10 +34,15 @@ def handle_fetch(broker: Broker, connection: Connection, frame: memoryview, body
         return
     client_id = None if broker.authorizer is None else broker.authorizer.client_id(frame)
     Fetch(broker, connection, request, context, version, correlation_id, client_id).start()
-    if context.session is None and broker.authorizer is None:
-        if connection.repeated_fetch is None:
-            connection.repeated_fetch = RepeatedFetch()
-        connection.repeated_fetch.learn(broker, frame, body, version, request)
+    repeated = connection.repeated_fetch
+    if context.is_incremental:
+        if not isinstance(repeated, ContinuedFetch):
+            repeated = connection.repeated_fetch = ContinuedFetch()
+        repeated.learn(frame, body, version, request, client_id)
+    elif context.session is None and broker.authorizer is None:
+        if not isinstance(repeated, RepeatedFetch):
+            repeated = connection.repeated_fetch = RepeatedFetch()
+        repeated.learn(broker, frame, body, version, request)
 
 
 def _refuse(connection: Connection, request: FetchRequest, version: int, correlation_id: int) -> None:

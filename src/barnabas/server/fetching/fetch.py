@@ -12,10 +12,9 @@ from barnabas.protocol.fetch import FIRST_ENDPOINTS_VERSION, FetchedData, Parts,
 from barnabas.replication.partition import READ_COMMITTED
 from barnabas.security.acls import Operation
 from barnabas.server.fetching.loading import Loading
-from barnabas.server.fetching.looking import NO_TOPICS, Found
+from barnabas.server.fetching.looking import NO_TOPICS, Found, Records
 from barnabas.server.fetching.session import FetchedPartition, TopicKey
 from barnabas.server.leaders import TOLD_WITH, current_leader, endpoints_of
-from barnabas.server.outbox import Region
 from barnabas.server.quotas.allowance import Allowance
 
 if TYPE_CHECKING:
@@ -165,7 +164,7 @@ class Fetch(Loading):
 
     # --- answering
 
-    def _tell_leaders(self, kept: list[tuple[TopicKey, FetchedData[Region]]], wrong: list[int]) -> list[NodeEndpoint]:
+    def _tell_leaders(self, kept: list[tuple[TopicKey, FetchedData[Records]]], wrong: list[int]) -> list[NodeEndpoint]:
         """Put into the answers of these slots who leads instead (KIP-951), and say where those are."""
         broker, leaders = self._broker, []
         for slot in wrong:
@@ -239,7 +238,7 @@ class Fetch(Loading):
         if self._answer_place is None:
             self._answer_place = self._connection.expect_answer()
 
-    def _send(self, parts: Parts[Region]) -> None:
+    def _send(self, parts: Parts[Records]) -> None:
         if self._answer_place is None:
             self._connection.send(parts)
         else:

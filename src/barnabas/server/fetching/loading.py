@@ -21,6 +21,7 @@ from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified
 
 log = logging.getLogger(__name__)
+MOST_COPIED_BYTES = 64 * 1024  # of an answer, for a slow reader makes them wait in memory
 
 
 class Loading(Looking):
@@ -38,12 +39,17 @@ class Loading(Looking):
 
     def _load(self, found: list[Found]) -> None:
         files = self._broker.files
-        doubtful = [
-            slot
-            for slot, (_, data) in enumerate(found)
-            if data.records is not None
-            and not (isinstance(data.records, HeldRegion) or page_cache.is_servable(files, data.records))
-        ]
+        doubtful = []
+        copied = 0
+        for slot, (wanted, data) in enumerate(found):
+            region = data.records
+            if isinstance(region, FileRegion):
+                records = page_cache.at_hand(files, region, may_copy=copied < MOST_COPIED_BYTES)
+                if records is None:
+                    doubtful.append(slot)
+                elif records is not region:
+                    copied += records.size
+                    found[slot] = wanted, data.with_records(records)
         if not doubtful:
             self._answer(found)
             return
@@ -52,7 +58,7 @@ class Loading(Looking):
         for slot, (wanted, data) in enumerate(found):
             if isinstance(data.records, FileRegion):  # the loop runs before it is sent
                 regions[slot] = data.records
-                found[slot] = wanted, data._replace(records=HeldRegion(data.records, files))
+                found[slot] = wanted, data.with_records(HeldRegion(data.records, files))
         pairs = [(regions[slot], cast(HeldRegion, found[slot][1].records)) for slot in doubtful]
         future = self._broker.loop.run_in_executor(self._broker.reading_threads, page_cache.load, files, pairs)
         asked = [(slot, region, region.trust.cuts) for slot, (region, _) in zip(doubtful, pairs, strict=True)]

@@ -23,7 +23,7 @@ from barnabas.server.authorization.hot import why_not_fetch
 from barnabas.server.fetching.session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetching.sessions import replica_id_of
 from barnabas.server.logs.damage import refuse_read
-from barnabas.server.outbox import Region
+from barnabas.server.outbox import Copied, Region
 from barnabas.server.replication.selector import preferred_replica
 from barnabas.storage.reading import FileRegion
 
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 FIRST_FOLLOWER_READ_VERSION = 11  # of consumers (KIP-392)
-Found = tuple[FetchedPartition, FetchedData[Region]]
-NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Region]]]] = ()
+Records = Region | Copied
+Found = tuple[FetchedPartition, FetchedData[Records]]
+NO_TOPICS: Sequence[tuple[TopicKey, Sequence[FetchedData[Records]]]] = ()
 
 
-def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Region]:
+def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) -> FetchedData[Records]:
     return FetchedData(partition, code, -1, -1, -1, aborted=aborted)
 
 
@@ -125,7 +126,7 @@ class Looking:
         minimum_one: bool,
         first: bool = False,
         is_verified_later: bool = True,
-    ) -> FetchedData[Region]:
+    ) -> FetchedData[Records]:
         try:
             if not partition.is_leader and (self._replica_id >= 0 or self._version < FIRST_FOLLOWER_READ_VERSION):
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -183,7 +184,7 @@ class Looking:
             size = min(size, room)
         return partition.read_as_follower(offset, size, minimum_one=minimum_one, is_verified_later=is_verified_later)
 
-    def _sent_elsewhere(self, partition: Partition, wanted: FetchedPartition, replica_id: int) -> FetchedData[Region]:
+    def _sent_elsewhere(self, partition: Partition, wanted: FetchedPartition, replica_id: int) -> FetchedData[Records]:
         return FetchedData(
             wanted.index,
             0,
@@ -219,7 +220,7 @@ class Looking:
             name = wanted.topic
         return self._broker.partitions.absence(name, wanted.index)
 
-    def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData[Region]:
+    def _unreadable(self, wanted: FetchedPartition, error: StorageError | OSError) -> FetchedData[Records]:
         partition = self._find(wanted)
         place = str(wanted.topic) if partition is None else str(partition.log.directory)
         return failed(wanted.index, refuse_read(self._broker, place, wanted.fetch_offset, error))

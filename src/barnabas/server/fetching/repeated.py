@@ -7,11 +7,12 @@ and answering in general takes 37.
 Rules
   1. What is learnt has no session, no replica that asks, no rack, and names partitions that this broker leads, each once. Where there is
      access control or a quota, nothing is known here.
-  2. Whatever is not exactly as before, every error, and a fetch that has to wait, be it for records or for the disk, goes the general
-     way: `take` then says False and has changed nothing.
-  3. One request is remembered for each connection, the last. Who varies them is not followed for long (`PATIENCE`).
+  2. Whatever is not exactly as before goes the general way: `take` then says False and has changed nothing. So does what asks for a
+     partition that has another part in it now.
+  3. Every error, and a fetch that has to wait, be it for records or for the disk, is for a `Fetch`, which has nothing to read any more.
+  4. One request is remembered for each connection, the last. Who varies them is not followed for long (`PATIENCE`).
 
-Whoever adds something to `handle_fetch` that an answer depends on must see to it here.
+Whoever adds something to `Fetch` that an answer depends on must see to it here.
 """
 
 from __future__ import annotations
@@ -29,14 +30,17 @@ from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
+from barnabas.server.fetching.fetch import Fetch
+from barnabas.server.fetching.loading import MOST_COPIED_BYTES
+from barnabas.server.fetching.session import FetchContext, FetchedPartition, TopicKey
 from barnabas.server.fetching.sessions import FINAL_EPOCH, replica_id_of
-from barnabas.server.page_cache import is_servable
+from barnabas.server.page_cache import at_hand
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
-    from barnabas.server.outbox import Region
+    from barnabas.server.fetching.looking import Records
 
 PATIENCE = 4  # requests in a row that were learnt and did not come again
 NO_EPOCH = -1  # of a leader: the consumer does not know it
@@ -49,20 +53,23 @@ class _Wanted(NamedTuple):
     """One partition of the request."""
 
     partition: Partition
+    topic: TopicKey
     max_bytes: int
     leader_epoch: int
+    log_start_offset: int
 
 
 class RepeatedFetch:
     """What one connection fetches."""
 
-    __slots__ = ("_fixed", "_layout", "_patience", "_request", "_shape", "_wanted")
+    __slots__ = ("_fixed", "_layout", "_patience", "_request", "_shape", "_version", "_wanted")
 
     def __init__(self) -> None:
         self._layout = Struct("")
         self._fixed: tuple[bytes, ...] = ()
         self._request = FetchRequest()
-        self._shape: FetchAnswerShape[Region] | None = None  # where there is one, a request is known
+        self._version = -1
+        self._shape: FetchAnswerShape[Records] | None = None  # where there is one, a request is known
         self._wanted: list[_Wanted] = []
         self._patience = PATIENCE
 
@@ -82,39 +89,43 @@ class RepeatedFetch:
         if not places or None in wanted or len({(topic, each.partition) for topic, each in named}) < len(named):
             return
         self._layout, self._fixed = _layout(frame, places)
-        self._request = request
+        self._request, self._version = request, version
         self._wanted = cast(list[_Wanted], wanted)
         topics = [(topic, [each.partition for _, each in group]) for topic, group in groupby(named, key=itemgetter(0))]
         self._shape = FetchAnswerShape(version, topics, is_committed=request.isolation_level == READ_COMMITTED)
 
     def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
-        """Answer the request in `frame`, if it is known and what it asks for is at hand."""
+        """Answer the request in `frame`, now or when there is something, if it is known."""
         shape = self._shape
         if shape is None or len(frame) != self._layout.size or broker.authorizer is not None or broker.client_quotas is not None:
             return False
         fields = self._layout.unpack(frame)
         if fields[::2] != self._fixed:
             return False
+        if any(wanted.partition.closed for wanted in self._wanted):
+            return False
+        self._patience = PATIENCE
         found = self._look(broker, fields[3::2])
         if found is None:
-            return False
+            context = FetchContext([_asked(*each) for each in zip(self._wanted, fields[3::2], strict=True)])
+            Fetch(broker, connection, self._request, context, self._version, fields[1], None).start()
+            return True
         parts, size = shape.write(fields[1], found)
-        self._patience = PATIENCE
         broker.metrics.bytes_out += size
         connection.send(parts)
         return True
 
-    def _look(self, broker: Broker, offsets: Sequence[int]) -> list[Given[Region]] | None:
+    def _look(self, broker: Broker, offsets: Sequence[int]) -> list[Given[Records]] | None:
         """What every partition gives; None where that is not for this way."""
         request, open_files = self._request, broker.logs.open_files
         if open_files is not None and open_files.is_crowded:
             return None
         isolation_level = request.isolation_level
         left = most = min(request.max_bytes, broker.config.fetch_max_bytes)
-        found: list[Given[Region]] = []
+        found: list[Given[Records]] = []
         try:
-            for (partition, max_bytes, leader_epoch), offset in zip(self._wanted, offsets, strict=True):
-                if partition.closed or leader_epoch not in (NO_EPOCH, partition.leader_epoch):
+            for (partition, _, max_bytes, leader_epoch, _), offset in zip(self._wanted, offsets, strict=True):
+                if leader_epoch not in (NO_EPOCH, partition.leader_epoch):
                     return None
                 region = partition.read(
                     offset,
@@ -123,15 +134,15 @@ class RepeatedFetch:
                     isolation_level=isolation_level,
                     is_verified_later=True,
                 )
+                records = None
                 if region is not None:
-                    if not is_servable(broker.files, region):
-                        return None
-                    if isolation_level == READ_COMMITTED and partition.aborted_in(region, offset):
+                    records = at_hand(broker.files, region, may_copy=most - left < MOST_COPIED_BYTES)
+                    if records is None or (isolation_level == READ_COMMITTED and partition.aborted_in(region, offset)):
                         return None
                     left = max(left - region.size, 0)
-                found.append((partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset, region))
+                found.append((partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset, records))
         except (KafkaError, StorageError, OSError):
-            return None  # the general way finds the same and words it
+            return None  # a `Fetch` finds the same and words it
         return found if most - left >= min(request.min_bytes, most) else None
 
 
@@ -151,7 +162,20 @@ def _wanted(broker: Broker, topic: str | UUID, asked: FetchPartition) -> _Wanted
     found = partitions.get(topic, asked.partition) if isinstance(topic, str) else partitions.by_id(topic, asked.partition)
     if found is None or not found.is_leader or asked.partition_max_bytes < 0 or asked.last_fetched_epoch >= 0:
         return None
-    return _Wanted(found, asked.partition_max_bytes, asked.current_leader_epoch)
+    return _Wanted(found, topic, asked.partition_max_bytes, asked.current_leader_epoch, asked.log_start_offset)
+
+
+def _asked(wanted: _Wanted, offset: int) -> FetchedPartition:
+    """What a request asks of a partition."""
+    return FetchedPartition(
+        wanted.topic,
+        wanted.partition.index,
+        offset,
+        wanted.max_bytes,
+        wanted.leader_epoch,
+        NO_EPOCH,  # of what was fetched last: see `_wanted`
+        wanted.log_start_offset,
+    )
 
 
 def _places_of_offsets(frame: memoryview, body: int, version: int) -> list[int]:

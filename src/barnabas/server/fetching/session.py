@@ -22,7 +22,6 @@ from uuid import UUID
 from barnabas.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.protocol.messages.fetch import FetchPartition
     from barnabas.replication.partition import Partition
     from barnabas.replication.replica import FetchWaiter
 
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
 MAX_EPOCH = 2**31 - 1
 TopicKey = str | UUID  # the name below version 13, the id from there on
 PartitionKey = tuple[TopicKey, int]
+Named = tuple[int, int, int, int, int, int]
+"""A partition as a request names it: index, the leader's epoch, offset, the last epoch fetched, the fetcher's log start, most bytes."""
 _by_place = attrgetter("place")
 
 
@@ -58,17 +59,13 @@ class FetchedPartition:
     session: FetchSession | None = None
     partition: Partition | None = None  # whose waiter this is
 
-    def update(self, request: FetchPartition) -> None:
+    def update(self, named: Named) -> None:
         """The fetcher names it again. A follower may not have taken what it was told last, for its log was changed meanwhile, or because
         it had asked again before the answer came: it is told anew."""
         self.named += 1
         if self.session is not None and self.session.is_of_follower:
             self.told_high_watermark = self.told_log_start_offset = -1
-        self.fetch_offset = request.fetch_offset
-        self.max_bytes = request.partition_max_bytes
-        self.leader_epoch = request.current_leader_epoch
-        self.last_fetched_epoch = request.last_fetched_epoch
-        self.log_start_offset = request.log_start_offset
+        _, self.leader_epoch, self.fetch_offset, self.last_fetched_epoch, self.log_start_offset, self.max_bytes = named
 
     def tell(self, *, error_code: int, high_watermark: int, log_start_offset: int, has_records: bool) -> bool:
         """Note what an answer would say; whether an incremental answer must say it."""
@@ -165,8 +162,8 @@ class FetchSession:
             partition.unfollow()
             partition.session = None
 
-    def update(self, partition: FetchedPartition, request: FetchPartition) -> None:
-        partition.update(request)
+    def update(self, partition: FetchedPartition, named: Named) -> None:
+        partition.update(named)
         self.pending[partition] = None
 
     def advance(self) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
-from barnabas.server.fetching.session import FetchContext, FetchedPartition, FetchSession, PartitionKey, TopicKey
+from barnabas.server.fetching.session import FetchContext, FetchedPartition, FetchSession, Named, PartitionKey, TopicKey
 
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 
@@ -71,14 +71,20 @@ class FetchSessions:
             if known is None:
                 session.add(_fetched(*wanted))
             else:
-                session.update(known, wanted[1])
+                session.update(known, _named(wanted[1]))
         if not session.partitions:
             self.remove(session.session_id)
             return FetchContext([])
+        return self.go_on(session, now_ms)
+
+    def find(self, session_id: int) -> FetchSession | None:
+        return self._sessions.get(session_id)
+
+    def go_on(self, session: FetchSession, now_ms: int) -> FetchContext:
+        """The next fetch of a session whose partitions are as its request has them."""
         session.advance()
         session.used_ms = now_ms
-        self._sessions.pop(session.session_id)
-        self._sessions[session.session_id] = session
+        self._sessions[session.session_id] = self._sessions.pop(session.session_id)
         return FetchContext([], session, is_incremental=True)
 
     def _create(
@@ -131,14 +137,18 @@ def _requests(request: FetchRequest, uses_ids: bool) -> Iterator[tuple[TopicKey,
 
 
 def _fetched(topic: TopicKey, request: FetchPartition) -> FetchedPartition:
-    return FetchedPartition(
-        topic,
+    index, leader_epoch, offset, last_epoch, log_start, most = _named(request)
+    return FetchedPartition(topic, index, offset, most, leader_epoch, last_epoch, log_start)
+
+
+def _named(request: FetchPartition) -> Named:
+    return (
         request.partition,
-        request.fetch_offset,
-        request.partition_max_bytes,
         request.current_leader_epoch,
+        request.fetch_offset,
         request.last_fetched_epoch,
         request.log_start_offset,
+        request.partition_max_bytes,
     )
 
 

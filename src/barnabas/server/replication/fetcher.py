@@ -4,7 +4,7 @@ Rules
   1. One request waits at the leader. A second goes out before its answer only where partitions have come to be followed meanwhile, which
      are not to wait until the first is answered; the leader answers the first at once then.
   2. A partition with an error is left out for a while, longer each time, up to `replica.fetch.backoff.ms`; the others go on.
-  3. Answers are taken in in pieces, so that the loop does not stand still for all of one.
+  3. A large answer is taken in in pieces, so that the loop does not stand still for all of it.
   4. A throttled partition that is behind is left out while its rate is used up.
 """
 
@@ -24,7 +24,7 @@ from barnabas.server.cluster.peers import peers_of
 from barnabas.server.replication.leader_session import LeaderSession
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
     from typing import Any
 
     from barnabas.replication.followed import FollowedPartition
@@ -61,6 +61,8 @@ class Fetcher:
         self._in_flight: deque[tuple[int, asyncio.Future[FetchResponse]]] = deque()
         self._is_in_hurry = False  # partitions came while a request waits
         self._awake = asyncio.Event()
+        self._is_parked = False  # the task waits for `_awake`
+        self._has_failed = False  # outside of the task, which is to begin anew
         self._task = broker.loop.create_task(self._run(), name=f"fetcher-{number}-of-{leader_id}")
 
     def __len__(self) -> int:
@@ -81,6 +83,7 @@ class Fetcher:
             self._session.leave(partition)
 
     async def close(self) -> None:
+        self._is_parked = False  # an answer that comes now is for nobody
         tasks: list[asyncio.Future[Any]] = [self._task, *self._jobs, *(answer for _, answer in self._in_flight)]
         for task in tasks:
             task.cancel()
@@ -94,12 +97,14 @@ class Fetcher:
         while True:
             try:
                 await self._turn()
-                pause_ms = CONNECTION_PAUSE_MS
-                continue
+                if not self._has_failed:
+                    pause_ms = CONNECTION_PAUSE_MS
+                    continue
             except ClientError as error:
                 log.info("fetch failed leader=%d partitions=%d error=%s", self._leader_id, len(self._partitions), error)
             except Exception:  # a fault of ours must not end replication for good
                 log.exception("fetch failed leader=%d", self._leader_id)
+            self._has_failed = False
             await self._drop_requests()
             self._session.restart()
             await asyncio.sleep(pause_ms / 1000)
@@ -108,15 +113,38 @@ class Fetcher:
     async def _turn(self) -> None:
         """Send what is to be sent, take in one answer."""
         in_flight = self._in_flight
+        self._send_if_due()
+        if not in_flight or not in_flight[0][1].done():
+            self._awake.clear()
+            self._is_parked = True
+            try:
+                await self._awake.wait()
+            finally:
+                self._is_parked = False
+        if not self._has_failed and in_flight and in_flight[0][1].done():
+            number, answer = in_flight.popleft()
+            for _ in self._take(number, answer.result()):
+                await asyncio.sleep(0)
+
+    def _turn_at_once(self) -> bool:
+        """As `_turn` for an answer that came, without waking the task; False where it is one for that."""
+        number, answer = self._in_flight[0]
+        if not answer.done() or answer.cancelled() or answer.exception() is not None:
+            return False
+        response = answer.result()
+        if sum(len(data.records or NO_RECORDS) for topic in response.responses for data in topic.partitions) >= BYTES_PER_TURN:
+            return False
+        self._in_flight.popleft()
+        for _ in self._take(number, response):
+            raise AssertionError("so few bytes are taken in without a pause")
+        self._send_if_due()
+        return True
+
+    def _send_if_due(self) -> None:
+        in_flight = self._in_flight
         may_hurry = self._is_in_hurry and self._session.is_open and len(in_flight) < REQUESTS_IN_FLIGHT
         if len(self._session) and (not in_flight or may_hurry):
             self._send()
-        if not in_flight or not in_flight[0][1].done():
-            self._awake.clear()
-            await self._awake.wait()
-        if in_flight and in_flight[0][1].done():
-            number, task = in_flight.popleft()
-            await self._take(number, task.result())
 
     def _send(self) -> None:
         self._is_in_hurry = False
@@ -131,10 +159,17 @@ class Fetcher:
         answer = self._peers.send_at_once(self._leader_id, request)
         if answer is None:
             answer = broker.loop.create_task(self._peers.send(self._leader_id, request))
-        answer.add_done_callback(self._wake)
+        answer.add_done_callback(self._answered)
         self._in_flight.append((number, answer))
 
-    def _wake(self, _: object) -> None:
+    def _answered(self, _: object) -> None:
+        """What is quick to take in is taken in at once: waking the task takes two more turns of the loop."""
+        try:
+            if self._is_parked and not self._awake.is_set() and self._in_flight and self._turn_at_once():
+                return
+        except Exception:  # as in `_run`
+            log.exception("fetch failed leader=%d", self._leader_id)
+            self._has_failed = True
         self._awake.set()
 
     async def _drop_requests(self) -> None:
@@ -148,7 +183,8 @@ class Fetcher:
 
     # --- taking in
 
-    async def _take(self, number: int, answer: FetchResponse) -> None:
+    def _take(self, number: int, answer: FetchResponse) -> Iterator[None]:
+        """Take in an answer; wherever something is yielded others are to have their turn of the loop."""
         if answer.error_code:
             log.info("fetch session ended leader=%d error=%s", self._leader_id, ErrorCode(answer.error_code).name)
             self._session.restart()
@@ -167,7 +203,7 @@ class Fetcher:
                 taken += 0 if data.records is None else len(data.records)
                 if taken >= BYTES_PER_TURN:
                     taken = 0
-                    await asyncio.sleep(0)
+                    yield
 
     def _receive(self, partition: FollowedPartition, asked: Position, data: PartitionData) -> None:
         diverging = data.diverging_epoch

@@ -1,0 +1,292 @@
+"""`python -m bench.steps`: what each step of a produce and of a fetch takes, for the tables of docs/internals/hot-path.md.
+
+The steps are called one by one on a broker in this process, thousands of times; a connection whose answers go nowhere stands for the
+client. A figure is the median of the rounds, in microseconds of one call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from itertools import count, cycle
+from typing import Any, cast
+from uuid import UUID
+
+import uvloop
+
+from barnabas.client.asynchronous import AsyncClient
+from barnabas.client.results import NewTopic
+from barnabas.config.broker import BrokerConfig
+from barnabas.protocol.codec import decode_request, encode
+from barnabas.protocol.fetch import FetchedData, write_fetch_answer
+from barnabas.protocol.headers import read_request_header, write_request_header
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.produce import PartitionAnswer, read_produce, write_produce_answer
+from barnabas.server.broker import Broker
+from barnabas.server.connection import Connection
+from barnabas.server.fetching.repeated import RepeatedFetch
+from barnabas.server.outbox import Outbox
+from barnabas.server.page_cache import at_hand
+from barnabas.server.producing.repeated import RepeatedProduce
+from barnabas.server.receiver import Receiver
+from barnabas.server.surroundings import Surroundings
+from barnabas.storage.reading import FileRegion
+from bench.wire import produce_frame, record_batch
+
+TOPIC, VALUE_BYTES = "steps", 100
+ROUNDS, CALLS = 15, 400
+MANY = 50  # records of a batch
+RUN = 64  # requests that come together
+OLDER_BYTES = 200_000
+FETCH, FETCH_VERSION, PRODUCE_VERSION = 1, FetchRequest.LAST_VERSION, 9
+
+
+class _Sink(Outbox):
+    """An outbox that takes everything at once."""
+
+    __slots__ = ()
+
+    def flush(self) -> None:
+        self._items.clear()
+        self.waiting_bytes = 0
+
+
+class _Transport:
+    """What a connection asks of its transport."""
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return {"socket": self, "outbox": _Sink, "peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}.get(name, default)
+
+    def fileno(self) -> int:
+        return -1
+
+    def abort(self) -> None:
+        """There is nothing to end."""
+
+
+def _median_us(calls: Callable[[], None], count: int) -> float:
+    """Of one of the `count` calls that `calls` makes."""
+    taken = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter_ns()
+        calls()
+        taken.append((time.perf_counter_ns() - began) / count / 1_000)
+    return statistics.median(taken)
+
+
+def _each(call: Callable[[], object], count: int = CALLS) -> float:
+    def calls() -> None:
+        for _ in range(count):
+            call()
+
+    return _median_us(calls, count)
+
+
+def _in_turn(call: Callable[[Any], object], given: Sequence[Any], make: Callable[[Any], Any] | None = None) -> float:
+    """As `_each`, of calls that are each given something else, of which some is made beforehand."""
+    rest = cycle(given)
+
+    def round_us() -> float:
+        ready = [next(rest) if make is None else make(next(rest)) for _ in range(CALLS)]
+        began = time.perf_counter_ns()
+        for each in ready:
+            call(each)
+        return (time.perf_counter_ns() - began) / CALLS / 1_000
+
+    return statistics.median(round_us() for _ in range(ROUNDS))
+
+
+class _Steps:
+    """The steps on one broker."""
+
+    def __init__(self, broker: Broker, topic_id: UUID) -> None:
+        self._broker = broker
+        self._topic_id = topic_id
+        found = broker.partitions.get(TOPIC, 0)
+        assert found is not None
+        assert found.is_leader
+        self._partition: Any = found
+
+    def _connection(self) -> Connection:
+        receiver = Receiver(self._broker.config.socket_request_max_bytes, 0)
+        connection = Connection(self._broker, receiver, "PLAINTEXT", self._broker.loop)
+        connection.connection_made(cast(asyncio.BaseTransport, _Transport()))
+        return connection
+
+    def _dispatch(self, connection: Connection, frame: memoryview) -> None:
+        self._broker.dispatch(connection, frame)
+        outbox = connection._outbox
+        assert outbox is not None
+        outbox.flush()
+
+    # --- produce
+
+    def produce(self, records: int) -> list[tuple[str, float]]:
+        batch = record_batch(records, VALUE_BYTES)
+        framed = produce_frame(TOPIC, 0, batch, acks=1)
+        received = bytearray(framed)  # the broker writes base offset and leader epoch into it, so each call gets it anew
+        frame = memoryview(received)[4:]
+        body = read_request_header(frame).body
+        head = read_produce(frame, body, PRODUCE_VERSION)
+        records_at = next(iter(head.topics))[1][0].records
+        assert records_at is not None
+        partition, now_ms = self._partition, int(time.time() * 1000)
+        told = [(TOPIC.encode(), [PartitionAnswer(0, 0, 0, -1, 0)])]
+        connection, repeating = self._connection(), self._connection()
+
+        def append() -> None:
+            received[:] = framed
+            partition.append_as_leader(records_at, now_ms)
+
+        def general() -> None:
+            received[:] = framed
+            connection.repeated = RepeatedProduce()
+            self._dispatch(connection, frame)
+
+        def learnt() -> None:
+            received[:] = framed
+            self._dispatch(repeating, frame)
+
+        return [
+            ("header", _each(lambda: read_request_header(frame))),
+            ("topics, partitions, views of the records", _each(lambda: read_produce(frame, body, PRODUCE_VERSION))),
+            ("the partition by its name", _each(lambda: self._broker.partitions.by_name_bytes(TOPIC.encode()))),
+            ("check, number, write", _each(append)),
+            ("the answer's bytes", _each(lambda: write_produce_answer(PRODUCE_VERSION, 1, told))),
+            ("the general way in all, and learning", _each(general)),
+            ("learnt", _each(learnt)),
+            ("a run of one", self._run(framed, 1)),
+            (f"a run of {RUN}, each", self._run(framed, RUN)),
+        ]
+
+    def _run(self, framed: bytes, requests: int) -> float:
+        connection = self._connection()
+        self._dispatch(connection, memoryview(bytearray(framed))[4:])
+        fresh = framed * requests
+        data = memoryview(bytearray(fresh))
+
+        def call() -> None:
+            data[:] = fresh
+            copy, position = bytes(data), 0
+            while position < len(data):
+                behind = self._broker.dispatch_run(connection, data, copy, position)
+                if behind == position:  # a segment is full: the general way rolls it
+                    behind += len(framed)
+                    self._broker.dispatch(connection, data[position + 4 : behind])
+                position = behind
+            outbox = connection._outbox
+            assert outbox is not None
+            outbox.flush()
+
+        return _each(call, max(CALLS // requests, 1)) / requests
+
+    # --- fetch
+
+    def _request(self, offset: int, size: int, session_id: int = 0, epoch: int = -1) -> FetchRequest:
+        wanted = FetchPartition(
+            partition=0, current_leader_epoch=-1, fetch_offset=offset, last_fetched_epoch=-1, partition_max_bytes=size
+        )
+        topics = [FetchTopic(topic_id=self._topic_id, partitions=[wanted])]
+        return FetchRequest(
+            replica_id=-1,
+            session_id=session_id,
+            session_epoch=epoch,
+            max_wait_ms=500,
+            min_bytes=1,
+            max_bytes=1 << 24,
+            topics=topics,
+        )
+
+    def _frame(self, request: FetchRequest) -> bytes:
+        return write_request_header(FETCH, FETCH_VERSION, 1, "steps") + bytes(encode(request, FETCH_VERSION))
+
+    def fetch(self, offsets: Sequence[int], size: int) -> list[tuple[str, float]]:
+        """Of a consumer that fetches at these offsets in turn."""
+        broker, partition = self._broker, self._partition
+        frames = [self._frame(self._request(offset, size)) for offset in offsets]
+        request, frame = self._request(offsets[0], size), memoryview(frames[0])
+        body = read_request_header(frame).body
+
+        def read(offset: int) -> FileRegion:
+            found = partition.read(offset, size, minimum_one=True, is_verified_later=True)
+            assert isinstance(found, FileRegion)
+            return found
+
+        region = read(offsets[0])
+        answer = [(self._topic_id, [FetchedData(0, 0, 1, 1, 0, region)])]
+        connection, repeating = self._connection(), self._connection()
+        connection.repeated_fetch = RepeatedFetch()
+        connection.repeated_fetch._patience = 0  # it learns nothing
+
+        def dispatch(frame: bytes) -> None:
+            self._dispatch(connection, memoryview(frame))
+
+        def repeat(frame: bytes) -> None:
+            self._dispatch(repeating, memoryview(frame))
+
+        sessions = broker.fetch_sessions
+        return [
+            ("header", _each(lambda: read_request_header(frame))),
+            ("the request", _each(lambda: decode_request(FetchRequest, FETCH_VERSION, frame, body))),
+            ("session, or none", _each(lambda: sessions.open(request, FETCH_VERSION, 0))),
+            ("offset to region", _in_turn(read, offsets)),
+            ("in memory, and trusted?", _each(lambda: at_hand(broker.files, region, may_copy=True))),
+            ("the answer's bytes", _each(lambda: write_fetch_answer(FETCH_VERSION, 1, answer))),
+            ("the general way in all", _in_turn(dispatch, frames)),
+            ("learnt", _in_turn(repeat, frames)),
+            ("in a session", self._in_session(offsets, size)),
+        ]
+
+    def _in_session(self, offsets: Sequence[int], size: int) -> float:
+        connection = self._connection()
+        self._dispatch(connection, memoryview(self._frame(self._request(offsets[0], size, 0, 0))))
+        sessions = self._broker.fetch_sessions
+        session_id = max(sessions._sessions)
+        epochs = count(1)
+
+        def frame_at(offset: int) -> bytes:
+            return self._frame(self._request(offset, size, session_id, next(epochs)))
+
+        taken = _in_turn(lambda frame: self._dispatch(connection, memoryview(frame)), offsets, frame_at)
+        sessions.remove(session_id)
+        return taken
+
+
+async def _measure() -> list[tuple[str, Sequence[str], list[list[tuple[str, float]]]]]:
+    with tempfile.TemporaryDirectory(prefix="barnabas-steps-") as folder:
+        properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": folder, "offsets.topic.num.partitions": "1"}
+        config, _ = BrokerConfig.from_properties(properties)
+        broker = Broker(config, asyncio.get_running_loop(), Surroundings())
+        await broker.start()
+        try:
+            async with AsyncClient.to(f"127.0.0.1:{broker.endpoints[0].port}") as client:
+                await client.create_topics([NewTopic(TOPIC, 1)])
+                topic_id = (await client.topics())[TOPIC].topic_id
+            steps = _Steps(broker, topic_id)
+            produce = [steps.produce(1), steps.produce(MANY)]
+            log = steps._partition.log
+            batches = OLDER_BYTES // len(record_batch(MANY, VALUE_BYTES))
+            older = range(log.log_end_offset // 2, log.log_end_offset - MANY * 1_000, MANY * batches)
+            fetch = [steps.fetch([log.log_end_offset - MANY], 1 << 20), steps.fetch(older, OLDER_BYTES)]
+            return [
+                ("produce", ("1 record", f"{MANY} records"), produce),
+                ("fetch", ("the last batch", "200 kB of older ones"), fetch),
+            ]
+        finally:
+            await broker.stop()
+
+
+def main() -> int:
+    for title, heads, columns in uvloop.run(_measure()):
+        print(f"{title:45}" + "".join(f"{head + ', us':>26}" for head in heads))
+        for row in zip(*columns, strict=True):
+            print(f"  {row[0][0]:43}" + "".join(f"{figure:26.1f}" for _, figure in row))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+"""Fetch requests of a session, of which most of what they say is what the one before on their connection said.
+
+Followers and consumers with sessions send these for hours: only the correlation id, the session's epoch and what they name of partitions
+differ. So the bytes in front of that and behind it are compared with the last request's, and only what is named is read. Where that is one
+partition, nothing else has news, and there are records for it, the answer is known too but for a few numbers.
+
+Rules
+  1. What is learnt is an incremental fetch by topic ids that forgets nothing.
+  2. Whatever is not exactly as before, or names what the session does not know, goes the general way: `take` then says False and has
+     changed nothing.
+  3. What is not at hand, not simple or not right is found out by a `Fetch`, which has nothing to read any more.
+
+Whoever adds something to `Fetch` that an answer depends on must see to it in `_answer_at_once`.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas import limits
+from barnabas.errors import KafkaError, StorageError
+from barnabas.protocol.codec import uuid_of
+from barnabas.protocol.fetch import FIRST_TOPIC_ID_VERSION, FetchAnswerShape
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.replication.partition import READ_UNCOMMITTED
+from barnabas.server.fetching.fetch import Fetch
+from barnabas.server.fetching.sessions import replica_id_of
+from barnabas.server.page_cache import at_hand
+
+if TYPE_CHECKING:
+    from barnabas.replication.partition import Partition
+    from barnabas.server.broker import Broker
+    from barnabas.server.connection import Connection
+    from barnabas.server.fetching.looking import Records
+    from barnabas.server.fetching.session import FetchContext, FetchedPartition, Named
+    from barnabas.storage.reading import FileRegion
+
+FIRST_REPLICA_STATE_VERSION = 15  # before, the replica's id stands in front of everything
+_API_BYTES, _HEAD_BYTES = 4, 8  # API and version; and correlation id
+_FIXED_BYTES = 4 + 4 + 4 + 1 + 4  # longest wait, least and most bytes, isolation level, session id
+_ID_BYTES = 16
+_I32 = Struct(">i")
+_NAMED = Struct(">iiqiqiB")  # as `Named`, and how many tagged fields follow
+NO_EPOCH = -1  # the fetcher does not know the leader's, or has fetched nothing
+_ONE_BYTE_LENGTHS = 0x7F  # a compact length up to here takes a byte
+
+
+class ContinuedFetch:
+    """The fetches of one session on one connection."""
+
+    __slots__ = (
+        "_api",
+        "_client_id",
+        "_is_plain",
+        "_replica_id",
+        "_request",
+        "_session_id",
+        "_shape",
+        "_shaped",
+        "_start",
+        "_tail",
+        "_version",
+    )
+
+    def __init__(self) -> None:
+        self._api = b""
+        self._start = b""  # from the client id up to the session's epoch
+        self._tail = b""  # what stands behind the partitions
+        self._version = -1
+        self._session_id = 0  # where there is one, a request is known
+        self._client_id: str | None = None
+        self._request = FetchRequest()  # but for its partitions
+        self._replica_id = -1
+        self._is_plain = False  # it could be answered at once
+        self._shape: FetchAnswerShape[Records] | None = None
+        self._shaped: FetchedPartition | None = None  # what that tells of
+
+    def learn(self, frame: memoryview, body: int, version: int, request: FetchRequest, client_id: str | None) -> None:
+        """Remember a request that was taken the general way, if it is of the kind."""
+        self._session_id = 0
+        if version < FIRST_TOPIC_ID_VERSION or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or request.forgotten_topics_data:
+            return
+        data = bytes(frame)
+        epoch_at = body + _FIXED_BYTES + (0 if version >= FIRST_REPLICA_STATE_VERSION else _I32.size)
+        found = _read_named(data, epoch_at + _I32.size)
+        if found is None:
+            return
+        self._api, self._start, self._tail = data[:_API_BYTES], data[_HEAD_BYTES:epoch_at], data[found[1] :]
+        self._version, self._client_id = version, client_id
+        request.topics = ()
+        self._request = request
+        self._replica_id = replica_id_of(request)
+        self._is_plain = request.isolation_level == READ_UNCOMMITTED and request.max_bytes > 0 and not request.rack_id
+        self._shaped = None
+        self._session_id = request.session_id
+
+    def take(self, broker: Broker, connection: Connection, frame: memoryview) -> bool:
+        """Begin the fetch in `frame`, if it is known."""
+        if not self._session_id or broker.client_quotas is not None:
+            return False
+        data = bytes(frame)
+        epoch_at = _HEAD_BYTES + len(self._start)
+        if not (data.startswith(self._api) and data.startswith(self._start, _HEAD_BYTES) and len(data) > epoch_at + _I32.size):
+            return False
+        context = self._go_on(broker, data, epoch_at)
+        if context is None:
+            return False
+        correlation_id = _I32.unpack_from(data, _API_BYTES)[0]
+        if self._is_plain and self._answer_at_once(broker, connection, context, correlation_id):
+            return True
+        Fetch(broker, connection, self._request, context, self._version, correlation_id, self._client_id).start()
+        return True
+
+    def _go_on(self, broker: Broker, data: bytes, epoch_at: int) -> FetchContext | None:
+        """The session with what is named in it; None, and nothing changed, where that is not for this way."""
+        sessions = broker.fetch_sessions
+        session = sessions.find(self._session_id)
+        if session is None or not session.uses_topic_ids or session.epoch != _I32.unpack_from(data, epoch_at)[0]:
+            return None
+        found = _read_named(data, epoch_at + _I32.size)
+        if found is None or data[found[1] :] != self._tail:
+            return None
+        partitions = session.partitions
+        known = [(partitions.get((uuid_of(topic_id), named[0])), named) for topic_id, named in found[0]]
+        if not partitions or any(partition is None for partition, _ in known):
+            return None
+        for partition, named in known:
+            assert partition is not None
+            session.update(partition, named)
+        return sessions.go_on(session, broker.clock.now_ms())
+
+    def _answer_at_once(self, broker: Broker, connection: Connection, context: FetchContext, correlation_id: int) -> bool:
+        """Answer where that takes one partition's records and nothing else; False where it may take more."""
+        session, open_files = context.session, broker.logs.open_files
+        assert session is not None, "it goes on"
+        if (
+            len(session.pending) != 1
+            or session.waiters
+            or connection.budget is not None
+            or broker.authorizer is not None
+            or (open_files is not None and open_files.is_crowded)
+        ):
+            return False
+        wanted = next(iter(session.pending))
+        assert isinstance(wanted.topic, UUID), "the session uses ids"
+        partition = broker.partitions.by_id(wanted.topic, wanted.index)
+        if partition is None or not partition.is_leader or wanted.leader_epoch not in (NO_EPOCH, partition.leader_epoch):
+            return False
+        wanted.follow(partition)
+        try:
+            region = self._find(broker, partition, wanted)
+            records = None if region is None else at_hand(broker.files, region, may_copy=True)
+            if records is None:
+                return False
+            if self._replica_id >= 0:
+                self._count_follower(broker, partition, wanted)
+        except (KafkaError, StorageError, OSError):
+            return False  # a `Fetch` finds the same and words it
+        marks = partition.high_watermark, partition.log.log_start_offset
+        wanted.tell(error_code=0, high_watermark=marks[0], log_start_offset=marks[1], has_records=True)
+        session.move_to_end(wanted)
+        if self._shaped is not wanted or self._shape is None:
+            topics = [(wanted.topic, [wanted.index])]
+            self._shape = FetchAnswerShape(self._version, topics, is_committed=False, session_id=session.session_id)
+            self._shaped = wanted
+        parts, size = self._shape.write(correlation_id, [(marks[0], partition.last_stable_offset, marks[1], records)])
+        broker.metrics.bytes_out += size
+        if self._replica_id >= 0:
+            broker.throttles.sent(partition, size)
+        connection.send(parts)
+        return True
+
+    def _find(self, broker: Broker, partition: Partition, wanted: FetchedPartition) -> FileRegion | None:
+        """Enough records to answer with, and no word of where histories part."""
+        log, offset, request = partition.log, wanted.fetch_offset, self._request
+        if wanted.last_fetched_epoch >= 0 and (wanted.last_fetched_epoch != log.latest_epoch or offset > log.log_end_offset):
+            return None
+        most = min(request.max_bytes, broker.config.fetch_max_bytes)
+        size = min(most, wanted.max_bytes)
+        if size < 0:
+            return None
+        if self._replica_id < 0:
+            region = partition.read(offset, size, minimum_one=True, is_verified_later=True)
+        elif broker.throttles.room_to_send(partition, self._replica_id) is None:
+            region = partition.read_as_follower(offset, size, minimum_one=True, is_verified_later=True)
+        else:
+            return None
+        return region if region is not None and region.size >= min(request.min_bytes, most) else None
+
+    def _count_follower(self, broker: Broker, partition: Partition, wanted: FetchedPartition) -> None:
+        """What a follower tells by asking."""
+        broker.isr.heard_of(self._replica_id)
+        partition.fetched_by(
+            self._replica_id,
+            wanted.fetch_offset,
+            start_offset=wanted.log_start_offset,
+            broker_epoch=self._request.replica_state.replica_epoch,
+            now_ms=broker.isr.now_ms(),
+        )
+
+
+def _read_named(data: bytes, position: int) -> tuple[list[tuple[bytes, Named]], int] | None:
+    """The topic id of each partition and what is said of it, and where that ends; None where it is not as nearly always."""
+    found: list[tuple[bytes, Named]] = []
+    try:
+        topics, position = data[position], position + 1
+        if not 0 < topics <= _ONE_BYTE_LENGTHS:
+            return None
+        for _ in range(topics - 1):
+            topic_id, position = data[position : position + _ID_BYTES], position + _ID_BYTES
+            partitions, position = data[position], position + 1
+            if not 0 < partitions <= _ONE_BYTE_LENGTHS:
+                return None
+            end = position + (partitions - 1) * _NAMED.size
+            if end >= len(data) or data[end]:  # tagged fields of the topic
+                return None
+            for *named, tagged in _NAMED.iter_unpack(data[position:end]):
+                if tagged:
+                    return None
+                found.append((topic_id, tuple(named)))
+            position = end + 1
+    except IndexError:
+        return None
+    return found, position

@@ -1,0 +1,296 @@
+"""A fetch of a session that is recognised is answered as one that is read."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from barnabas import limits
+from barnabas.cluster.metadata import PartitionState
+from barnabas.errors import ErrorCode
+from barnabas.protocol.codec import decode
+from barnabas.protocol.messages import APIS
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic, ReplicaState
+from barnabas.server.broker import Broker
+from barnabas.server.fetching.continued import ContinuedFetch
+from tests.server.in_process import TOPIC, Client, running
+from tests.server.quotas import set_quota_by
+from tests.server.wire import Line, framed
+
+FETCH, LATEST = 1, APIS[1][3]
+PARTITIONS = 3
+FOLLOWER = 7
+SESSION_ID_AT = 4 + 1 + 4 + 2  # behind the correlation id, the header's tags, the throttle time and the error
+
+
+class Counted:
+    """How many requests were recognised, and of those how many answered at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.taken = self.at_once = 0
+        take, answer = ContinuedFetch.take, ContinuedFetch._answer_at_once
+
+        def counting_take(fetch: ContinuedFetch, *arguments: object) -> bool:
+            taken = take(fetch, *arguments)  # type: ignore[arg-type]
+            self.taken += taken
+            return taken
+
+        def counting_answer(fetch: ContinuedFetch, *arguments: object) -> bool:
+            answered = answer(fetch, *arguments)  # type: ignore[arg-type]
+            self.at_once += answered
+            return answered
+
+        monkeypatch.setattr(ContinuedFetch, "take", counting_take)
+        monkeypatch.setattr(ContinuedFetch, "_answer_at_once", counting_answer)
+
+
+class Session:
+    """One session of a fetcher.
+
+    Args:
+        line: which all its requests go by; without one each has a connection of its own, so that nothing is recognised.
+    """
+
+    def __init__(self, broker: Broker, version: int, line: Line | None = None, *, replica_id: int = -1, **fields: int) -> None:
+        self._broker, self._version, self._line = broker, version, line
+        self._fields = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 2**20, **fields}
+        self._replica_id = replica_id
+        self.session_id = self.epoch = 0
+
+    def request(self, named: Iterable[FetchPartition], forgotten: Iterable[int] = ()) -> FetchRequest:
+        topic_id = self._broker.partitions.topic(TOPIC)[0].topic_id
+        partitions, dropped = list(named), list(forgotten)
+        return FetchRequest(
+            replica_id=self._replica_id,
+            replica_state=ReplicaState(replica_id=self._replica_id),
+            session_id=self.session_id,
+            session_epoch=self.epoch,
+            topics=[FetchTopic(topic_id=topic_id, partitions=partitions)] if partitions else [],
+            forgotten_topics_data=[ForgottenTopic(topic_id=topic_id, partitions=dropped)] if dropped else [],
+            **self._fields,  # type: ignore[arg-type]
+        )
+
+    def ask(self, named: Iterable[FetchPartition], forgotten: Iterable[int] = ()) -> bytes:
+        """The answer but for the session's id."""
+        frame = framed((FETCH, self._version), self.request(named, forgotten), 7)
+        if self._line is not None:
+            data = self._exchange(self._line, frame)
+        else:
+            with Line(self._broker.endpoints[0].port) as line:
+                data = self._exchange(line, frame)
+        told = self.decoded(data)
+        if told.error_code == 0:
+            self.session_id, self.epoch = told.session_id, self.epoch + 1
+        return data[:SESSION_ID_AT] + data[SESSION_ID_AT + 4 :]
+
+    def answer(self, named: Iterable[FetchPartition]) -> FetchResponse:
+        data = self.ask(named)
+        return self.decoded(data[:SESSION_ID_AT] + b"\0\0\0\0" + data[SESSION_ID_AT:])
+
+    def decoded(self, data: bytes) -> FetchResponse:
+        return decode(FetchResponse, self._version, memoryview(data), 5)
+
+    def _exchange(self, line: Line, frame: bytes) -> bytes:
+        line.socket.sendall(frame)
+        return line.receive()
+
+
+def wanted(index: int, offset: int, **fields: int) -> FetchPartition:
+    told = {"current_leader_epoch": -1, "last_fetched_epoch": -1, "log_start_offset": -1, "partition_max_bytes": 400, **fields}
+    return FetchPartition(partition=index, fetch_offset=offset, **told)
+
+
+def run(folder: Path, test: Callable[[Client, Line], None], **settings: str) -> None:
+    """`test`, in a thread, with a broker that has twenty records of 100 bytes in each partition."""
+
+    async def with_broker() -> None:
+        async with running([folder], **settings) as client:
+            await client.create(PARTITIONS, index_interval_bytes="200")
+            for _ in range(20):
+                for partition in range(PARTITIONS):
+                    await client.produce(b"x" * 100, partition)
+            with Line(client.broker.endpoints[0].port) as line:
+                await asyncio.to_thread(test, client, line)
+
+    asyncio.run(with_broker())
+
+
+def on_loop(broker: Broker, work: Callable[[], None]) -> None:
+    async def worked() -> None:
+        work()
+
+    asyncio.run_coroutine_threadsafe(worked(), broker.loop).result()
+
+
+def produce(client: Client, partition: int) -> None:
+    assert asyncio.run_coroutine_threadsafe(client.produce(b"y" * 100, partition, acks=1), client.broker.loop).result() == 0
+
+
+def follow(broker: Broker, partition: int) -> None:
+    """Have a partition led with a follower beside this broker."""
+    own, found = broker.config.broker_id, broker.partitions.get(TOPIC, partition)
+    assert found is not None
+    state = PartitionState(own, found.leader_epoch + 1, (own, FOLLOWER), (own, FOLLOWER), 1)
+    on_loop(broker, lambda: found.lead(state, broker.isr, broker.isr.now_ms()))
+
+
+@pytest.mark.parametrize("version", range(13, LATEST + 1))
+@pytest.mark.parametrize("replica_id", [-1, FOLLOWER])
+def test_what_is_recognised_has_the_bytes_of_what_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, replica_id: int
+) -> None:
+    counted = Counted(monkeypatch)
+    dice = random.Random(version * 10 + replica_id)
+
+    def strange(client: Client) -> list[FetchPartition]:
+        """What a fetcher names that has lost its way, after records may have come."""
+        for partition in dice.sample(range(PARTITIONS), dice.choice((0, 1, 1, 2))):
+            produce(client, partition)
+        fields: list[Mapping[str, int]] = [
+            {}, {"partition_max_bytes": 1}, {"current_leader_epoch": 99}, {"last_fetched_epoch": epoch + 1}, {"log_start_offset": 2},
+        ]  # fmt: skip
+        named = dice.sample(range(PARTITIONS), dice.choice((0, 1, 2)))
+        return [wanted(index, dice.choice((0, 7, 20, 10_000, -1)), **dice.choice(fields)) for index in named]
+
+    def plain() -> list[FetchPartition]:
+        return [wanted(0, dice.randrange(20), current_leader_epoch=epoch, last_fetched_epoch=dice.choice((-1, epoch)))]
+
+    def at_end(broker: Broker) -> list[FetchPartition]:
+        ends = {index: broker.partitions.topic(TOPIC)[index].log.log_end_offset for index in range(PARTITIONS)}
+        return [wanted(index, end) for index, end in ends.items()]
+
+    epoch = 0
+
+    def test(client: Client, line: Line) -> None:
+        nonlocal epoch
+        broker = client.broker
+        if replica_id >= 0:
+            for partition in range(PARTITIONS):
+                follow(broker, partition)
+        found = broker.partitions.get(TOPIC, 0)
+        assert found is not None
+        epoch = found.leader_epoch
+        known = Session(broker, version, line, replica_id=replica_id)
+        read = Session(broker, version, replica_id=replica_id)
+        for _ in range(15):
+            for named in (at_end(broker), [], plain(), plain(), strange(client)):
+                assert known.ask(named) == read.ask(named)
+        assert known.epoch == read.epoch == 75
+
+    run(tmp_path, test)
+    assert counted.taken > 60
+    assert counted.at_once > 8
+
+
+def test_who_is_over_in_a_session_has_to_be_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        session = Session(client.broker, LATEST, line)
+        for offset in range(4):
+            assert session.answer([wanted(0, offset)]).error_code == 0
+        assert (counted.taken, counted.at_once) == (2, 2)
+        session.epoch += 1
+        assert session.answer([wanted(0, 5)]).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        session.epoch -= 1
+        assert session.answer([wanted(0, 5)]).error_code == 0
+        on_loop(client.broker, lambda: client.broker.fetch_sessions.remove(session.session_id))
+        assert session.answer([wanted(0, 6)]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+    run(tmp_path, test)
+
+
+def test_a_follower_that_is_recognised_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        broker = client.broker
+        follow(broker, 0)
+        session = Session(broker, LATEST, line, replica_id=FOLLOWER)
+        session.ask([wanted(0, 20)])
+        produce(client, 0)
+        session.ask([wanted(0, 19)])
+        produce(client, 0)
+        marks = [session.answer([wanted(0, offset)]).responses[0].partitions[0].high_watermark for offset in (20, 21)]
+        assert marks == [20, 21]
+        assert counted.at_once == 2
+        assert broker.isr.heard.keys() == {FOLLOWER}
+
+    run(tmp_path, test)
+
+
+def test_a_wait_that_was_recognised_ends_with_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        session = Session(client.broker, LATEST, line, max_wait_ms=60_000)
+        for offset in (0, 19):
+            session.ask([wanted(0, offset)])
+        line.socket.sendall(framed((FETCH, LATEST), session.request([wanted(0, 20)])))
+        produce(client, 0)
+        told = session.decoded(line.receive())
+        assert b"y" * 100 in bytes(told.responses[0].partitions[0].records or b"")
+        assert (counted.taken, counted.at_once) == (1, 0)
+
+    run(tmp_path, test)
+
+
+def test_what_was_forgotten_named_anew_or_deleted_goes_the_general_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        session = Session(client.broker, LATEST, line)
+        for offset in range(3):
+            session.ask([wanted(0, offset)])
+        session.ask([wanted(1, 0)])  # was not in the session
+        session.ask([], forgotten=[1])
+        assert counted.taken == 1
+        session.ask([wanted(0, 3)])
+        session.ask([wanted(1, 0)])
+        assert counted.taken == 1
+        session.ask([wanted(1, 1)])
+        assert counted.taken == 2
+        named = session.request([wanted(1, 2)])
+        asyncio.run_coroutine_threadsafe(client.delete(), client.broker.loop).result()
+        line.socket.sendall(framed((FETCH, LATEST), named))
+        told = session.decoded(line.receive()).responses[0].partitions
+        assert {partition.error_code for partition in told} == {ErrorCode.UNKNOWN_TOPIC_ID}
+
+    run(tmp_path, test)
+
+
+def test_a_long_request_is_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        session = Session(client.broker, LATEST, line)
+        session.ask([wanted(0, 0)])
+        size = len(framed((FETCH, LATEST), session.request([wanted(0, 1)]))) - 4
+        for most, taken in ((size - 1, 0), (size, 1)):
+            monkeypatch.setattr(limits, "MAX_REPEATED_FETCH_BYTES", most)
+            session.ask([wanted(0, 1)])
+            session.ask([wanted(0, 2)])
+            assert counted.taken == taken
+
+    run(tmp_path, test)
+
+
+def test_a_quota_that_comes_later_is_paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    def test(client: Client, line: Line) -> None:
+        session = Session(client.broker, LATEST, line)
+        for offset in range(3):
+            session.ask([wanted(0, offset, partition_max_bytes=2**20)])
+        assert counted.at_once == 1
+        with Line(client.broker.endpoints[0].port) as other:
+            set_quota_by(other, {"client_id": None}, consumer_byte_rate=100.0)
+        waits = [session.answer([wanted(0, 3, partition_max_bytes=2**20)]).throttle_time_ms for _ in range(2)]
+        assert counted.at_once == 1
+        assert waits[1] > 0
+
+    run(tmp_path, test)
