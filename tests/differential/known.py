@@ -1,7 +1,7 @@
 """The differences that stand, each with its reason; `docs/compatibility.md` shows this table (a test compares them).
 
 An entry that covers no difference any more fails the test of its scenario: delete it then. After a change here write the page
-anew: `python -m tests.differential.known`.
+anew: `python -m tests.differential.record --page`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ NO_APPEND_TIME = (
     "Kafka gives the batch's own largest timestamp."
 )
 
+LEVELS_STAY = (
+    "The level of `transaction.version` is fixed, for every broker speaks the same: going down is INVALID_UPDATE_VERSION. Kafka lets "
+    "it be lowered, to 0 too."
+)
+
 KNOWN: list[Known] = [
     Known(
         "alter-client-quotas",
@@ -52,6 +57,11 @@ KNOWN: list[Known] = [
             "InitProducerId 6 is that of two-phase commit (KIP-939), which works here. Kafka has begun it and does not announce it.",
         )
         for name in ("api-versions-valid", "api-versions-names")
+    ),
+    *(
+        Known("update-features-checked", f"UpdateFeatures * {kind}: {level}", "*", LEVELS_STAY)
+        for kind in ("safe", "unsafe")
+        for level in ("lower", "none")
     ),
     Known(
         "frames",

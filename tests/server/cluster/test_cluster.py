@@ -114,7 +114,7 @@ async def test_every_broker_takes_what_is_the_controllers(tmp_path: Path) -> Non
 
         features = UpdateFeaturesRequest(timeout_ms=1, feature_updates=[FeatureUpdateKey(feature="f", max_version_level=1)])
         updated = await client.ask((57, 1), features, UpdateFeaturesResponse)
-        assert updated.results[0].error_code == ErrorCode.INVALID_UPDATE_VERSION
+        assert updated.error_code == ErrorCode.INVALID_UPDATE_VERSION
 
         unknown = await client.ask((64, 0), UnregisterBrokerRequest(broker_id=77), UnregisterBrokerResponse)
         assert unknown.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED

@@ -20,7 +20,13 @@ from barnabas.protocol.messages import list_partition_reassignments as listing
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
-from barnabas.protocol.messages.update_features import UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from barnabas.server.apis.api_versions import TRANSACTIONS, TRANSACTIONS_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,6 +39,7 @@ FIRST_ALTER_VERSION_WITH_EPOCHS = 3
 FIRST_ELECT_VERSION_WITH_TYPE = 1
 LAST_FEATURES_VERSION_WITH_RESULTS = 1
 MAX_MOVES_PER_REQUEST = 10_000
+UPGRADE_TYPES = (1, 2, 3)  # up, down where nothing is lost, down whatever is lost
 
 
 async def handle_alter_partition(
@@ -169,16 +176,23 @@ async def handle_unregister_broker(
 
 
 def handle_update_features(broker: Broker, context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    """UpdateFeatures (api 57): there are none to change, for every broker of a cluster speaks the same."""
-    names = [update.feature for update in request.feature_updates]
-    if not names:
-        return UpdateFeaturesResponse(error_message=None)
-    message = f"{names[0]}: the levels of features are fixed in this cluster."
-    code = ErrorCode.INVALID_UPDATE_VERSION
+    """UpdateFeatures (api 57): one update that cannot be made fails them all, and none changes a level: all brokers speak the same."""
+    refused = next((update.feature for update in request.feature_updates if not _is_at_level(update)), None)
+    if refused is not None:
+        message = f"Nothing was updated: {refused}: the levels of features are fixed in this cluster."
+        return UpdateFeaturesResponse(error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message=message)
     if context.api_version > LAST_FEATURES_VERSION_WITH_RESULTS:
-        return UpdateFeaturesResponse(error_code=code, error_message=message)
-    results = [UpdatableFeatureResult(feature=name, error_code=code, error_message=message) for name in names]
+        return UpdateFeaturesResponse(error_message=None)
+    results = [
+        UpdatableFeatureResult(feature=update.feature, error_message=ErrorCode.NONE.name) for update in request.feature_updates
+    ]
     return UpdateFeaturesResponse(error_message=None, results=results)
+
+
+def _is_at_level(update: FeatureUpdateKey) -> bool:
+    """Whether the feature has the level that is asked for."""
+    is_there = (update.feature, update.max_version_level) == (TRANSACTIONS, TRANSACTIONS_LEVEL)
+    return is_there and update.upgrade_type in UPGRADE_TYPES
 
 
 async def handle_allocate_producer_ids(
