@@ -24,7 +24,7 @@ try:
 except ImportError:  # platforms without it run on plain asyncio
     uvloop = None  # type: ignore[assignment]
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 SWITCH_INTERVAL_S = 0.0005  # after a system call the loop may wait so long for a thread to let go of Python; 0.005 if nobody says
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
@@ -50,7 +50,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_USAGE
     for warning in warnings:
-        log.warning("%s", warning)
+        logger.warning("%s", warning)
     keep_large_buffers()
     allow_open_files()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -74,7 +74,7 @@ def allow_open_files() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     except (OSError, ValueError) as error:  # where "unlimited" cannot be asked for
-        log.warning("limit of open files stays as it is error=%s", error)
+        logger.warning("limit of open files stays as it is error=%s", error)
 
 
 def parse_address(text: str | None) -> tuple[str, int] | None:
@@ -103,7 +103,7 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
         gc.enable()
         print(_ready_line(broker), flush=True)
         await stopping.wait()
-        log.info("stopping broker=%d", config.broker_id)
+        logger.info("stopping broker=%d", config.broker_id)
         if broker.failure.done():
             raise broker.failure.result()
     finally:

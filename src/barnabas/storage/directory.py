@@ -28,7 +28,7 @@ from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
@@ -159,7 +159,7 @@ class LogDirectory:
             if name != checkpoints.CLEANED_OFFSETS:
                 raise
             # Kafka leaves it empty where it cleaned nothing; without it, what is clean is only looked at once more.
-            log.info("logs count as not compacted yet file=%s reason=%r", error.path, error.reason)
+            logger.info("logs count as not compacted yet file=%s reason=%r", error.path, error.reason)
             return {}
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.replication.followed import FollowedPartition
     from barnabas.server.broker import Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 FIRST_PAUSE_MS = 20  # after the first error; twice as long after each that follows
 CONNECTION_PAUSE_MS, CONNECTION_PAUSE_MAX_MS = 50, 1_000
 BYTES_PER_TURN = 512 * 1024  # appended before others get their turn of the loop
@@ -97,9 +97,9 @@ class Fetcher:
                 pause_ms = CONNECTION_PAUSE_MS
                 continue
             except ClientError as error:
-                log.info("fetch failed leader=%d partitions=%d error=%s", self._leader_id, len(self._partitions), error)
+                logger.info("fetch failed leader=%d partitions=%d error=%s", self._leader_id, len(self._partitions), error)
             except Exception:  # a fault of ours must not end replication for good
-                log.exception("fetch failed leader=%d", self._leader_id)
+                logger.exception("fetch failed leader=%d", self._leader_id)
             await self._drop_requests()
             self._session.restart()
             await asyncio.sleep(pause_ms / 1000)
@@ -150,7 +150,7 @@ class Fetcher:
 
     async def _take(self, number: int, answer: FetchResponse) -> None:
         if answer.error_code:
-            log.info("fetch session ended leader=%d error=%s", self._leader_id, ErrorCode(answer.error_code).name)
+            logger.info("fetch session ended leader=%d error=%s", self._leader_id, ErrorCode(answer.error_code).name)
             self._session.restart()
             return
         if not self._session.receive(number, answer.session_id):
@@ -183,7 +183,7 @@ class Fetcher:
         try:
             step = partition.receive(asked, told, self._broker.clock.now_ms())
         except KafkaError as error:
-            log.error("records refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error)
+            logger.error("records refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error)
             self._pause(partition)
             return
         except StorageError as error:
@@ -191,7 +191,7 @@ class Fetcher:
             self._pause(partition)
             return
         if step is Next.CUT or partition.log.log_end_offset < end:
-            log.info(
+            logger.info(
                 "log %s topic=%s partition=%d leader=%d diverging=%s end_before=%d end=%d",
                 "to be cut" if step is Next.CUT else "cut",
                 *_name(partition), self._leader_id, told.diverging, end, partition.log.log_end_offset,
@@ -231,7 +231,7 @@ class Fetcher:
             self._broker.faults.report(error)
             self._pause(partition)
             return
-        log.info(
+        logger.info(
             "log cut topic=%s partition=%d leader=%d end_before=%d end=%d",
             *_name(partition), self._leader_id, end, partition.log.log_end_offset,
         )  # fmt: skip
@@ -261,7 +261,7 @@ class Fetcher:
                 else:
                     self._session.leave(partition)
             case Next.WAIT:
-                log.debug(
+                logger.debug(
                     "fetch refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name
                 )
                 self._pause(partition)
@@ -273,7 +273,9 @@ class Fetcher:
                 self._busy.add(partition)
                 self._spawn(self._cut(partition))
             case Next.STOP:
-                log.info("fetch ended topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name)
+                logger.info(
+                    "fetch ended topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name
+                )
                 self._session.leave(partition)
 
     # --- pauses
@@ -321,7 +323,7 @@ class Fetcher:
             start = await self._ask_offset(partition, EARLIEST)
             end = await self._ask_offset(partition, LATEST)
         except BarnabasError as error:
-            log.info("leader's range unknown topic=%s partition=%d error=%s", *_name(partition), error)
+            logger.info("leader's range unknown topic=%s partition=%d error=%s", *_name(partition), error)
             self._pause(partition)
             return
         if partition.closed or partition not in self._partitions or partition.leader_epoch != epoch:
@@ -332,7 +334,7 @@ class Fetcher:
         except StorageError as error:
             self._broker.faults.report(error)
             step = Next.WAIT
-        log.info(
+        logger.info(
             "position outside of the leader's log topic=%s partition=%d leader_start=%d leader_end=%d end_before=%d end=%d",
             *_name(partition), start, end, before, partition.log.log_end_offset,
         )  # fmt: skip

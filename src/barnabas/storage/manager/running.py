@@ -13,7 +13,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.manager.leaving import LeavingLogs
 from barnabas.storage.manager.making import FoundLog
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogManager(LeavingLogs):
@@ -64,7 +64,7 @@ class LogManager(LeavingLogs):
                     cleaned_offset=cleaned_offsets.get(key, 0),
                 )
                 found.append(FoundLog(key, directory, opening))
-            log.info("log directory found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean)
+            logger.info("log directory found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean)
         return found
 
     def adopt(self, found: FoundLog, opened: Log) -> None:
@@ -81,7 +81,7 @@ class LogManager(LeavingLogs):
             LogDirFailed: it is the first directory, or the fault is not the disk's.
         """
         if isinstance(error.__cause__, FileExistsError):
-            log.warning(
+            logger.warning(
                 "a file with the name of a partition is left alone path=%s", found.directory.path / "{}-{}".format(*found.key)
             )
         elif found.directory.failure is None:
@@ -92,7 +92,7 @@ class LogManager(LeavingLogs):
         try:
             entry.close()
         except StorageError as error:
-            log.error("log not closed directory=%s error=%s", entry.directory, error)
+            logger.error("log not closed directory=%s error=%s", entry.directory, error)
             self._unclosed.setdefault(self._homes[entry.topic, entry.partition], error)
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class LogManager(LeavingLogs):
                 if directory not in failed and is_sure:
                     directory.mark_clean()
             except StorageError as error:
-                log.error("log directory not marked clean path=%s error=%s", directory.path, error)
+                logger.error("log directory not marked clean path=%s error=%s", directory.path, error)
                 failed.setdefault(directory, error)
         for directory in failed:
             directory.forget_boot()
