@@ -378,7 +378,7 @@ def test_what_is_none_of_the_brokers_is_left_alone_with_one_line(tmp_path: Path,
         logs = opened(tmp_path)
         assert logs.logs() == []
         logs.close()
-    left_alone = [Path(line.rpartition("=")[2]).name for line in caplog.messages if "left alone" in line]
+    left_alone = [Path(line.rpartition("=")[2]).name for line in caplog.messages if "left-alone" in line]
     assert sorted(left_alone) == ["notes-2024"] * 2 + ["photos"] * 2
     assert (tmp_path / "notes-2024").read_text() == "mine"
 

@@ -45,7 +45,7 @@ async def read_into(led: Led[S], log_: CoordinatorLog, kind: str, is_wanted: Cal
                 led.shard.replay(record, producer_id)
         except MalformedMessage as error:
             unreadable += 1
-            logger.warning("event=%s_record_unreadable partition=%d error=%s", kind, led.partition, error)
+            logger.warning("event=shard-record-unreadable kind=%s partition=%d error=%r", kind, led.partition, str(error))
         if count % RECORDS_BETWEEN_BREATHS == 0:
             await asyncio.sleep(0)
             if not is_wanted():
@@ -53,7 +53,7 @@ async def read_into(led: Led[S], log_: CoordinatorLog, kind: str, is_wanted: Cal
     level = logging.INFO if len(led.shard) or unreadable else logging.DEBUG  # there are fifty partitions, most of them empty
     logger.log(
         level,
-        "event=%s_partition_loaded partition=%d count=%d unreadable=%d",
+        "event=shard-loaded kind=%s partition=%d count=%d unreadable=%d",
         kind,
         led.partition,
         len(led.shard),

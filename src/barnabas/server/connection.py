@@ -135,7 +135,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox = make_outbox(self._loop, descriptor, self._dispatcher.files, self._on_room, self._on_send_error)
         refused = self._dispatcher.connection_opened(self)
         if refused is not None:
-            logger.warning("connection refused peer=%s reason=%r", self.peer, refused)
+            logger.warning("event=connection-refused peer=%s reason=%r", self.peer, refused)
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -299,7 +299,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(error)
             return
         except Exception:  # a fault of ours must cost this connection only, and be seen
-            logger.exception("request failed peer=%s", self.peer)
+            logger.exception("event=request-failed peer=%s", self.peer)
             self.close()
             return
         finally:
@@ -376,11 +376,13 @@ class Connection(asyncio.BufferedProtocol):
             self.resume("unsent")
 
     def _on_send_error(self, error: OSError) -> None:
-        logger.debug("connection lost peer=%s error=%s", self.peer, error)
+        logger.debug("event=connection-lost peer=%s error=%r", self.peer, str(error))
         self.close()
 
     def _fail(self, error: ProtocolError) -> None:
-        logger.warning("connection closed peer=%s client=%s reason=%r", self.peer, "/".join(self.client_software), str(error))
+        logger.warning(
+            "event=connection-closed peer=%s client=%r reason=%r", self.peer, "/".join(self.client_software), str(error)
+        )
         self.close()
 
     def _release(self) -> None:

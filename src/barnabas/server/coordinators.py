@@ -166,7 +166,7 @@ class Coordinators:
             partition = self._broker.partitions.require(topic, index)
             self._broker.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
         except KafkaError as error:
-            logger.info("event=coordinator-not-loaded topic=%s partition=%d error=%s", topic, index, error)
+            logger.info("event=coordinator-not-loaded topic=%s partition=%d error=%r", topic, index, str(error))
             self._terms.pop((topic, index), None)
 
     async def _all_committed(self, topic: str, index: int) -> None:

@@ -50,7 +50,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_USAGE
     for warning in warnings:
-        logger.warning("%s", warning)
+        logger.warning("event=configuration-warning text=%r", warning)
     keep_large_buffers()
     allow_open_files()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -74,7 +74,7 @@ def allow_open_files() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     except (OSError, ValueError) as error:  # where "unlimited" cannot be asked for
-        logger.warning("limit of open files stays as it is error=%s", error)
+        logger.warning("event=open-files-limit-stays error=%r", str(error))
 
 
 def parse_address(text: str | None) -> tuple[str, int] | None:
@@ -103,7 +103,7 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
         gc.enable()
         print(_ready_line(broker), flush=True)
         await stopping.wait()
-        logger.info("stopping broker=%d", config.broker_id)
+        logger.info("event=broker-stopping broker=%d", config.broker_id)
         if broker.failure.done():
             raise broker.failure.result()
     finally:

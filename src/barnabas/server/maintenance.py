@@ -192,4 +192,4 @@ async def _remove_tokens(broker: Broker) -> None:
     try:
         await remove_expired(broker)
     except KafkaError as error:
-        logger.warning("expired tokens stay until the next time error=%s", error)
+        logger.warning("event=expired-tokens-stay note='stay until the next time' error=%r", str(error))

@@ -33,6 +33,6 @@ def ask_for_short_turns() -> bool:
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, RESET_ON_FORK, nice, 0, TURN_NS, 0, 0)
     if ctypes.CDLL(None, use_errno=True).syscall(number, 0, ctypes.c_char_p(attributes), 0):
-        logger.debug("the scheduler was not told of short turns error=%s", os.strerror(ctypes.get_errno()))
+        logger.debug("event=scheduler-not-told-of-short-turns error=%r", os.strerror(ctypes.get_errno()))
         return False
     return True

@@ -42,7 +42,7 @@ class Timers:
                 if result is not None:
                     await result
             except Exception:
-                logger.exception("periodic job failed job=%s", name)
+                logger.exception("event=periodic-job-failed job=%s", name)
 
     async def _watch(self, metrics: Metrics) -> None:
         interval_s = LOOP_LAG_INTERVAL_MS / 1000

@@ -75,7 +75,7 @@ def _measured(segment: WalkedSegment, error: CorruptLog, least_offset: int) -> D
         damage = damage._replace(next_offset=segment.next_offset)
     if segment.trust.note(damage):
         logger.error(
-            "corrupt data file=%s first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
+            "event=corrupt-data file=%s first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
             segment.path,
             damage.first_offset,
             damage.next_offset - 1,

@@ -159,7 +159,7 @@ class LogDirectory:
             if name != checkpoints.CLEANED_OFFSETS:
                 raise
             # Kafka leaves it empty where it cleaned nothing; without it, what is clean is only looked at once more.
-            logger.info("logs count as not compacted yet file=%s reason=%r", error.path, error.reason)
+            logger.info("event=logs-count-as-not-compacted file=%s reason=%r", error.path, error.reason)
             return {}
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:

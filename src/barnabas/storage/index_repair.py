@@ -47,7 +47,7 @@ def rebuild_indexes(
     reason: str,
 ) -> None:
     """Make both indexes of the sealed segment at `path` anew, from the positions and headers of its batches."""
-    logger.warning("indexes made anew file=%s reason=%r", path, reason)
+    logger.warning("event=indexes-made-anew file=%s reason=%r", path, reason)
     for each in (index, time_index):
         each.start_empty()
     note_entries(batches, base_offset, index.append, time_index.append)

@@ -77,7 +77,7 @@ class ProducerRewind:
                 finally:
                     segment.close()
         except (CorruptLog, OSError) as error:
-            logger.warning("producers not found out directory=%s error=%s", self._directory, error)
+            logger.warning("event=producers-not-found-out directory=%s error=%r", self._directory, str(error))
         else:
             self.producers = producers
 

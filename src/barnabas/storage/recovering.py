@@ -100,11 +100,11 @@ def _activate(segment: Segment, end_offset: int) -> bool:
     try:
         segment.activate()
     except CorruptLog as error:
-        logger.warning("log not as it was closed file=%s position=%d reason=%r", error.path, error.position, error.reason)
+        logger.warning("event=log-not-as-closed file=%s position=%d reason=%r", error.path, error.position, error.reason)
         return False
     if 0 < segment.next_offset < end_offset:
         logger.warning(
-            "log not as it was closed file=%s end_offset=%d closed_at=%d", segment.path, segment.next_offset, end_offset
+            "event=log-not-as-closed file=%s end_offset=%d closed_at=%d", segment.path, segment.next_offset, end_offset
         )
         return False
     return True
@@ -148,7 +148,7 @@ def _step_over(segment: Segment, size: int, synced_offset: int) -> None:
         damage = damage._replace(next_offset=synced_offset)
     segment.trust.note(damage)
     logger.error(
-        "corrupt data kept file=%s position=%d bytes=%d first_offset=%d last_offset=%d",
+        "event=corrupt-data-kept file=%s position=%d bytes=%d first_offset=%d last_offset=%d",
         segment.path,
         damage.position,
         damage.end - damage.position,
@@ -204,7 +204,7 @@ def scan_batches(segment: Segment, start: int, end: int) -> Iterator[tuple[int, 
 
 def _report(segment: Segment, dropped: int, later: list[Segment]) -> None:
     logger.warning(
-        "log tail dropped file=%s end_offset=%d position=%d dropped_bytes=%d dropped_segments=%d dropped_segment_bytes=%d",
+        "event=log-tail-dropped file=%s end_offset=%d position=%d dropped_bytes=%d dropped_segments=%d dropped_segment_bytes=%d",
         segment.path,
         segment.next_offset,
         segment.size,

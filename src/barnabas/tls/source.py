@@ -54,7 +54,7 @@ class ContextSource:
         try:
             self.context = self._make(self.settings)
         except ConfigError as error:
-            logger.error("changed certificates are not taken, the old ones stay reason=%r", str(error))
+            logger.error("event=certificates-not-taken note='the old ones stay' reason=%r", str(error))
             return False
         self.generation += 1
         return True

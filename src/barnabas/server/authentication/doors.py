@@ -149,4 +149,4 @@ class Doors:
             except ConfigError as error:
                 if endpoint.listener not in self._by_listener:
                     raise
-                logger.error("listener %s asks for what it did before: %s", endpoint.listener, error)
+                logger.error("event=listener-not-reconfigured listener=%s error=%r", endpoint.listener, str(error))

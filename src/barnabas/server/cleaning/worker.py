@@ -126,7 +126,7 @@ class Worker:
                 try:
                     from barnabas.storage.compaction.compiled import CompiledEngine
                 except Exception as error:  # noqa: BLE001 - a numba that does not fit the machine, or has nowhere to keep what it compiled
-                    logger.warning("compaction goes on without numba error=%r", error)
+                    logger.warning("event=compacting-without-numba error=%r", error)
                     self._may_compile = False
                 else:
                     self._compiled = CompiledEngine(secrets.randbits(63))

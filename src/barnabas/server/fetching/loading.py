@@ -73,7 +73,7 @@ class Loading(Looking):
             named: how often each of `found` had been named.
         """
         if done.cancelled() or done.exception() is not None:
-            logger.error("reading cold data failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
+            logger.error("event=cold-read-failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
             self._connection.close()
             return
         for (slot, region, cuts), loaded in zip(asked, done.result(), strict=True):

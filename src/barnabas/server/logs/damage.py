@@ -31,7 +31,7 @@ def refuse_read(broker: Broker, place: str, offset: int, error: StorageError | O
 def tell_damage(topic: str, partition: int, damage: Damage) -> None:
     """One line for a stretch that was not known to be damaged."""
     logger.error(
-        "corrupt data topic=%s partition=%d first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
+        "event=corrupt-data topic=%s partition=%d first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
         topic,
         partition,
         damage.first_offset,

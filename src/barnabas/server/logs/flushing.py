@@ -102,7 +102,7 @@ class Flushing:
         def done(part: asyncio.Future[None]) -> None:
             nonlocal left
             if part.exception() is not None:  # a fault of ours: its plans are not done, and their partitions will say so
-                logger.error("flush broke off", exc_info=part.exception())
+                logger.error("event=flush-failed", exc_info=part.exception())
             left -= 1
             if not left:
                 self._metrics.observe_flush(len(planned), self._loop.time() - started)

@@ -79,11 +79,13 @@ class Hosting:
         if found is not None and found.topic_id is None:
             found.adopt_topic_id(topic.topic_id)
         if found is not None and found.topic_id != topic.topic_id:
-            logger.warning("removing the log of a deleted topic topic=%s partition=%d", topic.name, index)
+            logger.warning("event=removing-log topic=%s partition=%d reason='its topic was deleted'", topic.name, index)
             logs.delete(topic.name, index).remove()
             found = None
         if found is None and logs.failed_directories:
-            logger.error("partition offline, its log is in no directory that works topic=%s partition=%d", topic.name, index)
+            logger.error(
+                "event=partition-offline topic=%s partition=%d reason='its log is in no directory that works'", topic.name, index
+            )
             logs.hide(topic.name, index)
             self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
             return False
@@ -101,15 +103,17 @@ class Hosting:
         deleted = broker.controller.deleted_topics
         for stray in [each for each in broker.logs.logs() if broker.partitions.get(each.topic, each.partition) is None]:
             if stray.topic_id in deleted:
-                logger.info("finishing the deletion of a topic topic=%s partition=%d", stray.topic, stray.partition)
+                logger.info("event=finishing-topic-deletion topic=%s partition=%d", stray.topic, stray.partition)
                 broker.logs.delete(stray.topic, stray.partition).remove()
             elif self._was_moved_away(stray):
                 logger.info(
-                    "removing the log of a partition that has moved away topic=%s partition=%d", stray.topic, stray.partition
+                    "event=removing-log topic=%s partition=%d reason='its partition has moved away'", stray.topic, stray.partition
                 )
                 broker.logs.delete(stray.topic, stray.partition).remove()
             else:
-                logger.warning("a log that the metadata does not know stays untouched directory=%s", stray.directory)
+                logger.warning(
+                    "event=unknown-log-left-alone directory=%s reason='the metadata does not know it'", stray.directory
+                )
 
     def _was_moved_away(self, stray: Log) -> bool:
         """Whether other brokers hold the partition now: it was taken from this one while that was down."""
@@ -265,7 +269,7 @@ class Hosting:
         else:
             after = FollowedPartition(replica.log, state, flushes=broker.flushing, high_watermark=replica.high_watermark)
         logger.info(
-            "%s topic=%s partition=%d leader=%d leader_epoch=%d end=%d high_watermark=%d",
+            "event=partition-role role=%s topic=%s partition=%d leader=%d leader_epoch=%d end=%d high_watermark=%d",
             "leading" if after.is_leader else "following",
             after.topic, after.index, state.leader, state.leader_epoch, after.log.log_end_offset, after.high_watermark,
         )  # fmt: skip

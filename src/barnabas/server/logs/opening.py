@@ -55,7 +55,7 @@ async def close_logs(broker: Broker) -> None:
         await asyncio.gather(*(broker.loop.run_in_executor(executor, broker.logs.close_log, each) for each in piece))
         if broker.clock.monotonic_ms() - told_ms >= PROGRESS_MS:
             told_ms = broker.clock.monotonic_ms()
-            logger.info("closing logs done=%d total=%d", start + len(piece), len(changed))
+            logger.info("event=closing-logs done=%d total=%d", start + len(piece), len(changed))
     await broker.loop.run_in_executor(None, executor.shutdown)
 
 
@@ -98,4 +98,4 @@ class _Opening:
         now_ms = self._broker.clock.monotonic_ms()
         if now_ms - self._told_ms >= PROGRESS_MS:
             self._told_ms = now_ms
-            logger.info("opening logs done=%d total=%d bytes=%d", self._done, self._total, self._bytes)
+            logger.info("event=opening-logs done=%d total=%d bytes=%d", self._done, self._total, self._bytes)

@@ -62,7 +62,7 @@ def hold(
             if not connection.closed:
                 go_on(held, read_produce(held, body, version), joined)
         except ProtocolError as error:
-            logger.warning("connection closed peer=%s reason=%r", connection.peer, str(error))
+            logger.warning("event=connection-closed peer=%s reason=%r", connection.peer, str(error))
             connection.close()
         finally:
             broker.receiver.give_back(connection, len(held))

@@ -97,9 +97,11 @@ class Fetcher:
                 pause_ms = CONNECTION_PAUSE_MS
                 continue
             except ClientError as error:
-                logger.info("fetch failed leader=%d partitions=%d error=%s", self._leader_id, len(self._partitions), error)
+                logger.info(
+                    "event=fetch-failed leader=%d partitions=%d error=%r", self._leader_id, len(self._partitions), str(error)
+                )
             except Exception:  # a fault of ours must not end replication for good
-                logger.exception("fetch failed leader=%d", self._leader_id)
+                logger.exception("event=fetch-failed leader=%d", self._leader_id)
             await self._drop_requests()
             self._session.restart()
             await asyncio.sleep(pause_ms / 1000)
@@ -150,7 +152,7 @@ class Fetcher:
 
     async def _take(self, number: int, answer: FetchResponse) -> None:
         if answer.error_code:
-            logger.info("fetch session ended leader=%d error=%s", self._leader_id, ErrorCode(answer.error_code).name)
+            logger.info("event=fetch-session-ended leader=%d error_code=%s", self._leader_id, ErrorCode(answer.error_code).name)
             self._session.restart()
             return
         if not self._session.receive(number, answer.session_id):
@@ -183,7 +185,9 @@ class Fetcher:
         try:
             step = partition.receive(asked, told, self._broker.clock.now_ms())
         except KafkaError as error:
-            logger.error("records refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error)
+            logger.error(
+                "event=records-refused topic=%s partition=%d leader=%d error=%r", *_name(partition), self._leader_id, str(error)
+            )
             self._pause(partition)
             return
         except StorageError as error:
@@ -192,9 +196,8 @@ class Fetcher:
             return
         if step is Next.CUT or partition.log.log_end_offset < end:
             logger.info(
-                "log %s topic=%s partition=%d leader=%d diverging=%s end_before=%d end=%d",
-                "to be cut" if step is Next.CUT else "cut",
-                *_name(partition), self._leader_id, told.diverging, end, partition.log.log_end_offset,
+                "event=log-diverges topic=%s partition=%d leader=%d diverging=%r is_cut=%s end_before=%d end=%d",
+                *_name(partition), self._leader_id, told.diverging, step is not Next.CUT, end, partition.log.log_end_offset,
             )  # fmt: skip
         self._broker.metrics.replicated_bytes_in += len(records)
         self._broker.throttles.received(partition, len(records))
@@ -232,7 +235,7 @@ class Fetcher:
             self._pause(partition)
             return
         logger.info(
-            "log cut topic=%s partition=%d leader=%d end_before=%d end=%d",
+            "event=log-cut topic=%s partition=%d leader=%d end_before=%d end=%d",
             *_name(partition), self._leader_id, end, partition.log.log_end_offset,
         )  # fmt: skip
         self._resume(partition)
@@ -262,7 +265,10 @@ class Fetcher:
                     self._session.leave(partition)
             case Next.WAIT:
                 logger.debug(
-                    "fetch refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name
+                    "event=fetch-refused topic=%s partition=%d leader=%d error_code=%s",
+                    *_name(partition),
+                    self._leader_id,
+                    error.name,
                 )
                 self._pause(partition)
             case Next.ASK_RANGE:
@@ -274,7 +280,10 @@ class Fetcher:
                 self._spawn(self._cut(partition))
             case Next.STOP:
                 logger.info(
-                    "fetch ended topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name
+                    "event=fetch-ended topic=%s partition=%d leader=%d error_code=%s",
+                    *_name(partition),
+                    self._leader_id,
+                    error.name,
                 )
                 self._session.leave(partition)
 
@@ -323,7 +332,7 @@ class Fetcher:
             start = await self._ask_offset(partition, EARLIEST)
             end = await self._ask_offset(partition, LATEST)
         except BarnabasError as error:
-            logger.info("leader's range unknown topic=%s partition=%d error=%s", *_name(partition), error)
+            logger.info("event=leaders-range-unknown topic=%s partition=%d error=%r", *_name(partition), str(error))
             self._pause(partition)
             return
         if partition.closed or partition not in self._partitions or partition.leader_epoch != epoch:
@@ -335,7 +344,7 @@ class Fetcher:
             self._broker.faults.report(error)
             step = Next.WAIT
         logger.info(
-            "position outside of the leader's log topic=%s partition=%d leader_start=%d leader_end=%d end_before=%d end=%d",
+            "event=position-outside-of-leaders-log topic=%s partition=%d leader_start=%d leader_end=%d end_before=%d end=%d",
             *_name(partition), start, end, before, partition.log.log_end_offset,
         )  # fmt: skip
         if step is Next.FETCH:

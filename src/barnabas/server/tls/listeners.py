@@ -109,7 +109,7 @@ class BrokerTls:
             try:
                 change()
             except ConfigError as error:
-                logger.error("changed TLS settings are not taken, the old ones stay reason=%r", str(error))
+                logger.error("event=tls-settings-not-taken note='the old ones stay' reason=%r", str(error))
 
     def _changes(self, config: BrokerConfig) -> list[Callable[[], bool]]:
         changes = [partial(terms.source.change, settings_of(config, listener)) for listener, terms in self._listeners.items()]

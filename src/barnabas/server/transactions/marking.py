@@ -177,7 +177,7 @@ class MarkerSender:
         try:
             told = await self._courier.deliver(leader, marker)
         except ClientError as error:
-            logger.info("event=transaction-marker-not-sent broker=%d error=%s", leader, error)
+            logger.info("event=transaction-marker-not-sent broker=%d error=%r", leader, str(error))
             return {}
         return {
             (topic.name, each.partition_index): ErrorCode(each.error_code) for topic in told.topics for each in topic.partitions

@@ -237,7 +237,7 @@ class Log(ShrinkingLog):
             if clean_shutdown:
                 raise
             # The power was lost while the partition was made: it is there and empty, and the log took no record.
-            logger.warning("topic id lost, it is taken from the metadata file=%s reason=%r", error.path, error.reason)
+            logger.warning("event=topic-id-lost file=%s note='taken from the metadata' reason=%r", error.path, error.reason)
             known = None
             self._files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that
         if known is not None:

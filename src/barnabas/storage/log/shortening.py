@@ -105,7 +105,9 @@ class ShrinkingLog(GrowingLog):
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
         with self._failing_as_a_whole():
             self._retire(gone)
-        logger.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
+        logger.info(
+            "event=segments-deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset
+        )
 
     def _retire(self, gone: Sequence[Segment]) -> None:
         """Rename the files of segments that have left the list; where that fails they are closed all the same, raises OSError."""

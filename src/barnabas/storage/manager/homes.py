@@ -194,4 +194,6 @@ class LogHomes:
 
 
 def _report_failed(directory: LogDirectory, failure: LogDirFailed) -> None:
-    logger.error("log directory is out of use until the next start path=%s reason=%r", directory.path, failure.reason)
+    logger.error(
+        "event=log-directory-not-usable path=%s note='out of use until the next start' reason=%r", directory.path, failure.reason
+    )

@@ -122,5 +122,5 @@ class LogOffsets(LogHomes):
         try:
             directory.forget(keys)
         except (StorageError, OSError) as error:
-            logger.warning("checkpoints name deleted partitions path=%s error=%s", directory.path, error)
+            logger.warning("event=checkpoints-name-deleted-partitions path=%s error=%r", directory.path, str(error))
             self._unforgotten.update((directory.path, key) for key in keys)
