@@ -64,9 +64,12 @@ class LogManager(LeavingLogs):
                     cleaned_offset=cleaned_offsets.get(key, 0),
                 )
                 found.append(FoundLog(key, directory, opening))
-            logger.info(
-                "event=log-directory-found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean
-            )
+            if directory.is_new and not here:
+                logger.info("event=log-directory-new path=%s", directory.path)  # there was no shutdown, clean or not
+            else:
+                logger.info(
+                    "event=log-directory-found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean
+                )
         return found
 
     def adopt(self, found: FoundLog, opened: Log) -> None:
