@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import resource
-import signal
 import sys
 from collections.abc import Mapping
 
@@ -18,6 +17,7 @@ from barnabas.errors import ConfigError, CorruptLog, StorageError
 from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
 from barnabas.server.scheduling import ask_for_short_turns
+from barnabas.signals import ending_signals
 
 try:
     import uvloop
@@ -30,7 +30,7 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
 def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, log_level: str = "info") -> int:
-    """Run a broker until SIGTERM or SIGINT; the exit code.
+    """Run a broker until one of the ending signals; the exit code.
 
     Args:
         properties: Kafka's configuration keys and their text.
@@ -90,7 +90,7 @@ def parse_address(text: str | None) -> tuple[str, int] | None:
 async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ending_signals():
         loop.add_signal_handler(number, stopping.set)
     broker = Broker(config, loop)
     gc.disable()  # start-up makes much and drops little
