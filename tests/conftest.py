@@ -1,8 +1,9 @@
-"""What holds for every test: the same examples in every run, however slow the machine is; processes that start quickly; few
-files that stay open behind it."""
+"""What holds for every test: the same examples in every run, however slow the machine is; processes that start quickly and can be
+interrupted; few files that stay open behind it."""
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,11 @@ settings.load_profile("barnabas")
 # barnabas anew, which takes longer than the rest of its start.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).resolve().parent.parent / ".cache" / "pycache"))
+
+# What a shell starts in the background ignores SIGINT, and so would every process that a test starts, to interrupt it later. A handler
+# is not handed on to them as that is: they begin with the system's, while the tests themselves go on as before.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, lambda _number, _frame: None)
 
 
 DESCRIPTORS = Path("/proc/self/fd")

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -95,6 +95,11 @@ def topic(kafka_command: Command, name: str) -> str:
     assert kafka_command("topic", "create", name, "-p", 2).code == 0
     eventually(lambda: kafka_command("topic", "describe", name).code == 0)
     return name
+
+
+def ignoring_sigint(command: Sequence[str]) -> list[str]:
+    """`command` as it is started where SIGINT is ignored."""
+    return ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command]
 
 
 def eventually(condition: Callable[[], bool], within_s: float = 20.0) -> None:

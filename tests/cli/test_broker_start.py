@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from barnabas.cli.broker import collect_properties
 from barnabas.cli.errors import BadInput
 from barnabas.testing.broker import ADDRESS
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, ignoring_sigint
 
 NOTHING = {"data_dir": None, "listeners": None, "pairs": (), "config_file": None, "broker_id": None}
 
@@ -26,9 +26,9 @@ def run_to_end(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def running(*arguments: object, wrap: Callable[[Sequence[str]], list[str]] = list) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process and its first line."""
-    command = [sys.executable, "-m", "barnabas.cli", *map(str, arguments)]
+    command = wrap([sys.executable, "-m", "barnabas.cli", *map(str, arguments)])
     how = {name: value for name, value in os.environ.items() if name != "PYTHONDEVMODE"}  # its loop logs what takes 0.1 s
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=how
@@ -54,6 +54,18 @@ def test_it_names_its_address_serves_and_stops(
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (0, "", "")
     assert (tmp_path / "data").is_dir()
+
+
+def test_started_with_sigint_ignored_it_is_stopped_by_sigterm_only(command: Command, tmp_path: Path) -> None:
+    """As in the background of a shell; Kafka's broker stays as well."""
+    options = ["--data-dir", tmp_path / "data", "--listeners", "PLAINTEXT://127.0.0.1:0", "--log-level", "warning"]
+    with running("broker", "start", *options, wrap=ignoring_sigint) as (process, line):
+        ((_, host, port),) = ADDRESS.findall(line)
+        process.send_signal(signal.SIGINT)
+        assert command("topic", "create", "t", "-b", f"{host}:{port}").code == 0
+        process.terminate()
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "", "")
 
 
 def test_a_second_broker_on_the_folder_is_refused(tmp_path: Path) -> None:

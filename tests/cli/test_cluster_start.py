@@ -43,11 +43,10 @@ def test_a_cluster_starts_and_ends(tmp_path: Path, number: signal.Signals) -> No
             assert metadata.controller_id in {1, 2}
             del admin
             children = [int(said[f"broker {n}"][3]) for n in (1, 2)]
-        except BaseException:
+            process.send_signal(number)
+            assert process.wait(WITHIN_S) == (0 if number is signal.SIGINT else -signal.SIGKILL)
+        finally:
             process.kill()  # its end ends the cluster
-            raise
-        process.send_signal(number)
-        assert process.wait(WITHIN_S) == (0 if number is signal.SIGINT else -signal.SIGKILL)
     deadline = time.monotonic() + WITHIN_S
     for process_id in [*children, *users_of(tmp_path)]:
         assert has_ended(process_id, deadline - time.monotonic()), "processes are left"

@@ -38,8 +38,10 @@ def member(kafka_command: Command, topic: str, bootstrap: str) -> Iterator[str]:
             assert process.stdout is not None
             assert process.stdout.readline() == b"a\n"
             yield name
-        finally:
             process.send_signal(signal.SIGINT)
+            process.wait(30)
+        finally:
+            process.kill()
     assert process.returncode == 0
 
 

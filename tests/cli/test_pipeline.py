@@ -75,14 +75,17 @@ def test_a_run_is_stopped(command: Command, tmp_path: Path, state: Path, how: st
     job = script(tmp_path, f"import pathlib, time\npathlib.Path({str(tmp_path / 'begun')!r}).touch()\ntime.sleep(60)")
     line = [sys.executable, "-m", "barnabas.cli", "pipeline", "run", job]
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env={**os.environ, "XDG_STATE_HOME": str(state)}) as process:
-        while not (tmp_path / "begun").exists():
-            assert process.poll() is None
-        assert [row["state"] for row in command("pipeline", "list", "--json").json] == ["running"]
-        assert command("pipeline", "run", job).code == 1, "it is running already"
-        if how == "stop":
-            assert command("pipeline", "stop", "job", "--json").json == {"stopped": ["job"]}
-        else:
-            process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
+        try:
+            while not (tmp_path / "begun").exists():
+                assert process.poll() is None
+            assert [row["state"] for row in command("pipeline", "list", "--json").json] == ["running"]
+            assert command("pipeline", "run", job).code == 1, "it is running already"
+            if how == "stop":
+                assert command("pipeline", "stop", "job", "--json").json == {"stopped": ["job"]}
+            else:
+                process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, out) == (0, "pipeline job stopped\n")
     assert [row["state"] for row in command("pipeline", "list", "--json").json] == ["stopped"]

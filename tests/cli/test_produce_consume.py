@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from barnabas.cli.produce import pace, split
 from barnabas.cli.records import Record
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, eventually, ignoring_sigint
 
 
 def test_lines_come_back(kafka_command: Command, topic: str) -> None:
@@ -133,7 +132,10 @@ def test_a_group_goes_on_where_it_stopped(kafka_command: Command, topic: str) ->
     assert kafka_command("consume", topic, "-g", group).lines == []
 
 
-def test_follow_prints_what_comes_and_ctrl_c_ends_it(kafka_command: Command, topic: str, bootstrap: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_follow_prints_what_comes_until_a_signal_ends_it(
+    kafka_command: Command, topic: str, bootstrap: str, number: signal.Signals
+) -> None:
     arguments = [sys.executable, "-m", "barnabas.cli", "consume", topic, "-b", bootstrap, "--follow", "-f", r"%v\n"]
     assert kafka_command("produce", topic, "-p", 0, stdin=b"before\n").code == 0
     with subprocess.Popen(
@@ -144,11 +146,65 @@ def test_follow_prints_what_comes_and_ctrl_c_ends_it(kafka_command: Command, top
             assert process.stdout.readline() == "before\n"
             assert kafka_command("produce", topic, "-p", 1, stdin=b"after\n").code == 0
             assert process.stdout.readline() == "after\n"
-            os.kill(process.pid, signal.SIGINT)
+            process.send_signal(number)
             out, err = process.communicate(timeout=30)
         finally:
             process.kill()
     assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_who_was_started_with_sigint_ignored_is_ended_by_sigterm_only(kafka_command: Command, topic: str, bootstrap: str) -> None:
+    """As a shell does it with what it starts in the background; Kafka's console consumer goes on as well."""
+    arguments = [sys.executable, "-m", "barnabas.cli", "consume", topic, "-b", bootstrap, "--follow"]
+    assert kafka_command("produce", topic, "-p", 0, stdin=b"before\n").code == 0
+    with subprocess.Popen(ignoring_sigint(arguments), stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "before\n"
+            process.send_signal(signal.SIGINT)
+            assert kafka_command("produce", topic, "-p", 1, stdin=b"after\n").code == 0
+            assert process.stdout.readline() == "after\n"
+            process.terminate()
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+
+
+def test_a_member_that_is_told_to_end_leaves_its_group(kafka_command: Command, topic: str, bootstrap: str) -> None:
+    group = f"left-{topic}"
+    assert kafka_command("produce", topic, "-p", 0, stdin=b"a\n").code == 0
+    arguments = [sys.executable, "-m", "barnabas.cli", "consume", topic, "-b", bootstrap, "-g", group, "--follow"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, start_new_session=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"a\n"
+            process.terminate()
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+    (described,) = kafka_command("group", "describe", group, "--json").json
+    assert (described["state"], described["members"]) == ("empty", [])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_typed_until_a_signal_is_written(
+    kafka_command: Command, topic: str, bootstrap: str, number: signal.Signals
+) -> None:
+    arguments = [sys.executable, "-m", "barnabas.cli", "produce", topic, "-b", bootstrap, "-p", "0"]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            assert process.stdin is not None
+            process.stdin.write("typed\n")
+            process.stdin.flush()
+            eventually(lambda: kafka_command("consume", topic).lines == ["typed"])
+            process.stdin.write("unfinished")
+            process.stdin.flush()
+            process.send_signal(number)
+            _, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert (process.returncode, err) == (1, "barnabas: interrupted\n")
+    assert kafka_command("consume", topic).lines == ["typed"]
 
 
 def test_a_reader_that_goes_away_ends_it(kafka_command: Command, topic: str, bootstrap: str) -> None:

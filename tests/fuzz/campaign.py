@@ -181,7 +181,9 @@ def run(requests: int, seed: int, *, guarded: bool = False) -> Outcome:
             check_answers(broker)
         lines = broker.log.splitlines()
         assert not any("Traceback" in line for line in lines), excerpt(lines)
-        assert len([line for line in lines if "connection closed" in line]) <= attack.connections, "more than one line for one"
+        assert len([line for line in lines if "event=connection-closed" in line]) <= attack.connections, (
+            "more than one line for one"
+        )
         outcome = Outcome(attack.requests, attack.answers, attack.connections, tuple(memory))
         assert outcome.grown_mb < MAX_GROWTH_MB, (
             f"the broker's memory after each round, in MB: {[round(each) for each in memory]}"
@@ -213,7 +215,7 @@ def open_sockets(broker: Broker) -> int:
 
 def excerpt(lines: list[str]) -> str:
     """The log without what is as it should be."""
-    return "\n".join(line for line in lines if "connection closed" not in line)[-16_000:]
+    return "\n".join(line for line in lines if "event=connection-closed" not in line)[-16_000:]
 
 
 def connect(broker: Broker) -> socket.socket:

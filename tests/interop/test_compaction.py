@@ -21,7 +21,10 @@ from tests.storage.compaction.support import batches, compact, engine_of, engine
 from tests.storage.support import open_log
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.timeout(600),  # three brokers of Kafka and its tools, one after the other: 120 s at a load of 12 on two cores
+]
 
 TOPIC = "topic"  # the folder that `open_log` looks for is topic-0
 SEGMENT_BYTES = 1_048_576

@@ -198,7 +198,7 @@ async def test_our_client_logs_in_again(centre: Centre) -> None:
         async with AsyncClient(ours(f"localhost:{broker.port}")) as client:
             await client.create_topics([NewTopic("ours", 1, 1)])
             batch = build_batch([Record(0, 0, None, b"hello")])
-            logged_in = re.compile(r"logged in peer=(\S+)")
+            logged_in = re.compile(r"event=logged-in peer=(\S+)")
             for offset in itertools.count():  # on and on, past the end of the first session
                 assert (await client.produce("ours", 0, batch)).base_offset == offset
                 peers = logged_in.findall(broker.log)

@@ -192,9 +192,9 @@ def test_partitions_move_under_load_and_no_client_notices(tmp_path: Path, settin
             traffic.close()
             admin.close()
         assert traffic.errors == []
-        assert server.log.count("moved topic=") == MOVES * PARTITIONS
-        assert "move failed" not in server.log
-        assert ("cleaned topic=" in server.log) is (settings is COMPACTED)
+        assert server.log.count("event=log-moved topic=") == MOVES * PARTITIONS
+        assert "event=log-move-failed" not in server.log
+        assert ("event=cleaned topic=" in server.log) is (settings is COMPACTED)
         for index, numbers in enumerate(traffic.seen):
             assert sorted(traffic.offsets[index]) == list(range(traffic.sent[index]))
             assert numbers == (sorted(set(numbers)) if settings is COMPACTED else list(range(traffic.sent[index])))

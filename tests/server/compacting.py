@@ -102,7 +102,7 @@ class Client:
 
 
 def cleaner_pids(broker: Broker) -> list[int]:
-    return [int(pid) for pid in re.findall(r"cleaner process started pid=(\d+)", broker.log)]
+    return [int(pid) for pid in re.findall(r"event=cleaner-process-started pid=(\d+)", broker.log)]
 
 
 def is_running(pid: int) -> bool:

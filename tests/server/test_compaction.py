@@ -74,14 +74,14 @@ def test_deleting_a_topic_ends_its_cleaning() -> None:
         client = Client(broker, "short-lived", NOT_YET)
         client.write(2000)
         client.set(cleanup_policy="compact")
-        wait_until(lambda: "cleaning topic=short-lived" in broker.log, "cleaning")
+        wait_until(lambda: "event=cleaning-begins topic=short-lived" in broker.log, "cleaning")
         client.admin.delete_topics(["short-lived"])["short-lived"].result(10)
         wait_until(lambda: not client.folder.exists(), "deleted")
         other = Client(broker, "short-lived", COMPACTED)
         other.write(300)
-        wait_until(lambda: "given up" in broker.log, "given up")
-        wait_until(lambda: "cleaning topic=short-lived" in broker.log.split("given up")[-1], "again")
-        assert "first_dirty_offset=0" in broker.log.split("given up")[-1]
+        wait_until(lambda: "event=cleaning-given-up" in broker.log, "given up")
+        wait_until(lambda: "event=cleaning-begins topic=short-lived" in broker.log.split("event=cleaning-given-up")[-1], "again")
+        assert "first_dirty_offset=0" in broker.log.split("event=cleaning-given-up")[-1]
         pids = cleaner_pids(broker)
     wait_until(lambda: not any(map(is_running, pids)), "the process ended")
 
@@ -94,7 +94,7 @@ def test_a_corrupt_log_is_left_alone_and_others_are_not(broker: Broker) -> None:
         file.seek(100)
         file.write(b"\xff")
     bad.set(cleanup_policy="compact")
-    wait_until(lambda: "log is not compacted any more topic=bad" in broker.log, "given up")
+    wait_until(lambda: "event=log-not-compacted-any-more topic=bad" in broker.log, "given up")
     assert str(path) in broker.log
     good.write(1000)
     wait_until(good.is_clean, "clean")
@@ -113,7 +113,7 @@ def test_committed_offsets_survive_compaction_and_a_restart() -> None:
             consumer.commit(offsets=[TopicPartition("read", 0, number)], asynchronous=False)
         consumer.close()
         offsets = broker.data_dir / "__consumer_offsets-0"
-        wait_until(lambda: "cleaned topic=__consumer_offsets" in broker.log, "cleaned")
+        wait_until(lambda: "event=cleaned topic=__consumer_offsets" in broker.log, "cleaned")
         size = sum(path.stat().st_size for path in offsets.glob("*.log"))
         assert size < 100 * 100
         broker.restart()

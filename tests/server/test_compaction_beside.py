@@ -74,9 +74,12 @@ def test_more_threads_clean_more_logs_at_a_time() -> None:
             client.write(1000)
         for client in (one, other):
             client.set(cleanup_policy="compact")
-        wait_until(lambda: "cleaning topic=" in broker.log, "cleaning")
+        wait_until(lambda: "event=cleaning-begins topic=" in broker.log, "cleaning")
         client.set_default("log.cleaner.threads", "2")
-        wait_until(lambda: broker.log.count("cleaning topic=") - broker.log.count("cleaned topic=") == 2, "cleaning both")
+        wait_until(
+            lambda: broker.log.count("event=cleaning-begins topic=") - broker.log.count("event=cleaned topic=") == 2,
+            "cleaning both",
+        )
         assert len(cleaner_pids(broker)) == 1
         client.set_default(RATE, FAST)
         for client in (one, other):
@@ -114,10 +117,10 @@ def test_a_log_that_is_cleaned_and_moves_and_is_written_to(tmp_path: Path) -> No
             _move(line, "moving", target)
             wait_until(lambda: client.folder.parent == target and not source.exists(), "moved")  # noqa: B023
             if not number:
-                wait_until(lambda: "cleaning given up" in broker.log, "given up")
+                wait_until(lambda: "event=cleaning-given-up" in broker.log, "given up")
                 client.set_default(RATE, FAST)
             client.write(300)
-        assert "move failed" not in broker.log
+        assert "event=log-move-failed" not in broker.log
         wait_until(client.is_clean, "clean")
         client.check()
         assert (target / "cleaner-offset-checkpoint").read_text().splitlines()[1] == "1"

@@ -94,7 +94,7 @@ def test_a_frame_of_a_size_that_may_not_be_closes_its_connection_only(size: int)
         line.socket.sendall(SIZE.pack(size) + b"x" * 100)
         assert line.is_closed()
         assert serves(broker)
-        assert broker.log.count("connection closed") == 1
+        assert broker.log.count("event=connection-closed") == 1
         assert f"a frame of {size} bytes" in broker.log
 
 

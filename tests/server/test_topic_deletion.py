@@ -49,4 +49,4 @@ def test_a_log_that_no_topic_explains_is_left_alone() -> None:
         broker.start()
         assert (broker.data_dir / "stranger-0").exists()
         assert (broker.data_dir / "mine-0").exists()
-        assert "stays untouched" in broker.log
+        assert "event=unknown-log-left-alone" in broker.log

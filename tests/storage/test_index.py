@@ -235,6 +235,6 @@ def test_an_index_that_cannot_be_is_made_anew_when_it_is_used(
     assert len(read_all(log, 0)) == 60
     assert not caplog.records, "reading from the beginning takes no index"
     assert len(read_all(log, 1)) == 59
-    assert "indexes made anew" in caplog.text
+    assert "event=indexes-made-anew" in caplog.text
     assert path.read_bytes() == right
     log.close()

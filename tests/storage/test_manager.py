@@ -378,9 +378,23 @@ def test_what_is_none_of_the_brokers_is_left_alone_with_one_line(tmp_path: Path,
         logs = opened(tmp_path)
         assert logs.logs() == []
         logs.close()
-    left_alone = [Path(line.rpartition("=")[2]).name for line in caplog.messages if "left alone" in line]
+    left_alone = [Path(line.rpartition("=")[2]).name for line in caplog.messages if "left-alone" in line]
     assert sorted(left_alone) == ["notes-2024"] * 2 + ["photos"] * 2
     assert (tmp_path / "notes-2024").read_text() == "mine"
+
+
+def test_a_directory_tells_how_it_was_left_unless_no_broker_has_used_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    made = tmp_path / "made"
+    made.mkdir()
+    for folder in (made, tmp_path / "to-be-made"):
+        for end in (LogManager.abandon, LogManager.close, LogManager.close):
+            end(opened(folder))
+        assert [line for line in caplog.messages if f"path={folder}" in line] == [
+            f"event=log-directory-new path={folder}",
+            f"event=log-directory-found path={folder} logs=0 clean_shutdown=False",
+            f"event=log-directory-found path={folder} logs=0 clean_shutdown=True",
+        ]
 
 
 def test_a_checkpoint_that_says_the_same_as_before_is_not_written_again(tmp_path: Path) -> None:

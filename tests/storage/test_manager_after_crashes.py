@@ -80,7 +80,7 @@ def test_what_follows_a_cut_does_not_pass_for_synced_after_a_power_cut(caplog: p
         (segment,) = log.segments
         data = log.files.pread(segment.fileno, segment.size, 0)
         assert data.count(b"x" * 400) == 3, seed
-    assert "corrupt data kept" not in caplog.text
+    assert "event=corrupt-data-kept" not in caplog.text
 
 
 @pytest.mark.parametrize("start_again", [True, False])

@@ -41,7 +41,7 @@ def test_a_torn_tail_is_cut_at_every_byte(tmp_path: Path, caplog: pytest.LogCapt
         assert [record.value for record in read_all(log)] == [b"a", b"b"]
         assert append(log, b"again").first_offset == 2
         log.abandon()
-        dropped = [record.getMessage() for record in caplog.records if "log tail dropped" in record.getMessage()]
+        dropped = [record.getMessage() for record in caplog.records if "event=log-tail-dropped" in record.getMessage()]
         assert len(dropped) == (1 if cut > whole else 0)
         assert all(f"dropped_bytes={cut - whole}" in message for message in dropped)
         shutil.rmtree(folder)

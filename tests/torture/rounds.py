@@ -37,7 +37,14 @@ START_S = (0.03, 0.6)  # a start takes about this long, so a kill at a time betw
 STOP_KILL_S = (0.0, 0.3)
 CLEAN_MARKER = ".kafka_cleanshutdown"
 # In the broker's log: something was not foreseen.
-TRACES = ("Traceback (most recent call last)", "request failed", "level=ERROR", "level=CRITICAL", "Warning: ")
+TRACES = (
+    "Traceback (most recent call last)",
+    "event=request-failed",
+    "event=requests-failed",
+    "level=ERROR",
+    "level=CRITICAL",
+    "Warning: ",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +189,7 @@ def _kill_soon(broker: Broker, delay_s: float) -> None:
 
 def _demand_clean(broker: Broker) -> None:
     """The last start trusted the files as they were."""
-    opened = [line for line in broker.log.splitlines() if "log directory found" in line][-DISKS:]
+    opened = [line for line in broker.log.splitlines() if "event=log-directory-found" in line][-DISKS:]
     if not opened or not all("clean_shutdown=True" in line for line in opened):
         raise Broken(f"the start after a clean stop did not take it for one: {opened}")
 

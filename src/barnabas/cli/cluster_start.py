@@ -19,6 +19,7 @@ from typing import NoReturn
 import click
 
 from barnabas.cli.properties import parse_pairs
+from barnabas.signals import ending_signals
 
 DATA_DIR = "barnabas-cluster"
 ROOT = "/barnabas"
@@ -107,7 +108,7 @@ def ending_on_signals() -> Iterator[None]:
             signal.signal(number, signal.SIG_IGN)  # what follows is the end already
         raise Ended
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.getsignal(number) for number in ending_signals()}
     for number in before:
         signal.signal(number, end)
     try:

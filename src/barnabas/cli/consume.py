@@ -19,6 +19,7 @@ from barnabas.cli.connection import Connection, connection_options, fail
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.offsets import Partition, Position, PositionKind, parse_position, resolve_positions
 from barnabas.cli.records import Printer, printer_for, unescape
+from barnabas.signals import interrupted_by_sigterm
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -161,6 +162,8 @@ def consume(
     barnabas consume flights --follow --from latest
     barnabas consume flights --from -5m --format '%T %k %v\\n'
     barnabas consume flights --group dashboards --json
+
+    Ctrl-C and SIGTERM end it in order; a member leaves its group.
     """
     separator = unescape(key_separator) if key_separator else None
     null = null_marker.encode() if null_marker is not None else None
@@ -178,7 +181,8 @@ def consume(
     else:
         consumer, reader = open_partitions(connection, topics, partitions, begin, stop, follow=follow)
     try:
-        _print_all(consumer, reader, printer, max_messages, connection.timeout_s, follow=follow)
+        with interrupted_by_sigterm():
+            _print_all(consumer, reader, printer, max_messages, connection.timeout_s, follow=follow)
     except KeyboardInterrupt:
         pass  # the way to end --follow
     finally:

@@ -17,6 +17,7 @@ import click
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
+from barnabas.signals import ending_signals
 
 if TYPE_CHECKING:
     from barnabas.pipelines.runs.folders import Run, RunFolder
@@ -112,7 +113,7 @@ class _Watch:
         command = [sys.executable, "-m", "barnabas.pipelines.runs.process", f"--events={self._folder.events}"]
         command += [f"--parent-pipe={reading}", *options]
         environment = {**os.environ, FOLDER_VARIABLE: str(self._folder.path)}
-        handlers = {number: signal.signal(number, self._end) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {number: signal.signal(number, self._end) for number in ending_signals()}
         try:
             with self._folder.log.open("wb") as log:
                 process = subprocess.Popen(

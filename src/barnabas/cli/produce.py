@@ -23,6 +23,7 @@ from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.properties import parse_pairs
 from barnabas.cli.records import BadRecord, Record, parser_for, unescape
+from barnabas.signals import interrupted_by_sigterm
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
@@ -188,8 +189,9 @@ def _send_all(
     sender = Sender(connection.producer(settings), topic, (KafkaException,))
     reports.append(sender.receive_report)
     try:
-        for record in records:
-            sender.send(record)
+        with interrupted_by_sigterm():
+            for record in records:
+                sender.send(record)
     except KeyboardInterrupt:
         sender.finish()  # what was typed until Ctrl-C counts
         raise

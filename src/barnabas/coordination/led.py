@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from barnabas.coordination.seams import CoordinatorLog, Shard
 from barnabas.errors import ErrorCode, KafkaError, MalformedMessage
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 S = TypeVar("S", bound=Shard)
 
 # Replayed while loading before others get their turn: 1 ms, in batches of one record some milliseconds.
@@ -45,15 +45,15 @@ async def read_into(led: Led[S], log_: CoordinatorLog, kind: str, is_wanted: Cal
                 led.shard.replay(record, producer_id)
         except MalformedMessage as error:
             unreadable += 1
-            log.warning("event=%s_record_unreadable partition=%d error=%s", kind, led.partition, error)
+            logger.warning("event=shard-record-unreadable kind=%s partition=%d error=%r", kind, led.partition, str(error))
         if count % RECORDS_BETWEEN_BREATHS == 0:
             await asyncio.sleep(0)
             if not is_wanted():
                 return
     level = logging.INFO if len(led.shard) or unreadable else logging.DEBUG  # there are fifty partitions, most of them empty
-    log.log(
+    logger.log(
         level,
-        "event=%s_partition_loaded partition=%d count=%d unreadable=%d",
+        "event=shard-loaded kind=%s partition=%d count=%d unreadable=%d",
         kind,
         led.partition,
         len(led.shard),

@@ -35,7 +35,7 @@ from barnabas.coordination.seams import CoordinatorLog, EndMarker
 from barnabas.errors import ErrorCode, InvariantViolated, KafkaError
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Shards(Generic[S]):
@@ -167,7 +167,13 @@ class Shards(Generic[S]):
         try:
             return call()
         except InvariantViolated as error:
-            log.error("event=%s_shard_stopped partition=%d error=%s story=%s", self._kind, led.partition, error, led.shard.story)
+            logger.error(
+                "event=shard-stopped kind=%s partition=%d error=%r story=%r",
+                self._kind,
+                led.partition,
+                str(error),
+                "; ".join(led.shard.story),
+            )
             if self._led.get(led.partition) is led:
                 self.unload(led.partition)
             raise
@@ -244,7 +250,7 @@ class Shards(Generic[S]):
         Raises KafkaError if the records were refused; everybody who waits for this outcome has been told then.
         """
         for note in outcome.notes:
-            log.info("event=%s %s", self._kind, note)
+            logger.info("event=shard-note kind=%s note=%r", self._kind, note)
         commit: asyncio.Future[None] | None = None
         if outcome.records:
             try:
@@ -307,7 +313,7 @@ class Shards(Generic[S]):
             self._tell(led, outcome, None)
 
     def _refuse(self, led: Led[S], outcome: Outcome, code: ErrorCode) -> None:
-        log.warning("event=%s_write_refused partition=%d error=%s", self._kind, led.partition, code.name)
+        logger.warning("event=shard-write-refused kind=%s partition=%d error_code=%s", self._kind, led.partition, code.name)
         self._fail(outcome, KafkaError(response_error_of(code)))
         if outcome.written is not None:
             self._tell(led, outcome, code)
@@ -327,7 +333,7 @@ class Shards(Generic[S]):
         try:
             self.carry_out(led, outcome)
         except KafkaError as error:
-            log.debug("event=%s_follow_up_refused partition=%d error=%s", self._kind, led.partition, error)
+            logger.debug("event=shard-follow-up-refused kind=%s partition=%d error=%r", self._kind, led.partition, str(error))
 
     def _answer(self, outcome: Outcome) -> None:
         for token, response in outcome.replies:
@@ -340,7 +346,7 @@ class Shards(Generic[S]):
                 token.set_exception(error)
 
     def _reload(self, led: Led[S], reason: str) -> None:
-        log.warning("event=%s_write_lost partition=%d error=%s", self._kind, led.partition, reason)
+        logger.warning("event=shard-write-lost kind=%s partition=%d error=%r", self._kind, led.partition, reason)
         self.unload(led.partition)
         task = asyncio.ensure_future(self.load(led.partition))
         self._tasks[task] = None
@@ -349,7 +355,7 @@ class Shards(Generic[S]):
     def _loaded_again(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task, None)
         if not task.cancelled() and task.exception() is not None:
-            log.error("event=%s_partition_not_loaded error=%s", self._kind, task.exception())
+            logger.error("event=shard-not-loaded kind=%s error=%r", self._kind, str(task.exception()))
 
     async def settled(self, led: Led[S]) -> None:
         """Wait until what the log holds now is committed; raises NOT_COORDINATOR if it was lost."""

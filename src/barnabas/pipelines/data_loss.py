@@ -31,4 +31,4 @@ def report_data_loss(reason: str, *, fail: bool) -> None:
     """Raise DataLoss, or log it."""
     if fail:
         raise DataLoss(reason)
-    logger.warning("%s %s", reason, LOSS_WARNS)
+    logger.warning("event=data-lost reason=%r hint=%r", reason, LOSS_WARNS)

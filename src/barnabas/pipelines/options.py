@@ -207,7 +207,7 @@ def _check_batch(given: Mapping[str, str], starting: Position, ending: Position)
             _check_pair(first, last)
     for name in ("maxOffsetsPerTrigger", "maxBytesPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"):
         if name.lower() in given:
-            logger.warning("%s option ignored in batch queries", name)
+            logger.warning("event=option-ignored option=%s reason='batch queries do not use it'", name)
 
 
 def _resolves_in_tasks(given: Mapping[str, str], starting: Position, ending: Position) -> bool:
@@ -247,7 +247,7 @@ def _check_general(given: Mapping[str, str], kafka: Mapping[str, str]) -> None:
     if "bootstrap.servers" not in kafka:
         raise OptionError("Option 'kafka.bootstrap.servers' must be specified for configuring Kafka consumer")
     if "group.id" in kafka and "groupidprefix" in given:
-        logger.warning("Option groupIdPrefix will be ignored as option kafka.group.id has been set.")
+        logger.warning("event=option-ignored option=groupIdPrefix reason='kafka.group.id is set'")
     least, most = _positive(given, "minOffsetsPerTrigger"), _positive(given, "maxOffsetsPerTrigger")
     if least is not None and most is not None and least > most:
         raise OptionError(f"The value of minOffsetPerTrigger({least}) is higher than the maxOffsetsPerTrigger({most}).")

@@ -209,7 +209,7 @@ class Planner:
             self._committed = dict(end)
         except BarnabasError as error:
             self._commit_refused = True
-            logger.warning("offsets of the query are not shown in group %s: %s", self._options.group_id, error)
+            logger.warning("event=group-offsets-not-shown group=%r error=%r", self._options.group_id, str(error))
 
     def _is_first_batch(self, start: Offsets) -> bool:
         """Whether the batch from `start` is the empty one that only writes down where the query begins."""
@@ -225,7 +225,7 @@ class Planner:
             behind = [tp for tp in end if tp in start and end[tp] < start[tp]]
             if not behind:
                 return end
-            logger.warning("the end of %s lies before what was read (try %d)", names(behind), attempt + 1)
+            logger.warning("event=end-before-what-was-read partitions=%r attempt=%d", names(behind), attempt + 1)
             time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
         return end
 

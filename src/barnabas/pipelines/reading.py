@@ -10,7 +10,6 @@ Rules
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,8 +26,6 @@ from barnabas.pipelines.data_loss import report_data_loss
 from barnabas.pipelines.decode import RecordDecoder
 from barnabas.pipelines.offsets import EARLIEST, LATEST, OffsetRange, id_text
 from barnabas.pipelines.read_task import ReadTask
-
-logger = logging.getLogger(__name__)
 
 MAX_ROWS = 1 << 17  # of one Arrow batch: the JVM takes 50,000 and more at its best speed, and small records would make millions
 GONE = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}

@@ -42,8 +42,8 @@ BATCH_ID, QUERY_ID = (
 )  # local properties that Spark sets for the tasks of a stream
 UNNUMBERED = -1
 NO_TWO_PHASE = (
-    "the brokers have no two-phase commit (transaction.two.phase.commit.enable): a driver of the sink '%s' that is killed has to be back "
-    "within %d seconds (kafka.transaction.timeout.ms), else the batch it had decided is written again and may be there twice in part"
+    "the brokers have no two-phase commit (transaction.two.phase.commit.enable): a driver of this sink that is killed has to be back "
+    "within kafka.transaction.timeout.ms, else the batch it had decided is written again and may be there twice in part"
 )
 _asked: set[tuple[ClientConfig, str]] = set()  # the sinks of which this process has asked whether there is two-phase commit
 
@@ -75,7 +75,8 @@ class _Writer:
         if sink in _asked:
             return
         if not self._run(protocol.has_two_phase(name)):
-            logger.warning(NO_TWO_PHASE, name, self._options.task.transaction_timeout_ms // 1000)
+            timeout_ms = self._options.task.transaction_timeout_ms
+            logger.warning("event=no-two-phase-commit sink=%r transaction_timeout_ms=%d note=%r", name, timeout_ms, NO_TWO_PHASE)
         _asked.add(sink)
 
     def _run(self, steps: protocol.Steps[R]) -> R:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,8 +10,6 @@ from barnabas.client.config import ClientConfig
 from barnabas.pipelines.offsets import OptionError
 from barnabas.pipelines.options import client_config
 from barnabas.protocol.records.compression import NAMES, Compression
-
-logger = logging.getLogger(__name__)
 
 DEFAULT_REQUEST_BYTES = 1_048_576  # max.request.size of the Java producer
 DEFAULT_TRANSACTION_TIMEOUT_MS = 900_000  # the most that a broker allows by default; counts where two-phase commit is not

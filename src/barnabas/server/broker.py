@@ -66,7 +66,7 @@ from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.manager import LogManager
 from barnabas.storage.open_files import OpenFiles
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 IO_THREADS = 4  # deletes, checkpoints; each waits for the disk, not for a core
 READING_THREADS = 2  # of cold data; apart from the others, so that nothing that must be written waits for readers who lag
 
@@ -205,7 +205,9 @@ class Broker:
             self.declarations.tell(Kind)  # what changed before it had joined was not told
         self.ready = True
         took_ms = self.clock.monotonic_ms() - started_ms
-        log.info("started broker=%d partitions=%d took_ms=%.0f", self.config.broker_id, len(self.partitions), took_ms)
+        logger.info(
+            "event=broker-started broker=%d partitions=%d took_ms=%.0f", self.config.broker_id, len(self.partitions), took_ms
+        )
 
     async def _open_metadata(self) -> None:
         """Lock the data folder and open what says which topics there are: its own store, or the cluster's."""
@@ -311,7 +313,7 @@ class Broker:
             try:
                 await self.loop.run_in_executor(self.io_threads, remove_all, garbage)
             except StorageError as error:
-                log.warning("files of removed segments stay for the next start error=%s", error)
+                logger.warning("event=removed-segments-stay note='stay until the next start' error=%r", str(error))
         await self.loop.run_in_executor(None, self.io_threads.shutdown)
         await self.loop.run_in_executor(None, self.reading_threads.shutdown)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from barnabas.server.quotas.budget import Budget
     from barnabas.server.quotas.muting import Mute
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 _SIZE = Struct(">i")
 LARGE = limits.LARGE_FRAME_BYTES // 2  # a frame beyond gets a buffer of the receiver's, which it fills by half at least
 
@@ -136,7 +136,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox = make_outbox(self._loop, descriptor, self._dispatcher.files, self._on_room, self._on_send_error)
         refused = self._dispatcher.connection_opened(self)
         if refused is not None:
-            log.warning("connection refused peer=%s reason=%r", self.peer, refused)
+            logger.warning("event=connection-refused peer=%s reason=%r", self.peer, refused)
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -300,7 +300,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(error)
             return
         except Exception:  # a fault of ours must cost this connection only, and be seen
-            log.exception("request failed peer=%s", self.peer)
+            logger.exception("event=request-failed peer=%s", self.peer)
             self.close()
             return
         finally:
@@ -377,11 +377,13 @@ class Connection(asyncio.BufferedProtocol):
             self.resume("unsent")
 
     def _on_send_error(self, error: OSError) -> None:
-        log.debug("connection lost peer=%s error=%s", self.peer, error)
+        logger.debug("event=connection-lost peer=%s error=%r", self.peer, str(error))
         self.close()
 
     def _fail(self, error: ProtocolError) -> None:
-        log.warning("connection closed peer=%s client=%s reason=%r", self.peer, "/".join(self.client_software), str(error))
+        logger.warning(
+            "event=connection-closed peer=%s client=%r reason=%r", self.peer, "/".join(self.client_software), str(error)
+        )
         self.close()
 
     def _release(self) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from barnabas.server.requests import RequestContext
 
 TopicPartition = tuple[str, int]
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Coordinators:
@@ -110,7 +110,7 @@ class Coordinators:
         elif topic not in broker.metadata.topics:  # in a cluster partitions are loaded when they are led
             (error,) = (await broker.controller.auto_create([topic])).values()
             if error is not None:
-                log.warning("event=internal-topic-not-made topic=%s error=%r", topic, str(error))
+                logger.warning("event=internal-topic-not-made topic=%s error=%r", topic, str(error))
                 raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     # In a cluster
@@ -165,7 +165,7 @@ class Coordinators:
             partition = self._broker.partitions.require(topic, index)
             self._broker.faults.report_read(str(partition.log.directory), partition.log.log_start_offset, error)
         except KafkaError as error:
-            log.info("event=coordinator-not-loaded topic=%s partition=%d error=%s", topic, index, error)
+            logger.info("event=coordinator-not-loaded topic=%s partition=%d error=%r", topic, index, str(error))
             self._terms.pop((topic, index), None)
 
     async def _all_committed(self, topic: str, index: int) -> None:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Answer, Connection
     from barnabas.server.quotas.budget import Budget
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Handler = Callable[[Any, RequestContext, Any], Message | Awaitable[Message]]
 HotHandler = Callable[["Broker", "Connection", memoryview, int, int, int], None]
@@ -132,7 +132,7 @@ class RequestDispatcher:
             raise
         except Exception as error:
             # A fault of ours. It must not get past the connection it came by, and an answer is not to be had.
-            log.exception("request failed head=%s peer=%s", bytes(frame[:8]).hex(), connection.peer)
+            logger.exception("event=request-failed head=%s peer=%s", bytes(frame[:8]).hex(), connection.peer)
             raise ProtocolError("the request met a fault of the broker") from error
 
     def dispatch_run(self, connection: Connection, data: memoryview, copy: bytes, position: int) -> int:
@@ -145,7 +145,7 @@ class RequestDispatcher:
         try:
             taken, position = connection.repeated.take_run(self._broker, connection, data, copy, position)
         except Exception as error:  # as in `dispatch`
-            log.exception("requests failed peer=%s", connection.peer)
+            logger.exception("event=requests-failed peer=%s", connection.peer)
             raise ProtocolError("the request met a fault of the broker") from error
         if taken:
             self._broker.metrics.observe_request(PRODUCE, time.perf_counter_ns() - started, taken)
@@ -245,10 +245,12 @@ class RequestDispatcher:
             response = await result
             connection.complete(place, [encode_answer(response, header)])
         except BarnabasError as error:
-            log.error("request failed reason=%r", str(self._give_up(header, error)))
+            logger.error("event=request-failed reason=%r", str(self._give_up(header, error)))
             connection.close()
         except Exception:
-            log.exception("request failed api=%d version=%d peer=%s", header.api_key, header.api_version, connection.peer)
+            logger.exception(
+                "event=request-failed api=%d version=%d peer=%s", header.api_key, header.api_version, connection.peer
+            )
             connection.close()
         self._broker.metrics.observe_request(header.api_key, time.perf_counter_ns() - started)
 

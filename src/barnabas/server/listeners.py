@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
     from barnabas.server.broker import Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ConnectionLimits:
@@ -143,5 +143,5 @@ def close_idle(connections: Iterable[Connection], now_s: float, max_idle_ms: int
     if max_idle_ms < 0:
         return
     for connection in [c for c in connections if (now_s - c.last_active) * 1000 > max_idle_ms]:
-        log.info("connection closed peer=%s reason=idle", connection.peer)
+        logger.info("event=connection-closed peer=%s reason=idle", connection.peer)
         connection.close()

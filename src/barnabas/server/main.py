@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import resource
-import signal
 import sys
 from collections.abc import Mapping
 
@@ -18,19 +17,20 @@ from barnabas.errors import ConfigError, CorruptLog, StorageError
 from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
 from barnabas.server.scheduling import ask_for_short_turns
+from barnabas.signals import ending_signals
 
 try:
     import uvloop
 except ImportError:  # platforms without it run on plain asyncio
     uvloop = None  # type: ignore[assignment]
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 SWITCH_INTERVAL_S = 0.0005  # after a system call the loop may wait so long for a thread to let go of Python; 0.005 if nobody says
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
 def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, log_level: str = "info") -> int:
-    """Run a broker until SIGTERM or SIGINT; the exit code.
+    """Run a broker until one of the ending signals; the exit code.
 
     Args:
         properties: Kafka's configuration keys and their text.
@@ -50,7 +50,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_USAGE
     for warning in warnings:
-        log.warning("%s", warning)
+        logger.warning("event=configuration-warning text=%r", warning)
     keep_large_buffers()
     allow_open_files()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -74,7 +74,7 @@ def allow_open_files() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     except (OSError, ValueError) as error:  # where "unlimited" cannot be asked for
-        log.warning("limit of open files stays as it is error=%s", error)
+        logger.warning("event=open-files-limit-stays error=%r", str(error))
 
 
 def parse_address(text: str | None) -> tuple[str, int] | None:
@@ -90,7 +90,7 @@ def parse_address(text: str | None) -> tuple[str, int] | None:
 async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ending_signals():
         loop.add_signal_handler(number, stopping.set)
     broker = Broker(config, loop)
     gc.disable()  # start-up makes much and drops little
@@ -103,7 +103,7 @@ async def _serve(config: BrokerConfig, metrics_address: tuple[str, int] | None) 
         gc.enable()
         print(_ready_line(broker), flush=True)
         await stopping.wait()
-        log.info("stopping broker=%d", config.broker_id)
+        logger.info("event=broker-stopping broker=%d", config.broker_id)
         if broker.failure.done():
             raise broker.failure.result()
     finally:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 IDLE_CHECK_MS = 1_000
 GARBAGE_CHECK_MS = 5_000
 IN_SYNC_CHECK_MS = 1_000
@@ -192,4 +192,4 @@ async def _remove_tokens(broker: Broker) -> None:
     try:
         await remove_expired(broker)
     except KafkaError as error:
-        log.warning("expired tokens stay until the next time error=%s", error)
+        logger.warning("event=expired-tokens-stay note='stay until the next time' error=%r", str(error))

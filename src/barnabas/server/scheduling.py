@@ -13,7 +13,7 @@ import os
 import platform
 import struct
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 TURN_NS = 100_000  # the least that the system takes
 RESET_ON_FORK = 1  # threads and processes that this one makes have turns of the usual length
@@ -33,6 +33,6 @@ def ask_for_short_turns() -> bool:
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     attributes = _ATTRIBUTES.pack(_ATTRIBUTES.size, os.SCHED_OTHER, RESET_ON_FORK, nice, 0, TURN_NS, 0, 0)
     if ctypes.CDLL(None, use_errno=True).syscall(number, 0, ctypes.c_char_p(attributes), 0):
-        log.debug("the scheduler was not told of short turns error=%s", os.strerror(ctypes.get_errno()))
+        logger.debug("event=scheduler-not-told-of-short-turns error=%r", os.strerror(ctypes.get_errno()))
         return False
     return True

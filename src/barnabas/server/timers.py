@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from barnabas.server.metrics import LOOP_LAG_INTERVAL_MS, Metrics
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 Job = Callable[[], Awaitable[None] | None]
 
 
@@ -42,7 +42,7 @@ class Timers:
                 if result is not None:
                     await result
             except Exception:
-                log.exception("periodic job failed job=%s", name)
+                logger.exception("event=periodic-job-failed job=%s", name)
 
     async def _watch(self, metrics: Metrics) -> None:
         interval_s = LOOP_LAG_INTERVAL_MS / 1000

@@ -18,7 +18,7 @@ from barnabas.storage.verify import measure
 if TYPE_CHECKING:
     from barnabas.storage.segment.walking import WalkedSegment
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 MAX_SEARCH_BYTES = 1024 * 1024  # looked through on the loop for the end of damage
 
@@ -74,8 +74,8 @@ def _measured(segment: WalkedSegment, error: CorruptLog, least_offset: int) -> D
             raise error
         damage = damage._replace(next_offset=segment.next_offset)
     if segment.trust.note(damage):
-        log.error(
-            "corrupt data file=%s first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
+        logger.error(
+            "event=corrupt-data file=%s first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
             segment.path,
             damage.first_offset,
             damage.next_offset - 1,

@@ -28,7 +28,7 @@ from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
@@ -64,6 +64,7 @@ class LogDirectory:
     ) -> None:
         self.path = path
         self.id = new_id
+        self.is_new = False  # nothing said whose it is, so no broker has run on it
         self.was_clean = False
         self.last_boot: str | None = None  # as the last process left it
         self.boot_id = boot_id
@@ -96,6 +97,7 @@ class LogDirectory:
     def _load_properties(self, broker_id: int, cluster_id: str) -> None:
         path = self.path / checkpoints.META_PROPERTIES
         found = checkpoints.read_properties(self._files, path)
+        self.is_new = not found
         owner = found.get("node.id", found.get("broker.id"))
         if owner is not None and owner != str(broker_id):
             raise LogDirFailed(str(self.path), f"it belongs to broker {owner}, this is broker {broker_id}")
@@ -159,7 +161,7 @@ class LogDirectory:
             if name != checkpoints.CLEANED_OFFSETS:
                 raise
             # Kafka leaves it empty where it cleaned nothing; without it, what is clean is only looked at once more.
-            log.info("logs count as not compacted yet file=%s reason=%r", error.path, error.reason)
+            logger.info("event=logs-count-as-not-compacted file=%s reason=%r", error.path, error.reason)
             return {}
 
     def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:

@@ -25,7 +25,7 @@ from barnabas.storage.garbage import remove_folder
 from barnabas.storage.moving import MARKER
 from barnabas.storage.segment import LOG_SUFFIX, file_name
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LOG_FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 DELETED_FOLDER = re.compile(r".*\.[0-9a-f]{32}-delete")
@@ -77,7 +77,7 @@ class FolderFinder:
         if match is not None:
             key = match["topic"], int(match["partition"])
             self.interrupted[key], self.begun[key] = directory, path
-        log.info("copy of a log begins again path=%s", path)
+        logger.info("event=log-copy-begins-again path=%s", path)
         for name in self._files.list_directory(path):
             if name != MARKER:
                 self._files.unlink(path / name)
@@ -92,7 +92,7 @@ class FolderFinder:
         if not moved:
             for unused, used in ((other, one), (one, other)):
                 if self._never_held_records(unused.path / name):
-                    log.info("log that was made in vain removed path=%s", unused.path / name)
+                    logger.info("event=log-made-in-vain-removed path=%s", unused.path / name)
                     remove_folder(self._files, unused.path / name)
                     return used
         if len(moved) != 1:
@@ -102,7 +102,7 @@ class FolderFinder:
         # The log may have been put on its new folder a moment ago: what the checkpoints know of it is still with the old one.
         topic, _, partition = name.rpartition("-")
         hand_over((topic, int(partition)), source, target)
-        log.info("move of a log finished log=%s removed=%s", name, source.path / name)
+        logger.info("event=log-move-finished log=%s removed=%s", name, source.path / name)
         remove_folder(self._files, source.path / name)
         return target
 
@@ -116,7 +116,7 @@ class FolderFinder:
         """Which partition a name in a log directory is of; leftovers of deletions are removed."""
         path = directory.path / name
         if DELETED_FOLDER.fullmatch(name):
-            log.info("deleted log removed path=%s", path)
+            logger.info("event=deleted-log-removed path=%s", path)
             remove_folder(self._files, path)
             return None
         match = LOG_FOLDER.fullmatch(name)
@@ -125,7 +125,7 @@ class FolderFinder:
             return None
         if match is None or name == KRAFT_FOLDER:
             if name != KRAFT_FOLDER and not OWN_NAME.fullmatch(name) and not STRAY_FOLDER.fullmatch(name):
-                log.warning("what is none of the broker's is left alone path=%s", path)
+                logger.warning("event=foreign-entry-left-alone path=%s", path)
             return None
         return match["topic"], int(match["partition"])
 

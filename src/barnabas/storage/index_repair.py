@@ -18,7 +18,7 @@ from pathlib import Path
 from barnabas.protocol.records.header import BatchHeader
 from barnabas.storage.index import SparseIndex
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 DEFAULT_INTERVAL_BYTES = 4096  # Kafka's default of `index.interval.bytes`; any other serves as well
 
@@ -47,7 +47,7 @@ def rebuild_indexes(
     reason: str,
 ) -> None:
     """Make both indexes of the sealed segment at `path` anew, from the positions and headers of its batches."""
-    log.warning("indexes made anew file=%s reason=%r", path, reason)
+    logger.warning("event=indexes-made-anew file=%s reason=%r", path, reason)
     for each in (index, time_index):
         each.start_empty()
     note_entries(batches, base_offset, index.append, time_index.append)

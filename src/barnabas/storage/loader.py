@@ -40,7 +40,7 @@ from barnabas.storage.segment import (
 )
 from barnabas.storage.segments import remove_segment_files
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 FOREIGN_NAMED = 5  # in the line that says so
 OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata")
@@ -137,7 +137,7 @@ def _existing(
 
 def _empty(segments: Sequence[Segment], directory: Path, log_start_offset: int) -> None:
     reason = f"it ends at {segments[-1].next_offset}, before its start {log_start_offset}"
-    log.warning("log emptied directory=%s reason=%r", directory, reason)
+    logger.warning("event=log-emptied directory=%s reason=%r", directory, reason)
     for segment in segments:
         remove_segment_files(segment.files, segment)
 
@@ -170,5 +170,5 @@ def _without_leftovers(files: Files, directory: Path) -> list[str]:
         else:
             foreign.append(name)
     if foreign:
-        log.warning("files that are none of a log's are left alone directory=%s names=%s", directory, foreign[:FOREIGN_NAMED])
+        logger.warning("event=foreign-files-left-alone directory=%s names=%r", directory, ", ".join(foreign[:FOREIGN_NAMED]))
     return names

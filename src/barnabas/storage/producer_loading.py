@@ -22,7 +22,7 @@ from barnabas.storage.segment import (
 )
 from barnabas.storage.snapshot import decode_snapshot
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def snapshot_offsets(files: Files, directory: Path) -> list[int]:
@@ -46,7 +46,7 @@ def load_producers(files: Files, directory: Path, segments: list[Segment], snaps
                 producers, start = ProducerStates(decode_snapshot(files.read_file(path), path)), offset
                 break
             except CorruptLog as error:
-                log.warning("snapshot dropped file=%s reason=%r", path, error.reason)
+                logger.warning("event=producer-snapshot-dropped file=%s reason=%r", path, error.reason)
         files.unlink(path)
     for segment in segments:
         if segment.next_offset > start:
@@ -76,7 +76,9 @@ def replay(segment: Segment, producers: ProducerStates, position: int, start: in
         try:
             marker = next(iterate_records(segment.read_batch(at, header)), None)
         except CorruptLog as error:
-            log.error("transaction marker unreadable file=%s position=%d reason=%r", error.path, error.position, error.reason)
+            logger.error(
+                "event=transaction-marker-unreadable file=%s position=%d reason=%r", error.path, error.position, error.reason
+            )
             continue
         completed = producers.update_marker(header, marker) if marker is not None else None
         if completed is not None and completed.aborted:

@@ -21,7 +21,7 @@ from barnabas.storage.producer_state import ProducerStates
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.snapshot import decode_snapshot
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class _Piece(NamedTuple):
@@ -77,7 +77,7 @@ class ProducerRewind:
                 finally:
                     segment.close()
         except (CorruptLog, OSError) as error:
-            log.warning("producers not found out directory=%s error=%s", self._directory, error)
+            logger.warning("event=producers-not-found-out directory=%s error=%r", self._directory, str(error))
         else:
             self.producers = producers
 

@@ -32,7 +32,7 @@ from barnabas.storage.segments import remove_segment_files
 from barnabas.storage.trust import NOTHING_FOLLOWS
 from barnabas.storage.verify import measure
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 SCAN_BYTES = 1024 * 1024  # read at once when checking batches
 
@@ -100,10 +100,12 @@ def _activate(segment: Segment, end_offset: int) -> bool:
     try:
         segment.activate()
     except CorruptLog as error:
-        log.warning("log not as it was closed file=%s position=%d reason=%r", error.path, error.position, error.reason)
+        logger.warning("event=log-not-as-closed file=%s position=%d reason=%r", error.path, error.position, error.reason)
         return False
     if 0 < segment.next_offset < end_offset:
-        log.warning("log not as it was closed file=%s end_offset=%d closed_at=%d", segment.path, segment.next_offset, end_offset)
+        logger.warning(
+            "event=log-not-as-closed file=%s end_offset=%d closed_at=%d", segment.path, segment.next_offset, end_offset
+        )
         return False
     return True
 
@@ -145,8 +147,8 @@ def _step_over(segment: Segment, size: int, synced_offset: int) -> None:
     if damage.next_offset == NOTHING_FOLLOWS:
         damage = damage._replace(next_offset=synced_offset)
     segment.trust.note(damage)
-    log.error(
-        "corrupt data kept file=%s position=%d bytes=%d first_offset=%d last_offset=%d",
+    logger.error(
+        "event=corrupt-data-kept file=%s position=%d bytes=%d first_offset=%d last_offset=%d",
         segment.path,
         damage.position,
         damage.end - damage.position,
@@ -201,8 +203,8 @@ def scan_batches(segment: Segment, start: int, end: int) -> Iterator[tuple[int, 
 
 
 def _report(segment: Segment, dropped: int, later: list[Segment]) -> None:
-    log.warning(
-        "log tail dropped file=%s end_offset=%d position=%d dropped_bytes=%d dropped_segments=%d dropped_segment_bytes=%d",
+    logger.warning(
+        "event=log-tail-dropped file=%s end_offset=%d position=%d dropped_bytes=%d dropped_segments=%d dropped_segment_bytes=%d",
         segment.path,
         segment.next_offset,
         segment.size,

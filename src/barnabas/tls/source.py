@@ -14,7 +14,7 @@ from collections.abc import Callable
 from barnabas.errors import ConfigError
 from barnabas.tls.settings import TlsSettings
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 Stamp = tuple[tuple[int, int, int] | None, ...]  # of each file: time, size, inode; None for one that is not there
 
 
@@ -54,7 +54,7 @@ class ContextSource:
         try:
             self.context = self._make(self.settings)
         except ConfigError as error:
-            log.error("changed certificates are not taken, the old ones stay reason=%r", str(error))
+            logger.error("event=certificates-not-taken note='the old ones stay' reason=%r", str(error))
             return False
         self.generation += 1
         return True

@@ -264,7 +264,7 @@ def test_no_secret_gets_into_the_log(broker: Broker) -> None:
         with Line(broker) as line:
             shake_hands(line)
             show(line, token)
-    assert "log-in failed" in broker.log
+    assert "event=login-failed" in broker.log
     for secret in ("geheim", "falsch"):
         assert secret not in broker.log
 

@@ -96,7 +96,7 @@ def test_only_the_damaged_batch_cannot_be_read(damaged: Damaged) -> None:
                     assert not start <= position < start + len(records), place
             end = line.ask(LIST_OFFSETS, list_offsets(partition, -1), ListOffsetsResponse).topics[0].partitions[0]
             assert (end.error_code, end.offset) == (0, BATCHES * RECORDS)
-        lines = [line for line in broker.log.splitlines() if "corrupt data " in line]
+        lines = [line for line in broker.log.splitlines() if "event=corrupt-data" in line]
         told = {int(match[1]) for line in lines if (match := re.search(r"(?:partition=|/d-)(\d+)", line))}
         assert told == set(range(len(DAMAGES)))
 
@@ -149,7 +149,7 @@ def test_the_metric(damaged: Damaged) -> None:
         partition = DAMAGES.index((15, 70))
         for _ in range(3):
             assert fetch(line, partition, 45, 2**20)[0] == ErrorCode.CORRUPT_MESSAGE
-        assert broker.log.count(f"corrupt data topic=d partition={partition} first_offset=45 last_offset=47") == 1
+        assert broker.log.count(f"event=corrupt-data topic=d partition={partition} first_offset=45 last_offset=47") == 1
 
 
 class BadSector(OsFiles):

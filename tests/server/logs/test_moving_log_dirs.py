@@ -142,7 +142,7 @@ def test_a_partition_moves_while_it_is_written_and_read(dirs: Dirs) -> None:
         thread.join(DEADLINE_S)
         assert read == [*range(written), -1]
         wait_until(lambda: folders(dirs) == {"t-0"}, "the old folders do not go")
-        assert broker.log.count("moved topic=t") == 6
+        assert broker.log.count("event=log-moved topic=t") == 6
 
 
 @pytest.mark.parametrize("kill", [True, False])

@@ -48,8 +48,8 @@ def test_files_of_others_are_left_alone_and_named_once(tmp_path: Path) -> None:
         broker.start()
         assert Client(broker, "t").read_values() == [b"0", b"1", b"2"]
         broker.stop()
-        lines = [line for line in broker.log[said:].splitlines() if "left alone" in line]
+        lines = [line for line in broker.log[said:].splitlines() if "left-alone" in line]
         assert len(lines) == 3
-        for name in ("path={}/notes.txt", "path={}/old-backup", "directory={}/t-0 names=['readme.md']"):
+        for name in ("path={}/notes.txt", "path={}/old-backup", "directory={}/t-0 names='readme.md'"):
             assert sum(line.endswith(name.format(broker.data_dir)) for line in lines) == 1
         assert {name: (broker.data_dir / name).read_text() for name in NOTES} == NOTES

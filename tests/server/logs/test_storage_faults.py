@@ -25,7 +25,7 @@ async def test_a_full_disk_refuses_produce_only_and_takes_it_again_when_there_is
         files.fill(tmp_path)
         with caplog.at_level(logging.WARNING):
             assert [await client.produce(b"never", acks=acks) for acks in (-1, 1, -1)] == [STORAGE_ERROR] * 3
-        assert sum("refuses writes" in line for line in caplog.messages) == 1
+        assert sum("event=log-directory-refuses-writes" in line for line in caplog.messages) == 1
         assert await client.fetch() == (0, [b"a"])
         assert await client.leaders() == [(0, client.broker.config.broker_id, [])]
         files.heal()

@@ -112,7 +112,7 @@ class Administration(Commands):
                 try:
                     await self._commit(plan)
                 except StoreConflict as conflict:
-                    logger.info("event=metadata-conflict detail=%r", str(conflict))
+                    logger.info("event=metadata-conflict error=%r", str(conflict))
                     self._stale = True
                     continue
                 await self._apply(self._core.committed(plan))
@@ -128,7 +128,7 @@ class Administration(Commands):
             await self._commit(plan)
         except (StoreConflict, KafkaError) as error:
             self._stale = True
-            logger.warning("event=deletions-not-forgotten detail=%r", str(error))
+            logger.warning("event=deletions-not-forgotten error=%r", str(error))
         else:
             self._core.committed(plan)
 
@@ -141,7 +141,7 @@ class Administration(Commands):
             raise KafkaError(ErrorCode.INVALID_REQUEST, TOO_MUCH) from error
         except StoreUnavailable as error:
             self._stale = True
-            logger.error("event=metadata-commit-failed detail=%r", str(error))
+            logger.error("event=metadata-commit-failed error=%r", str(error))
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the metadata could not be written") from error
 
     async def _reload(self) -> None:

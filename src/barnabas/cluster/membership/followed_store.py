@@ -91,7 +91,7 @@ class FollowedStore(Commands):
     def _stand_down(self, reason: str) -> None:
         if not self.is_down:
             self.is_down = True
-            logger.warning("event=stood-down broker=%d reason=%r", self._core.broker_id, reason)
+            logger.warning("event=broker-stood-down broker=%d reason=%r", self._core.broker_id, reason)
             self._handing_on.hand([StandDown()])
 
     # Reading and writing
@@ -157,7 +157,7 @@ class FollowedStore(Commands):
 
     async def _refused_write(self, conflict: StoreConflict) -> None:
         """Somebody else wrote; raises NotController where that was another controller."""
-        logger.info("event=metadata-conflict detail=%r", str(conflict))
+        logger.info("event=metadata-conflict error=%r", str(conflict))
         self._dirty.add(conflict.path)
         if conflict.path == records.BROKER_EPOCH:  # somebody began anew
             self._dirty.update(map(records.broker_path, self.image.brokers))

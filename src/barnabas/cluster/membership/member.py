@@ -106,7 +106,7 @@ class Member(Turns):
             except StoreUnavailable as error:
                 if loop.time() >= deadline:
                     raise
-                logger.info("event=metadata-retry detail=%r", str(error))
+                logger.info("event=metadata-retry error=%r", str(error))
                 await asyncio.sleep(OPEN_AGAIN_MS / 1000)
 
     async def _open(self, cluster_id: str) -> str:
@@ -240,7 +240,7 @@ class Member(Turns):
                 async with self._turn:
                     await self._look()
             except (StoreUnavailable, StoreConflict, KafkaError) as error:
-                logger.info("event=metadata-retry detail=%r", str(error))
+                logger.info("event=metadata-retry error=%r", str(error))
                 loop.call_later(RETRY_MS / 1000, self._wake.set)
             except BrokerIdInUse as error:
                 self._refuse(error)
@@ -251,7 +251,7 @@ class Member(Turns):
 
     def _refuse(self, error: BrokerIdInUse) -> None:
         if self._refused is None:
-            logger.warning("event=broker-id-in-use detail=%r", str(error))
+            logger.warning("event=broker-id-in-use error=%r", str(error))
         self._refused = error
         self._dirty.add(records.broker_path(self._core.broker_id))
 
@@ -332,6 +332,6 @@ class Member(Turns):
             return
         self.is_down = False
         self._registration = replace(self._registration, kept=Kept.ALL)  # what follows in this process is not lost with a session
-        logger.info("event=active broker=%d epoch=%d", self._core.broker_id, self.broker_epoch)
+        logger.info("event=broker-active broker=%d epoch=%d", self._core.broker_id, self.broker_epoch)
         self._handing_on.hand(list(all_replicas(self.image, self._core.broker_id)))
         self._tell_changed()

@@ -62,7 +62,7 @@ class Turns(FollowedStore):
             except NotController:
                 return
             except KafkaError as error:  # the next time will do
-                logger.warning("event=leaders-not-balanced detail=%r", str(error))
+                logger.warning("event=leaders-not-balanced error=%r", str(error))
 
     async def _do(self, command: Command[R], *, as_controller: bool) -> R:
         """Carry out a command to the end, even when who asked for it went away."""
@@ -95,7 +95,7 @@ class Turns(FollowedStore):
                 await self._refused_write(conflict)
                 continue
             except StoreUnavailable as error:
-                logger.warning("event=metadata-unavailable detail=%r", str(error))
+                logger.warning("event=metadata-unavailable error=%r", str(error))
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "The metadata store does not answer.") from error
             return answer
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, TOO_OFTEN)

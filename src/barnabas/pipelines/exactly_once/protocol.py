@@ -199,7 +199,8 @@ def prepare(sink: str, expected: Owner | None = None) -> Steps[Handout]:
     if state.pending is not None:
         lost = yield from _finish(sink, state.pending)
         if lost:
-            logger.warning("%s", BatchLost(sink, state.pending.batch, lost, len(state.pending.transactions)))
+            failure = BatchLost(sink, state.pending.batch, lost, len(state.pending.transactions))
+            logger.warning("event=batch-lost sink=%r batch=%d error=%r", sink, state.pending.batch, str(failure))
         state = state.given_up() if lost else state.settled()
         token = yield WriteState(state, token)
         # Tasks are handed an ownership under which nothing was recorded, so that they can see whether it moved on.
@@ -247,7 +248,7 @@ def recover(sink: str, token: Owner | None) -> Steps[None]:
     try:
         yield from prepare(sink, token)
     except SinkTakenOver:
-        logger.info("sink=%s was taken over: what this driver left is ended by the other", sink)
+        logger.info("event=sink-taken-over sink=%r note='what this driver left is ended by the other'", sink)
 
 
 def _finish(sink: str, pending: Pending) -> Steps[int]:

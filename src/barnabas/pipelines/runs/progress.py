@@ -98,7 +98,7 @@ class ProgressFile:
             draft.write_text(json.dumps(asdict(progress)))
             draft.replace(path)
         except OSError as error:
-            logger.warning("the progress of the query is not shown: %s", error)
+            logger.warning("event=progress-not-shown error=%r", str(error))
             self._path = None
 
 
@@ -109,5 +109,5 @@ def read_progress(folder: Path) -> list[SourceProgress]:
         try:
             found.append(SourceProgress(**json.loads(path.read_text())))
         except (OSError, ValueError, TypeError) as error:
-            logger.warning("%s is no progress of a query: %s", path, error)
+            logger.warning("event=not-a-progress-file path=%s error=%r", path, str(error))
     return sorted(found, key=lambda item: (item.topics, item.updated_s))

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 EMPTY = memoryview(b"")
 FIRST_ZSTD_VERSION = 7  # KIP-110
 # Refused before Kafka looks at the log; with every other error it tells where the log begins

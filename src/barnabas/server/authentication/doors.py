@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from barnabas.server.connection import Connection
 
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -149,4 +149,4 @@ class Doors:
             except ConfigError as error:
                 if endpoint.listener not in self._by_listener:
                     raise
-                log.error("listener %s asks for what it did before: %s", endpoint.listener, error)
+                logger.error("event=listener-not-reconfigured listener=%s error=%r", endpoint.listener, str(error))

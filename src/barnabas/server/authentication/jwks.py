@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.config.oauth import OauthSettings
 
 DEFAULT_TIMEOUT_MS = 10_000
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Keys:
@@ -68,12 +68,12 @@ class Keys:
             try:
                 text = await self._loop.run_in_executor(self._thread, self._read)
                 self._set, failures = KeySet(text), 0
-                log.info("keys read url=%s keys=%d", self._url, len(self._set))
+                logger.info("event=token-keys-read url=%s keys=%d", self._url, len(self._set))
                 pause_ms = settings.refresh_ms
             except (OSError, HTTPException, BadKeys) as error:
                 pause_ms = min(settings.retry_backoff_ms << min(failures, 20), settings.retry_backoff_max_ms)
                 failures += 1
-                log.warning("keys not read url=%s pause_ms=%d error=%s", self._url, pause_ms, error)
+                logger.warning("event=token-keys-not-read url=%s pause_ms=%d error=%r", self._url, pause_ms, str(error))
             self._read_s = self._loop.time()
             self.tried.set()
             await self._wait(pause_ms / 1000)

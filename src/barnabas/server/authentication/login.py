@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from barnabas.server.authentication.doors import Door
     from barnabas.server.connection import Connection
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 LEAST_SESSION_S = 1.0  # between two log-ins on a connection (KIP-368)
 _SIZE = Struct(">i")
 M = TypeVar("M", bound=Message)
@@ -197,7 +197,7 @@ class Login:
         connection.groups = tuple(f"Group:{name}" for name in identity.groups)
         connection.authentication = None
         connection.max_frame_bytes = self._door.max_request_bytes
-        log.debug("logged in peer=%s listener=%s mechanism=%s", connection.peer, connection.listener, self._mechanism)
+        logger.debug("event=logged-in peer=%s listener=%s mechanism=%s", connection.peer, connection.listener, self._mechanism)
         return lifetime_ms or 0
 
     def _restart(self) -> None:
@@ -220,7 +220,7 @@ class Login:
 
     def _take_too_long(self) -> None:
         level = logging.WARNING if self._frames else logging.DEBUG  # who says nothing may be another broker that watches
-        log.log(level, "connection closed peer=%s reason=%r", self._connection.peer, "no end of the log-in in time")
+        logger.log(level, "event=connection-closed peer=%s reason=%r", self._connection.peer, "no end of the log-in in time")
         self._connection.close()
 
     def _fail(self, answer: bytearray | None, reason: str) -> None:
@@ -228,8 +228,8 @@ class Login:
         self._step, self._exchange = Step.FAILED, None
         self._timer.cancel()
         delay_ms = self._door.refuse(connection.peer_host)
-        log.warning(
-            "log-in failed peer=%s listener=%s mechanism=%r reason=%r delay_ms=%d",
+        logger.warning(
+            "event=login-failed peer=%s listener=%s mechanism=%r reason=%r delay_ms=%d",
             connection.peer, connection.listener, self._mechanism[:40], reason, delay_ms,
         )  # fmt: skip
         connection.pause("login")

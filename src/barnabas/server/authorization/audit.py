@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer import Session
     from barnabas.server.broker import Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 FLUSH_S = 0.2  # so long entries are gathered, so that a batch is worth its append
 PAUSES_S = (0.1, 0.3, 1.0, 2.0)  # between attempts to write to the topic: a leader is elected, or a broker is gone
 LONGEST_LAST_PAUSE_S = 0.5  # when the broker stops: it hands its partitions over, or the whole cluster ends
@@ -172,12 +172,12 @@ class AuditLog:
             try:
                 await self._broker.loop.run_in_executor(self._broker.io_threads, _append, self._file, lines)
             except OSError as error:
-                log.error("event=audit-not-written entries=%d file=%s error=%r", len(lines), self._file, str(error))
+                logger.error("event=audit-not-written entries=%d file=%s error=%r", len(lines), self._file, str(error))
         if self._uses_topic:
             try:
                 await self._to_topic(lines)
             except BarnabasError as error:
-                log.error("event=audit-not-written entries=%d topic=%s error=%r", len(lines), AUDIT_TOPIC, str(error))
+                logger.error("event=audit-not-written entries=%d topic=%s error=%r", len(lines), AUDIT_TOPIC, str(error))
 
     async def _to_topic(self, lines: Sequence[bytes]) -> None:
         """Raises BarnabasError where it cannot be done, for as long as it was tried."""
@@ -189,7 +189,7 @@ class AuditLog:
             except (KafkaError, ClientError) as error:
                 if self._is_closing and pause_s > LONGEST_LAST_PAUSE_S:
                     raise
-                log.info("event=audit-waits topic=%s error=%r", AUDIT_TOPIC, str(error))
+                logger.info("event=audit-waits topic=%s error=%r", AUDIT_TOPIC, str(error))
             await asyncio.sleep(pause_s)
         await self._append_to_topic(batch)
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 SEGMENTS_PER_TURN = 200  # looked at before the loop goes on with other things
 DEATHS = 3  # of the process while at one log, until that is left alone
@@ -147,7 +147,7 @@ class LogCleaner:
             try:
                 await self._in_thread(partial(drop_cleaned, each.files, each.directory))
             except OSError as error:
-                log.warning("files of a cleaning not removed directory=%s error=%s", each.directory, error)
+                logger.warning("event=cleaning-files-not-removed directory=%s error=%r", each.directory, str(error))
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         return self._broker.loop.create_task(coroutine, name=name)
@@ -160,7 +160,7 @@ class LogCleaner:
                 if chosen is not None and await self._clean(chosen):
                     continue
             except Exception:  # a mistake here must not end compaction for good
-                log.exception("cleaner failed")
+                logger.exception("event=cleaner-failed")
                 self.statistics.failures += 1
             self._awake.clear()
             try:
@@ -253,7 +253,9 @@ class LogCleaner:
         return True
 
     def _given_up(self, partition: Partition) -> bool:
-        log.info("cleaning given up, the log has changed topic=%s partition=%d", partition.topic, partition.index)
+        logger.info(
+            "event=cleaning-given-up topic=%s partition=%d reason='the log has changed'", partition.topic, partition.index
+        )
         return partition.closed
 
     def _storage_failed(self, partition: Partition, error: StorageError | OSError) -> bool:
@@ -272,8 +274,8 @@ class LogCleaner:
         key = partition.topic, partition.index
         self._unfinished[key] = partition
         began_ms = self._now_monotonic_ms()
-        log.info(
-            "cleaning topic=%s partition=%d first_dirty_offset=%d end_offset=%d segments=%d dirty_ratio=%.2f",
+        logger.info(
+            "event=cleaning-begins topic=%s partition=%d first_dirty_offset=%d end_offset=%d segments=%d dirty_ratio=%.2f",
             *key, found.first_dirty_offset, found.end_offset, len(found.segments), found.ratio,
         )  # fmt: skip
         sizes = [0, 0]
@@ -299,8 +301,8 @@ class LogCleaner:
         self._deaths.pop(key, None)
         self._cleaned[key] = result.cleaned_offset
         await self._write_down()
-        log.info(
-            "cleaned topic=%s partition=%d cleaned_offset=%d keys=%d records=%d kept=%d bytes_before=%d bytes_after=%d took_ms=%.0f",
+        logger.info(
+            "event=cleaned topic=%s partition=%d cleaned_offset=%d keys=%d records=%d kept=%d bytes_before=%d bytes_after=%d took_ms=%.0f",
             *key, result.cleaned_offset, result.keys, result.records_read, result.records_kept, *sizes,
             self._now_monotonic_ms() - began_ms,
         )  # fmt: skip
@@ -354,12 +356,12 @@ class LogCleaner:
 
     def _failed(self, key: TopicPartition, error: Exception) -> None:
         self.statistics.failures += 1
-        log.error("cleaning failed topic=%s partition=%d error=%s", *key, error)
+        logger.error("event=cleaning-failed topic=%s partition=%d error=%r", *key, str(error))
 
     def _leave_alone(self, key: TopicPartition, reason: str) -> None:
         self.statistics.failures += 1
         self.uncleanable[key] = reason
-        log.error("log is not compacted any more topic=%s partition=%d reason=%r", *key, reason)
+        logger.error("event=log-not-compacted-any-more topic=%s partition=%d reason=%r", *key, reason)
 
     async def _in_thread(self, job: Callable[[], None]) -> None:
         await self._broker.loop.run_in_executor(self._broker.io_threads, job)

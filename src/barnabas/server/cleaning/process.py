@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from barnabas.errors import BarnabasError, CorruptLog, SegmentsGone
 from barnabas.storage.compaction.task import CleanedGroup, CleaningResult, CleaningTask
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 IDLE_S = 60.0
 STOP_TIMEOUT_S = 5.0
@@ -162,7 +162,7 @@ class CleanerProcess:
                 self._process = process = await self._loop.run_in_executor(self._threads, _start)
                 self._reading = self._loop.create_task(self._read(process), name="cleaner-process")
                 self._rate = sys.float_info.max
-                log.info("cleaner process started pid=%d", process.pid)
+                logger.info("event=cleaner-process-started pid=%d", process.pid)
         await self.update_rate(rate)
 
     async def _read(self, process: subprocess.Popen[bytes]) -> None:
@@ -196,7 +196,7 @@ class CleanerProcess:
         try:
             await self._send(order)
         except CleanerDied as error:
-            log.debug("cleaner process gone error=%s", error)
+            logger.debug("event=cleaner-process-gone error=%r", str(error))
 
     def _end_idle(self) -> None:
         if self._process is not None and not self._running:
@@ -213,7 +213,7 @@ class CleanerProcess:
         code = await self._loop.run_in_executor(self._threads, _stop, process)
         if self._reading is not None and self._reading is not asyncio.current_task():
             await asyncio.wait([self._reading], timeout=STOP_TIMEOUT_S)
-        log.info("cleaner process ended pid=%d code=%d", process.pid, code)
+        logger.info("event=cleaner-process-ended pid=%d exit_code=%d", process.pid, code)
 
 
 def _is_last(report: dict[str, Any] | None) -> bool:

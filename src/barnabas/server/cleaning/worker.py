@@ -40,7 +40,7 @@ from barnabas.storage.compaction.plain import PlainEngine
 from barnabas.storage.compaction.task import CleaningTask
 from barnabas.storage.files import OsFiles
 
-log = logging.getLogger(__name__)  # which goes to the broker's standard error
+logger = logging.getLogger(__name__)  # which goes to the broker's standard error
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 EXIT_ALONE = 3  # nobody reads the answers any more
@@ -126,7 +126,7 @@ class Worker:
                 try:
                     from barnabas.storage.compaction.compiled import CompiledEngine
                 except Exception as error:  # noqa: BLE001 - a numba that does not fit the machine, or has nowhere to keep what it compiled
-                    log.warning("compaction goes on without numba error=%r", error)
+                    logger.warning("event=compacting-without-numba error=%r", error)
                     self._may_compile = False
                 else:
                     self._compiled = CompiledEngine(secrets.randbits(63))

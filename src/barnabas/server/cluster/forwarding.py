@@ -66,7 +66,7 @@ FORWARDED = TOKENS | {
 PATIENCE_S = 20.0  # less than the 30 s that clients wait by default
 PAUSE_S = 0.05
 CATCH_UP_S = 5.0
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Handle = Callable[[], Awaitable[Message]]
 
@@ -173,7 +173,7 @@ class Forwarder:
         try:
             answer = await self._peers.send(controller_id, envelope)
         except ClientError as error:
-            log.info("event=controller-unreachable controller=%d error=%r", controller_id, str(error))
+            logger.info("event=controller-unreachable controller=%d error=%r", controller_id, str(error))
             return None
         if answer.error_code == ErrorCode.NONE and answer.response_data is not None:
             return bytes(answer.response_data)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from barnabas.server.timers import Timers
 
 LEAVE_TIMEOUT_MS = 30_000  # for the controller to move away what this broker leads
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 async def open_member(broker: Broker, cluster_id: str) -> Member:
@@ -71,7 +71,7 @@ async def join(broker: Broker, member: Member, timers: Timers) -> None:
         kept=what_was_kept(broker.logs.directories),
     )
     if registration.kept is not Kept.ALL and len(broker.logs):
-        log.warning("event=logs-in-doubt broker=%d kept=%s", config.broker_id, registration.kept.value)
+        logger.warning("event=logs-in-doubt broker=%d kept=%s", config.broker_id, registration.kept.value)
 
     async def settled() -> None:
         await broker.faults.guard(broker.logs.remember_boot)

@@ -43,7 +43,7 @@ ASKED_IN_A_HEARTBEAT = 20  # signs of life in `broker.heartbeat.interval.ms`
 TIMES_OVER_TLS = 2  # as long an interval, since the loop answers there, which may be busy (`pulse.py`)
 # A request that changes nothing and has next to no answer. Brokers may always send it, and quotas do not hold it up.
 SIGN_OF_LIFE = WriteTxnMarkersRequest(markers=[])
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Lookout:
@@ -163,13 +163,13 @@ class Lookout:
     def _found_dead(self, registered: Registered, why: str) -> None:
         if registered not in self._dead:
             self._dead.add(registered)
-            log.warning("event=broker-found-dead broker=%d epoch=%d reason=%r", *registered, why)
+            logger.warning("event=broker-found-dead broker=%d epoch=%d reason=%r", *registered, why)
             self._member.tell_dead(*registered)
 
     def _found_alive(self, registered: Registered) -> None:
         if registered in self._dead:
             self._dead.discard(registered)
-            log.warning("event=broker-found-alive broker=%d epoch=%d", *registered)
+            logger.warning("event=broker-found-alive broker=%d epoch=%d", *registered)
             self._member.take_back_dead(*registered)
 
 

@@ -20,7 +20,7 @@ from barnabas.server.page_cache import Loaded
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.verify import Verified
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 MOST_COPIED_BYTES = 64 * 1024  # of an answer, for a slow reader makes them wait in memory
 
 
@@ -79,7 +79,7 @@ class Loading(Looking):
             named: how often each of `found` had been named.
         """
         if done.cancelled() or done.exception() is not None:
-            log.error("reading cold data failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
+            logger.error("event=cold-read-failed peer=%s error=%r", self._connection.peer, done.cancelled() or done.exception())
             self._connection.close()
             return
         for (slot, region, cuts), loaded in zip(asked, done.result(), strict=True):

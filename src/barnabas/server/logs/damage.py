@@ -16,7 +16,7 @@ from barnabas.storage.trust import Damage
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def refuse_read(broker: Broker, place: str, offset: int, error: StorageError | OSError) -> ErrorCode:
@@ -30,8 +30,8 @@ def refuse_read(broker: Broker, place: str, offset: int, error: StorageError | O
 
 def tell_damage(topic: str, partition: int, damage: Damage) -> None:
     """One line for a stretch that was not known to be damaged."""
-    log.error(
-        "corrupt data topic=%s partition=%d first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
+    logger.error(
+        "event=corrupt-data topic=%s partition=%d first_offset=%d last_offset=%d position=%d bytes=%d reason=%r",
         topic,
         partition,
         damage.first_offset,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.storage.log import Log
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 RECOVERED_AFTER_MS = 5_000  # without a refusal: writing goes on
 
 
@@ -51,14 +51,14 @@ class StorageFaults:
                 self._fail(error)
             case CorruptLog():
                 self._broker.metrics.read_errors += 1
-                log.error("log cannot be read file=%s position=%d reason=%r", error.path, error.position, error.reason)
+                logger.error("event=log-unreadable file=%s position=%d reason=%r", error.path, error.position, error.reason)
             case _:
-                log.error("storage failed error=%s", error)
+                logger.error("event=storage-failed error=%r", str(error))
 
     def report_read(self, directory: str, offset: int, error: OSError) -> None:
         """A read of a log failed: only that read is refused, since the sectors around may be good."""
         self._broker.metrics.read_errors += 1
-        log.error("read failed directory=%s offset=%d error=%s", directory, offset, error)
+        logger.error("event=read-failed directory=%s offset=%d error=%r", directory, offset, str(error))
 
     async def guard(self, job: Callable[[], object]) -> bool:
         """Run a job that blocks in an I/O thread; what the disk refuses is reported. Whether it went well."""
@@ -74,7 +74,7 @@ class StorageFaults:
     def _refused(self, error: StorageExhausted) -> None:
         self._broker.metrics.storage_refusals += 1
         if error.path not in self._exhausted:
-            log.error("log directory refuses writes, reads go on path=%s reason=%r", error.path, error.reason)
+            logger.error("event=log-directory-refuses-writes path=%s note='reads go on' reason=%r", error.path, error.reason)
             self._broker.loop.call_later(RECOVERED_AFTER_MS / 1000, self._look_again, error.path)
         self._exhausted[error.path] = self._broker.clock.monotonic_ms()
 
@@ -82,7 +82,7 @@ class StorageFaults:
         quiet_ms = self._broker.clock.monotonic_ms() - self._exhausted[path]
         if quiet_ms >= RECOVERED_AFTER_MS:
             del self._exhausted[path]
-            log.warning("log directory refused nothing for %d ms path=%s", quiet_ms, path)
+            logger.warning("event=log-directory-takes-writes path=%s refused_nothing_ms=%d", path, quiet_ms)
         else:
             self._broker.loop.call_later((RECOVERED_AFTER_MS - quiet_ms) / 1000, self._look_again, path)
 
@@ -91,13 +91,13 @@ class StorageFaults:
     def _fail(self, error: LogDirFailed) -> None:
         broker = self._broker
         if all(str(directory.path) != error.path for directory in broker.logs.directories):
-            log.error("storage failed error=%s", error)
+            logger.error("event=storage-failed error=%r", str(error))
             return
         if any(str(directory.path) == error.path for directory in broker.logs.failed_directories):
             return
         lost = broker.logs.fail(error)
-        log.error(
-            "log directory failed and is out of use until the next start path=%s partitions=%d reason=%r",
+        logger.error(
+            "event=log-directory-failed path=%s partitions=%d note='out of use until the next start' reason=%r",
             error.path, len(lost), error.reason,
         )  # fmt: skip
         for directory in broker.logs.failed_directories:
@@ -113,7 +113,7 @@ class StorageFaults:
             )
         reason = self._reason_to_stop()
         if reason is not None:
-            log.critical("the broker stops: %s", reason)
+            logger.critical("event=broker-stops reason=%r", reason)
             self._stop(error)
 
     async def _tell_cluster(self, member: Member, lost: Collection[Log], error: LogDirFailed) -> None:
@@ -121,7 +121,7 @@ class StorageFaults:
         await self.guard(self._broker.logs.forget_boots)
         member.tell_offline((each.topic_id, each.partition) for each in lost if each.topic_id is not None)
         if len(member.offline) > MAX_SAID:
-            log.critical("the broker stops: %d logs were in directories that failed", len(member.offline))
+            logger.critical("event=broker-stops logs=%d reason='its logs were in directories that failed'", len(member.offline))
             self._stop(error)
 
     def _reason_to_stop(self) -> str | None:
@@ -141,6 +141,6 @@ def report_later(broker: Broker, future: asyncio.Future[Any]) -> None:
         if isinstance(error, StorageError):
             broker.faults.report(error)
         elif error is not None:
-            log.error("background job failed", exc_info=error)
+            logger.error("event=background-job-failed", exc_info=error)
 
     future.add_done_callback(done)

@@ -24,7 +24,7 @@ from barnabas.replication.replica import Replica
 from barnabas.server.metrics import Metrics
 from barnabas.storage.flushing import FlushPlan
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 FLUSH_THREADS = 8  # they wait for the disk; a file system takes the syncs of several files in one write of its journal
 FILES_PER_THREAD = 4  # fewer are not worth another thread
 
@@ -102,7 +102,7 @@ class Flushing:
         def done(part: asyncio.Future[None]) -> None:
             nonlocal left
             if part.exception() is not None:  # a fault of ours: its plans are not done, and their partitions will say so
-                log.error("flush broke off", exc_info=part.exception())
+                logger.error("event=flush-failed", exc_info=part.exception())
             left -= 1
             if not left:
                 self._metrics.observe_flush(len(planned), self._loop.time() - started)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.config.topic import TopicConfig
     from barnabas.server.broker import Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 RETRY_MS = 1_000  # between attempts to make a log for which there was no room
 
 
@@ -69,11 +69,13 @@ class Hosting:
         if found is not None and found.topic_id is None:
             found.adopt_topic_id(topic.topic_id)
         if found is not None and found.topic_id != topic.topic_id:
-            log.warning("removing the log of a deleted topic topic=%s partition=%d", topic.name, index)
+            logger.warning("event=removing-log topic=%s partition=%d reason='its topic was deleted'", topic.name, index)
             logs.delete(topic.name, index).remove()
             found = None
         if found is None and logs.failed_directories:
-            log.error("partition offline, its log is in no directory that works topic=%s partition=%d", topic.name, index)
+            logger.error(
+                "event=partition-offline topic=%s partition=%d reason='its log is in no directory that works'", topic.name, index
+            )
             logs.hide(topic.name, index)
             self._host_offline(topic.name, topic.topic_id, index, state.leader_epoch)
             return False
@@ -91,15 +93,17 @@ class Hosting:
         deleted = broker.controller.deleted_topics
         for stray in [each for each in broker.logs.logs() if broker.partitions.get(each.topic, each.partition) is None]:
             if stray.topic_id in deleted:
-                log.info("finishing the deletion of a topic topic=%s partition=%d", stray.topic, stray.partition)
+                logger.info("event=finishing-topic-deletion topic=%s partition=%d", stray.topic, stray.partition)
                 broker.logs.delete(stray.topic, stray.partition).remove()
             elif self._was_moved_away(stray):
-                log.info(
-                    "removing the log of a partition that has moved away topic=%s partition=%d", stray.topic, stray.partition
+                logger.info(
+                    "event=removing-log topic=%s partition=%d reason='its partition has moved away'", stray.topic, stray.partition
                 )
                 broker.logs.delete(stray.topic, stray.partition).remove()
             else:
-                log.warning("a log that the metadata does not know stays untouched directory=%s", stray.directory)
+                logger.warning(
+                    "event=unknown-log-left-alone directory=%s reason='the metadata does not know it'", stray.directory
+                )
 
     def _was_moved_away(self, stray: Log) -> bool:
         """Whether other brokers hold the partition now: it was taken from this one while that was down."""
@@ -249,8 +253,8 @@ class Hosting:
             return
         else:
             after = FollowedPartition(replica.log, state, flushes=broker.flushing, high_watermark=replica.high_watermark)
-        log.info(
-            "%s topic=%s partition=%d leader=%d leader_epoch=%d end=%d high_watermark=%d",
+        logger.info(
+            "event=partition-role role=%s topic=%s partition=%d leader=%d leader_epoch=%d end=%d high_watermark=%d",
             "leading" if after.is_leader else "following",
             after.topic, after.index, state.leader, state.leader_epoch, after.log.log_end_offset, after.high_watermark,
         )  # fmt: skip

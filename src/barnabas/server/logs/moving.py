@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.storage.directory import LogDirectory
     from barnabas.storage.moving import LogMove
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ROUND_BYTES = 16 * 1024 * 1024  # copied before the limit on the rate is looked at again
@@ -167,7 +167,7 @@ class Moves:
             moving.noted.set()
             if await self._has_turn(moving):
                 try:
-                    log.info("move begins topic=%s partition=%d to=%s", *key, moving.directory.path)
+                    logger.info("event=log-move-begins topic=%s partition=%d to=%s", *key, moving.directory.path)
                     await self.settle(*key)
                     is_done = await self._move(key, moving)
                 finally:
@@ -176,7 +176,9 @@ class Moves:
             moving.failure = error
             if not moving.stopped.is_set():
                 self.failed += 1
-                log.error("move failed topic=%s partition=%d to=%s error=%s", *key, moving.directory.path, error)
+                logger.error(
+                    "event=log-move-failed topic=%s partition=%d to=%s error=%r", *key, moving.directory.path, str(error)
+                )
                 if isinstance(error, StorageError):
                     self._broker.faults.report(error)
         finally:
@@ -187,7 +189,7 @@ class Moves:
             try:
                 await self._in_thread(moving.copy.give_up)
             except OSError as error:
-                log.warning("copy of a log not removed path=%s error=%s", moving.copy.folder, error)
+                logger.warning("event=log-copy-not-removed path=%s error=%r", moving.copy.folder, str(error))
 
     async def _move(self, key: TopicPartition, moving: _Moving) -> bool:
         """Whether the log was moved; False where the move was stopped."""
@@ -218,11 +220,15 @@ class Moves:
         broker.cleaner.interrupt(retired.folder)
         self.finished += 1
         leaving = self._leaving[key] = broker.loop.create_future()
-        log.info("moved topic=%s partition=%d to=%s bytes=%d", *key, moving.directory.path, moving.copy.log.size_bytes)
+        logger.info(
+            "event=log-moved topic=%s partition=%d to=%s bytes=%d", *key, moving.directory.path, moving.copy.log.size_bytes
+        )
         try:
             garbage = await self._in_thread(lambda: broker.logs.leave(moving.copy, retired))
         except (StorageError, OSError) as error:
-            log.error("old folder of a moved log stays for the next start path=%s error=%s", retired.folder, error)
+            logger.error(
+                "event=moved-log-old-folder-stays path=%s note='stays until the next start' error=%r", retired.folder, str(error)
+            )
             self._haunted.add(key)
             garbage = retired.garbage
             garbage.directory = None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.storage.log import Log
     from barnabas.storage.manager import FoundLog
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PROGRESS_MS = 2_000  # between two lines
 CLOSING_THREADS = 8  # they wait for the disk: a file system takes the syncs of several files in one write of its journal
@@ -55,7 +55,7 @@ async def close_logs(broker: Broker) -> None:
         await asyncio.gather(*(broker.loop.run_in_executor(executor, broker.logs.close_log, each) for each in piece))
         if broker.clock.monotonic_ms() - told_ms >= PROGRESS_MS:
             told_ms = broker.clock.monotonic_ms()
-            log.info("closing logs done=%d total=%d", start + len(piece), len(changed))
+            logger.info("event=closing-logs done=%d total=%d", start + len(piece), len(changed))
     await broker.loop.run_in_executor(None, executor.shutdown)
 
 
@@ -98,4 +98,4 @@ class _Opening:
         now_ms = self._broker.clock.monotonic_ms()
         if now_ms - self._told_ms >= PROGRESS_MS:
             self._told_ms = now_ms
-            log.info("opening logs done=%d total=%d bytes=%d", self._done, self._total, self._bytes)
+            logger.info("event=opening-logs done=%d total=%d bytes=%d", self._done, self._total, self._bytes)

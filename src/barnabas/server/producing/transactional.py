@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Joined = dict[TopicPartition, ErrorCode]
 GoOn = Callable[[memoryview, ProduceHead, Joined], None]
 NOT_IN_IT = "The partition is not in the transaction."
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 FIRST_ABORTABLE_VERSION = 11  # that knows TRANSACTION_ABORTABLE
 FIRST_ADDING_VERSION = 12  # from which clients are of transactions version 2, and leave the adding to the broker (KIP-890)
 
@@ -62,7 +62,7 @@ def hold(
             if not connection.closed:
                 go_on(held, read_produce(held, body, version), joined)
         except ProtocolError as error:
-            log.warning("connection closed peer=%s reason=%r", connection.peer, str(error))
+            logger.warning("event=connection-closed peer=%s reason=%r", connection.peer, str(error))
             connection.close()
         finally:
             broker.receiver.give_back(connection, len(held))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 KEY = "max.connection.creation.rate"
 PAUSE = "rate"
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ConnectionRates:
@@ -72,7 +72,7 @@ class ConnectionRates:
             wait_ms = self._addresses.wait_ms(connection.peer_host, allowed, now_ms)
             if wait_ms:
                 self.refused += 1
-                log.debug("connection refused peer=%s reason='its address is over its rate'", connection.peer)
+                logger.debug("event=connection-refused peer=%s reason='its address is over its rate'", connection.peer)
                 return self._hold(connection, min(wait_ms, self._span.window_s * 1000), is_refused=True)
         rates = [self._of_listeners.get(connection.listener)]
         if connection.listener != self._protected:

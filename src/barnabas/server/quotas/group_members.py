@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 INTERVAL_MS = 2_000
 NO_GROUPS: tuple[str, ...] = ()
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class GroupMembers:
@@ -63,13 +63,13 @@ class GroupMembers:
         try:
             found = {group.group_id for group in await broker.groups.list_groups()}
         except BarnabasError as error:  # its groups are being read
-            log.debug("event=groups-not-listed error=%s", error)
+            logger.debug("event=groups-not-listed error=%r", str(error))
             found = set()
         for broker_id in self._others():
             try:
                 answer = await self._to_peers().send(broker_id, ListGroupsRequest())
             except ClientError as error:
-                log.debug("event=groups-not-listed broker=%d error=%s", broker_id, error)
+                logger.debug("event=groups-not-listed broker=%d error=%r", broker_id, str(error))
             else:
                 found.update(group.group_id for group in answer.groups)
         return found
@@ -83,14 +83,14 @@ class GroupMembers:
                 try:
                     described.append(await self._broker.groups.describe(group_id))
                 except BarnabasError as error:  # there is no such group now
-                    log.debug("event=group-not-described group=%s error=%s", group_id, error)
+                    logger.debug("event=group-not-described group=%r error=%r", group_id, str(error))
             elif leader is not None:
                 elsewhere.setdefault(leader, []).append(group_id)
         for broker_id, of_leader in elsewhere.items():
             try:
                 answer = await self._to_peers().send(broker_id, DescribeGroupsRequest(groups=of_leader))
             except ClientError as error:
-                log.debug("event=groups-not-described broker=%d error=%s", broker_id, error)
+                logger.debug("event=groups-not-described broker=%d error=%r", broker_id, str(error))
             else:
                 described += [group for group in answer.groups if not group.error_code]
         return described

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.replication.followed import FollowedPartition
     from barnabas.server.broker import Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 FIRST_PAUSE_MS = 20  # after the first error; twice as long after each that follows
 CONNECTION_PAUSE_MS, CONNECTION_PAUSE_MAX_MS = 50, 1_000
 BYTES_PER_TURN = 512 * 1024  # appended before others get their turn of the loop
@@ -101,9 +101,11 @@ class Fetcher:
                     pause_ms = CONNECTION_PAUSE_MS
                     continue
             except ClientError as error:
-                log.info("fetch failed leader=%d partitions=%d error=%s", self._leader_id, len(self._partitions), error)
+                logger.info(
+                    "event=fetch-failed leader=%d partitions=%d error=%r", self._leader_id, len(self._partitions), str(error)
+                )
             except Exception:  # a fault of ours must not end replication for good
-                log.exception("fetch failed leader=%d", self._leader_id)
+                logger.exception("event=fetch-failed leader=%d", self._leader_id)
             self._has_failed = False
             await self._drop_requests()
             self._session.restart()
@@ -168,7 +170,7 @@ class Fetcher:
             if self._is_parked and not self._awake.is_set() and self._in_flight and self._turn_at_once():
                 return
         except Exception:  # as in `_run`
-            log.exception("fetch failed leader=%d", self._leader_id)
+            logger.exception("event=fetch-failed leader=%d", self._leader_id)
             self._has_failed = True
         self._awake.set()
 
@@ -186,7 +188,7 @@ class Fetcher:
     def _take(self, number: int, answer: FetchResponse) -> Iterator[None]:
         """Take in an answer; wherever something is yielded others are to have their turn of the loop."""
         if answer.error_code:
-            log.info("fetch session ended leader=%d error=%s", self._leader_id, ErrorCode(answer.error_code).name)
+            logger.info("event=fetch-session-ended leader=%d error_code=%s", self._leader_id, ErrorCode(answer.error_code).name)
             self._session.restart()
             return
         if not self._session.receive(number, answer.session_id):
@@ -219,7 +221,9 @@ class Fetcher:
         try:
             step = partition.receive(asked, told, self._broker.clock.now_ms())
         except KafkaError as error:
-            log.error("records refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error)
+            logger.error(
+                "event=records-refused topic=%s partition=%d leader=%d error=%r", *_name(partition), self._leader_id, str(error)
+            )
             self._pause(partition)
             return
         except StorageError as error:
@@ -227,10 +231,9 @@ class Fetcher:
             self._pause(partition)
             return
         if step is Next.CUT or partition.log.log_end_offset < end:
-            log.info(
-                "log %s topic=%s partition=%d leader=%d diverging=%s end_before=%d end=%d",
-                "to be cut" if step is Next.CUT else "cut",
-                *_name(partition), self._leader_id, told.diverging, end, partition.log.log_end_offset,
+            logger.info(
+                "event=log-diverges topic=%s partition=%d leader=%d diverging=%r is_cut=%s end_before=%d end=%d",
+                *_name(partition), self._leader_id, told.diverging, step is not Next.CUT, end, partition.log.log_end_offset,
             )  # fmt: skip
         self._broker.metrics.replicated_bytes_in += len(records)
         self._broker.throttles.received(partition, len(records))
@@ -267,8 +270,8 @@ class Fetcher:
             self._broker.faults.report(error)
             self._pause(partition)
             return
-        log.info(
-            "log cut topic=%s partition=%d leader=%d end_before=%d end=%d",
+        logger.info(
+            "event=log-cut topic=%s partition=%d leader=%d end_before=%d end=%d",
             *_name(partition), self._leader_id, end, partition.log.log_end_offset,
         )  # fmt: skip
         self._resume(partition)
@@ -297,8 +300,11 @@ class Fetcher:
                 else:
                     self._session.leave(partition)
             case Next.WAIT:
-                log.debug(
-                    "fetch refused topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name
+                logger.debug(
+                    "event=fetch-refused topic=%s partition=%d leader=%d error_code=%s",
+                    *_name(partition),
+                    self._leader_id,
+                    error.name,
                 )
                 self._pause(partition)
             case Next.ASK_RANGE:
@@ -309,7 +315,12 @@ class Fetcher:
                 self._busy.add(partition)
                 self._spawn(self._cut(partition))
             case Next.STOP:
-                log.info("fetch ended topic=%s partition=%d leader=%d error=%s", *_name(partition), self._leader_id, error.name)
+                logger.info(
+                    "event=fetch-ended topic=%s partition=%d leader=%d error_code=%s",
+                    *_name(partition),
+                    self._leader_id,
+                    error.name,
+                )
                 self._session.leave(partition)
 
     # --- pauses
@@ -357,7 +368,7 @@ class Fetcher:
             start = await self._ask_offset(partition, EARLIEST)
             end = await self._ask_offset(partition, LATEST)
         except BarnabasError as error:
-            log.info("leader's range unknown topic=%s partition=%d error=%s", *_name(partition), error)
+            logger.info("event=leaders-range-unknown topic=%s partition=%d error=%r", *_name(partition), str(error))
             self._pause(partition)
             return
         if partition.closed or partition not in self._partitions or partition.leader_epoch != epoch:
@@ -368,8 +379,8 @@ class Fetcher:
         except StorageError as error:
             self._broker.faults.report(error)
             step = Next.WAIT
-        log.info(
-            "position outside of the leader's log topic=%s partition=%d leader_start=%d leader_end=%d end_before=%d end=%d",
+        logger.info(
+            "event=position-outside-of-leaders-log topic=%s partition=%d leader_start=%d leader_end=%d end_before=%d end=%d",
             *_name(partition), start, end, before, partition.log.log_end_offset,
         )  # fmt: skip
         if step is Next.FETCH:

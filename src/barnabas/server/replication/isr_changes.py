@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
     from barnabas.server.broker import Broker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 RETRY_MS = 50.0  # Kafka's
 RETRY_MAX_MS = 1_000.0
 MAX_CHUNKS_PER_REQUEST = 32  # chunks of 256 partitions that a request may change: of 10 to 25 kB each, and a commit takes 1 MB
@@ -157,13 +157,19 @@ class IsrChanges:
         try:
             answer = await self._peers.send(image.controller_id, request)
         except ClientError as error:
-            log.info("in-sync changes not sent controller=%d count=%d error=%s", image.controller_id, len(asked), error)
+            logger.info(
+                "event=in-sync-changes-not-sent controller=%d count=%d error=%r", image.controller_id, len(asked), str(error)
+            )
             return asked
         except Exception:  # a fault of ours must not end the sending for good
-            log.exception("in-sync changes not sent controller=%d", image.controller_id)
+            logger.exception("event=in-sync-changes-not-sent controller=%d", image.controller_id)
             return asked
         if answer.error_code:
-            log.info("in-sync changes refused controller=%d error=%s", image.controller_id, ErrorCode(answer.error_code).name)
+            logger.info(
+                "event=in-sync-changes-refused controller=%d error_code=%s",
+                image.controller_id,
+                ErrorCode(answer.error_code).name,
+            )
             return asked
         return self._take(asked, answer)
 
@@ -182,13 +188,15 @@ class IsrChanges:
         if code is ErrorCode.NONE:
             if partition.is_within_isr(data.isr):
                 partition.settle_isr(data.isr, leader_epoch=data.leader_epoch, partition_epoch=data.partition_epoch)
-            log.info(
-                "in-sync replicas changed topic=%s partition=%d isr=%s leader_epoch=%d partition_epoch=%d",
-                partition.topic, partition.index, sorted(data.isr), data.leader_epoch, data.partition_epoch,
+            logger.info(
+                "event=in-sync-replicas-changed topic=%s partition=%d isr=%s leader_epoch=%d partition_epoch=%d",
+                partition.topic, partition.index, ",".join(map(str, sorted(data.isr))), data.leader_epoch, data.partition_epoch,
             )  # fmt: skip
             return True
         self.failed_updates += 1
-        log.info("in-sync change refused topic=%s partition=%d error=%s", partition.topic, partition.index, code.name)
+        logger.info(
+            "event=in-sync-change-refused topic=%s partition=%d error_code=%s", partition.topic, partition.index, code.name
+        )
         if code in REFUSED:
             partition.isr_refused(change)
         return code in REFUSED or code in OVERTAKEN

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from barnabas.config.broker import BrokerConfig
     from barnabas.server.metrics import Metrics
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ListenerTls:
@@ -109,7 +109,7 @@ class BrokerTls:
             try:
                 change()
             except ConfigError as error:
-                log.error("changed TLS settings are not taken, the old ones stay reason=%r", str(error))
+                logger.error("event=tls-settings-not-taken note='the old ones stay' reason=%r", str(error))
 
     def _changes(self, config: BrokerConfig) -> list[Callable[[], bool]]:
         changes = [partial(terms.source.change, settings_of(config, listener)) for listener, terms in self._listeners.items()]
@@ -121,7 +121,7 @@ class BrokerTls:
         """Look at the files."""
         for listener, terms in self._listeners.items():
             if terms.source.refresh():
-                log.info("event=certificates-reloaded listener=%s", listener)
+                logger.info("event=certificates-reloaded listener=%s", listener)
         if self._peers is not None:
             self._peers.refresh()
 

@@ -33,7 +33,7 @@ from barnabas.server.tls.outbox import TlsOutbox
 from barnabas.tls.failures import reason_of
 from barnabas.tls.names import subject_of
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 LINGER_S = 1.0
 
 
@@ -220,7 +220,7 @@ class TlsProtocol(asyncio.BufferedProtocol):
         if self._state is State.HANDSHAKE:
             self._refused(reason)
         else:
-            log.warning("connection closed peer=%s reason=%r", self._connection.peer, reason)
+            logger.warning("event=connection-closed peer=%s reason=%r", self._connection.peer, reason)
         self._write_now()
         transport = self._transport
         if transport is None or self._state is not State.HANDSHAKE:
@@ -234,7 +234,9 @@ class TlsProtocol(asyncio.BufferedProtocol):
 
     def _refused(self, reason: str) -> None:
         self._terms.metrics.tls_handshakes_failed += 1
-        log.warning("handshake failed peer=%s listener=%s reason=%r", self._connection.peer, self._connection.listener, reason)
+        logger.warning(
+            "event=handshake-failed peer=%s listener=%s reason=%r", self._connection.peer, self._connection.listener, reason
+        )
 
     def _write_now(self) -> None:
         """Send what OpenSSL has, if the socket takes it: an alert or a goodbye."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 DONE = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 TopicPartition = tuple[str, int]
 
 
@@ -122,7 +122,7 @@ class MarkerSender:
         while True:
             codes = await self._finish(end, begun)
             if ErrorCode.TRANSACTION_COORDINATOR_FENCED in codes.values():
-                log.info("event=transaction-marker-fenced producer=%d", end.producer.producer_id)
+                logger.info("event=transaction-marker-fenced producer=%d", end.producer.producer_id)
                 return  # another coordinator has the transaction
             done = {each for each, code in codes.items() if code in DONE}
             delivery.written(done)
@@ -176,7 +176,7 @@ class MarkerSender:
         try:
             told = await self._courier.deliver(leader, marker)
         except ClientError as error:
-            log.info("event=transaction-marker-not-sent broker=%d error=%s", leader, error)
+            logger.info("event=transaction-marker-not-sent broker=%d error=%r", leader, str(error))
             return {}
         return {
             (topic.name, each.partition_index): ErrorCode(each.error_code) for topic in told.topics for each in topic.partitions

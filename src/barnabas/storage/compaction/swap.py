@@ -36,7 +36,7 @@ from barnabas.storage.segment import (
     file_name,
 )
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
@@ -160,7 +160,7 @@ def finish_swaps(files: Files, directory: Path, names: list[str]) -> list[str]:
         if replaced:
             retire_old(files, directory, replaced)
         take_place(files, directory, base)
-        log.info("swap of a cleaned segment finished directory=%s base_offset=%d", directory, base)
+        logger.info("event=segment-swap-finished directory=%s base_offset=%d", directory, base)
     files.sync_directory(directory)
     return files.list_directory(directory)
 

@@ -25,7 +25,7 @@ from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.segment import Segment
 from barnabas.storage.segments import Segments
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Log(ShrinkingLog):
@@ -237,7 +237,7 @@ class Log(ShrinkingLog):
             if clean_shutdown:
                 raise
             # The power was lost while the partition was made: it is there and empty, and the log took no record.
-            log.warning("topic id lost, it is taken from the metadata file=%s reason=%r", error.path, error.reason)
+            logger.warning("event=topic-id-lost file=%s note='taken from the metadata' reason=%r", error.path, error.reason)
             known = None
             self._files.unlink(path)  # nobody may know it any more, and a clean stop must not leave the file like that
         if known is not None:

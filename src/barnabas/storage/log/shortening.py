@@ -29,7 +29,7 @@ from barnabas.storage.retention import count_not_retained
 from barnabas.storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from barnabas.storage.segments import retire
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 MAX_SEGMENTS = 2**31
 REPLAYED_AT_ONCE_BYTES = 8 * 1024  # 100 of the smallest batches, which take 1 ms
 
@@ -105,7 +105,9 @@ class ShrinkingLog(GrowingLog):
             raise LogDirFailed(str(self.directory.parent), str(error)) from error
         with self._failing_as_a_whole():
             self._retire(gone)
-        log.info("segments deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset)
+        logger.info(
+            "event=segments-deleted directory=%s count=%d log_start_offset=%d", self.directory, count, self.log_start_offset
+        )
 
     def _retire(self, gone: Sequence[Segment]) -> None:
         """Rename the files of segments that have left the list; where that fails they are closed all the same, raises OSError."""

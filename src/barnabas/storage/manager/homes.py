@@ -27,7 +27,7 @@ from barnabas.storage.folders import FolderFinder
 from barnabas.storage.log import PRODUCER_ID_EXPIRATION_MS, Log
 from barnabas.storage.open_files import OpenFiles
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 MAX_NAME_LENGTH = 255
 
 
@@ -194,4 +194,6 @@ class LogHomes:
 
 
 def _report_failed(directory: LogDirectory, failure: LogDirFailed) -> None:
-    log.error("log directory is out of use until the next start path=%s reason=%r", directory.path, failure.reason)
+    logger.error(
+        "event=log-directory-not-usable path=%s note='out of use until the next start' reason=%r", directory.path, failure.reason
+    )

@@ -19,7 +19,7 @@ from barnabas.storage.garbage import remove_folder
 from barnabas.storage.log import Log
 from barnabas.storage.manager.offsets import LogOffsets
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class FoundLog(NamedTuple):
@@ -156,7 +156,7 @@ class MakingLogs(LogOffsets):
     def _set_aside(self, key: TopicPartition, stray: Log, home: LogDirectory) -> None:
         stray.abandon()
         target = home.path / self._name_with(stray.directory.name, "stray")
-        log.warning("a log that belongs to no topic is set aside directory=%s as=%s", stray.directory, target.name)
+        logger.warning("event=log-set-aside directory=%s as=%s reason='it belongs to no topic'", stray.directory, target.name)
         try:
             self._files.rename(stray.directory, target)
             self._files.sync_directory(home.path)

@@ -23,7 +23,7 @@ from barnabas.storage.faults import storage_error
 from barnabas.storage.log import Log
 from barnabas.storage.manager.homes import LogHomes
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogOffsets(LogHomes):
@@ -122,5 +122,5 @@ class LogOffsets(LogHomes):
         try:
             directory.forget(keys)
         except (StorageError, OSError) as error:
-            log.warning("checkpoints name deleted partitions path=%s error=%s", directory.path, error)
+            logger.warning("event=checkpoints-name-deleted-partitions path=%s error=%r", directory.path, str(error))
             self._unforgotten.update((directory.path, key) for key in keys)

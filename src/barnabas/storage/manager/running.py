@@ -13,7 +13,7 @@ from barnabas.storage.log import Log
 from barnabas.storage.manager.leaving import LeavingLogs
 from barnabas.storage.manager.making import FoundLog
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogManager(LeavingLogs):
@@ -64,7 +64,12 @@ class LogManager(LeavingLogs):
                     cleaned_offset=cleaned_offsets.get(key, 0),
                 )
                 found.append(FoundLog(key, directory, opening))
-            log.info("log directory found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean)
+            if directory.is_new and not here:
+                logger.info("event=log-directory-new path=%s", directory.path)  # there was no shutdown, clean or not
+            else:
+                logger.info(
+                    "event=log-directory-found path=%s logs=%d clean_shutdown=%s", directory.path, len(here), directory.was_clean
+                )
         return found
 
     def adopt(self, found: FoundLog, opened: Log) -> None:
@@ -81,8 +86,8 @@ class LogManager(LeavingLogs):
             LogDirFailed: it is the first directory, or the fault is not the disk's.
         """
         if isinstance(error.__cause__, FileExistsError):
-            log.warning(
-                "a file with the name of a partition is left alone path=%s", found.directory.path / "{}-{}".format(*found.key)
+            logger.warning(
+                "event=file-with-name-of-partition-left-alone path=%s", found.directory.path / "{}-{}".format(*found.key)
             )
         elif found.directory.failure is None:
             self._failed_at_start(found.directory, error)
@@ -92,7 +97,7 @@ class LogManager(LeavingLogs):
         try:
             entry.close()
         except StorageError as error:
-            log.error("log not closed directory=%s error=%s", entry.directory, error)
+            logger.error("event=log-not-closed directory=%s error=%r", entry.directory, str(error))
             self._unclosed.setdefault(self._homes[entry.topic, entry.partition], error)
 
     def close(self) -> None:
@@ -120,7 +125,7 @@ class LogManager(LeavingLogs):
                 if directory not in failed and is_sure:
                     directory.mark_clean()
             except StorageError as error:
-                log.error("log directory not marked clean path=%s error=%s", directory.path, error)
+                logger.error("event=log-directory-not-marked-clean path=%s error=%r", directory.path, str(error))
                 failed.setdefault(directory, error)
         for directory in failed:
             directory.forget_boot()

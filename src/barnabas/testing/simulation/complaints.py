@@ -11,22 +11,28 @@ from barnabas.testing.simulation.files import ProcessKilled
 
 EXCUSES = {
     "disk": (
-        "log directory failed",
-        "log directory refuses writes",
-        "storage failed",
-        "the broker stops",
-        "read failed",
-        "move failed",
-        "old folder of a moved log stays",
-        "cleaning failed",
-        "log is not compacted any more",
-        "log not closed",
-        "log directory not marked clean",
-        "log cannot be read",
-        "corrupt data",
+        "event=log-directory-failed",
+        "event=log-directory-refuses-writes",
+        "event=storage-failed",
+        "event=broker-stops",
+        "event=read-failed",
+        "event=log-move-failed",
+        "event=moved-log-old-folder-stays",
+        "event=cleaning-failed",
+        "event=log-not-compacted-any-more",
+        "event=log-not-closed",
+        "event=log-directory-not-marked-clean",
+        "event=log-unreadable",
+        "event=corrupt-data",
     ),
-    "cleaner-dies": ("cleaning failed", "log is not compacted any more"),
-    "rot": ("corrupt data", "log cannot be read", "read failed", "log is not compacted any more", "cleaning failed"),
+    "cleaner-dies": ("event=cleaning-failed", "event=log-not-compacted-any-more"),
+    "rot": (
+        "event=corrupt-data",
+        "event=log-unreadable",
+        "event=read-failed",
+        "event=log-not-compacted-any-more",
+        "event=cleaning-failed",
+    ),
 }
 
 

@@ -1,0 +1,40 @@
+"""Which signals end a process of ours."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
+from types import FrameType
+
+
+def ending_signals() -> list[signal.Signals]:
+    """SIGTERM always; SIGINT unless the process was started with it ignored, or its owner ignores it.
+
+    A shell without job control starts so what it puts in the background: Ctrl-C is for what is in front. The JVM keeps to it, and so do
+    Kafka's broker and tools; kcat does not.
+    """
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    return [signal.SIGTERM] if ignored else [signal.SIGTERM, signal.SIGINT]
+
+
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """What is inside ends by SIGTERM as it does by Ctrl-C, with KeyboardInterrupt; a second SIGTERM ends the process at once.
+
+    Only the main thread can be interrupted; in others nothing changes.
+    """
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
