@@ -126,10 +126,8 @@ def _undocumented(trees: dict[Path, ast.Module], source: Path) -> Iterator[str]:
     for path, tree in trees.items():
         if path.relative_to(source).parts[0] not in (*FOR_USERS, "errors.py"):
             continue
-        for node in tree.body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                if not node.name.startswith("_") and ast.get_docstring(node) is None:
-                    yield f"{path.relative_to(source)}: {node.name}"
+        named = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+        yield from (node.name for node in named if not node.name.startswith("_") and ast.get_docstring(node) is None)
 
 
 if __name__ == "__main__":

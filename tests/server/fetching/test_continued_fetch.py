@@ -263,6 +263,21 @@ def test_what_was_forgotten_named_anew_or_deleted_goes_the_general_way(tmp_path:
     run(tmp_path, test)
 
 
+def test_a_partition_whose_disk_failed_is_refused(tmp_path: Path) -> None:
+    def test(client: Client, line: Line) -> None:
+        broker = client.broker
+        session = Session(broker, LATEST, line)
+        for offset in range(3):
+            session.ask([wanted(0, offset)])
+        found = broker.partitions.get(TOPIC, 0)
+        assert found is not None
+        on_loop(broker, lambda: broker.partitions.take_offline(found))
+        told = session.answer([wanted(0, 3)]).responses[0].partitions[0]
+        assert told.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    run(tmp_path, test)
+
+
 def test_a_long_request_is_not_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
 

@@ -146,7 +146,12 @@ class ContinuedFetch:
         wanted = next(iter(session.pending))
         assert isinstance(wanted.topic, UUID), "the session uses ids"
         partition = broker.partitions.by_id(wanted.topic, wanted.index)
-        if partition is None or not partition.is_leader or wanted.leader_epoch not in (NO_EPOCH, partition.leader_epoch):
+        if (
+            partition is None
+            or partition.closed
+            or not partition.is_leader
+            or wanted.leader_epoch not in (NO_EPOCH, partition.leader_epoch)
+        ):
             return False
         wanted.follow(partition)
         try:
