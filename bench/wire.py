@@ -157,11 +157,14 @@ class AnswerShape:
         self.cycle = cycle
         self._error_at = before + _ERROR_IN_ANSWER
         self._first = _I32.pack(self.size - 4)
+        self._alone = self._first + _I32.pack(0)  # how one answer begins where the cycle is 1
         self._ids = [bytes(_I32.pack(i)[column] for i in range(cycle)) for column in range(4)]
 
     def check(self, data: memoryview, answers: int, first_id: int) -> None:
         """Raise BadAnswer unless `data` is `answers` good answers, the first with correlation id `first_id`."""
         size = self.size
+        if answers == self.cycle == 1 and bytes(data[:8]) == self._alone and not data[self._error_at] | data[self._error_at + 1]:
+            return
         end = answers * size
         columns = [bytes(data[at:end:size]) for at in (0, 1, 2, 3, self._error_at, self._error_at + 1)]
         good = all(columns[i] == self._first[i : i + 1] * answers for i in range(4))
