@@ -72,6 +72,7 @@ class ZooKeeper:
         folder: where their files go; kept by `close`. Without it a temporary folder that `close` removes.
         properties: of the servers' JVMs, over those that they have anyway.
         secure: the servers take TLS only, with the stores that `properties` name; this is what they are asked with whether they are ready.
+        longest_session_ms: that may be asked for; twenty ticks if it is not given.
     """
 
     def __init__(
@@ -81,7 +82,9 @@ class ZooKeeper:
         tick_ms: int = TICK_MS,
         properties: Mapping[str, str] = MappingProxyType({}),
         secure: ssl.SSLContext | None = None,
+        longest_session_ms: int | None = None,
     ) -> None:
+        self._longest_session_ms = longest_session_ms
         self._properties = {**PROPERTIES, **(SECURE if secure else {}), **properties}
         self._secure = secure
         self._java = java()
@@ -139,6 +142,8 @@ class ZooKeeper:
             f"{port_key}Address=127.0.0.1",
             "maxClientCnxns=0",
         ]
+        if self._longest_session_ms is not None:
+            lines.append(f"maxSessionTimeout={self._longest_session_ms}")
         if count > 1:
             lines += [f"server.{i + 1}=127.0.0.1:{peers[i]}:{votes[i]}" for i in range(count)]
         for index in range(count):

@@ -42,7 +42,9 @@ roots = count()
 
 @pytest.fixture(scope="module")
 def zookeeper() -> Iterator[ZooKeeper]:
-    with ZooKeeper() as running:
+    with ZooKeeper(
+        longest_session_ms=60_000
+    ) as running:  # on a busy machine it takes seconds to start again, and sessions outlive it
         yield running
 
 
@@ -65,7 +67,7 @@ class TestZooKeeperStore(SessionConformance):
     def open_store(self, zookeeper: ZooKeeper, root: str) -> OpenStore:
         self.zookeeper = zookeeper
         address = parse_address(zookeeper.address + root)
-        return lambda: ZooKeeperStore(address, connection_timeout_ms=WAIT_MS)
+        return lambda: ZooKeeperStore(address, connection_timeout_ms=WAIT_MS, session_timeout_ms=60_000)
 
     def suspend(self, store: MetadataStore) -> None:
         self.zookeeper.kill()
