@@ -238,7 +238,7 @@ class MetadataImage:
             changes["controller_id"] = delta.controller_id
         if delta.cluster_id is not None:
             changes["cluster_id"] = delta.cluster_id
-        return replace(self, epoch=self.epoch + 1, **changes)  # type: ignore[arg-type]
+        return replace(self, epoch=self.epoch + 1, **changes)  # type: ignore[arg-type]  # fields of its own by their names
 
     def _apply_topics(self, delta: MetadataDelta) -> dict[str, object]:
         if not delta.topics and not delta.deleted_topics:
