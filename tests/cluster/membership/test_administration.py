@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,10 +133,10 @@ async def test_producer_ids_are_dense_and_never_given_twice(tmp_path: Path) -> N
         ({"transactional_id": ""}, 42),
     ],
 )
-async def test_init_producer_id(fields: dict[str, object], code: int) -> None:
+async def test_init_producer_id(fields: dict[str, Any], code: int) -> None:
     request = {"transactional_id": None, "producer_id": -1, "producer_epoch": -1, **fields}
     async with FakeBroker() as broker:
-        answer = await broker.ask(InitProducerIdRequest(transaction_timeout_ms=1000, **request), 4)  # type: ignore[arg-type]
+        answer = await broker.ask(InitProducerIdRequest(transaction_timeout_ms=1000, **request), 4)
         assert answer.error_code == code
         assert (answer.producer_id, answer.producer_epoch) == ((0, 0) if code == 0 else (-1, -1))
 
