@@ -196,4 +196,5 @@ async def until_done(ask: Callable[[], Any], done_before: ErrorCode) -> None:
 
 
 def ask(request: Any) -> Plan[Any]:
+    """The plan that asks any broker once; it gives the response, of the request's API."""
     return (yield from call(request))

@@ -57,6 +57,7 @@ async def reassign(admin: Admin, brokers: Sequence[int], places: dict[TopicParti
 
 
 def text_of(replicas: Sequence[int]) -> str:
+    """Broker ids as "1,2,3", as registers keep them."""
     return ",".join(map(str, replicas))
 
 
