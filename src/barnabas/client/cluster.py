@@ -12,8 +12,7 @@ from barnabas.client.errors import PartitionError
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
-
-NO_LEADER = -1
+from barnabas.protocol.values import NO_CONTROLLER, NO_LEADER
 
 
 class UnknownTopic(PartitionError):
@@ -64,7 +63,7 @@ class Cluster:
     """The knowledge of one client."""
 
     cluster_id: str | None = None
-    controller_id: int = NO_LEADER
+    controller_id: int = NO_CONTROLLER
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     read_at_ms: dict[str, float] = field(default_factory=dict)  # per topic: when its metadata came

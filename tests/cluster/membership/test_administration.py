@@ -11,7 +11,6 @@ import pytest
 
 from barnabas.cluster.controller.every_broker import PRODUCER_ID_BLOCK
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import ResourceType
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.placement import Ring
 from barnabas.cluster.planning.topics import NewTopic
@@ -20,6 +19,7 @@ from barnabas.cluster.store.interface import Operation, Put, StoreUnavailable
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.errors import Closed, ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.values import ResourceType
 from tests.cluster.harness import FakeBroker
 
 

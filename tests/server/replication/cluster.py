@@ -14,15 +14,7 @@ from pathlib import Path
 from uuid import UUID
 
 from barnabas.cluster.membership.changes import config_instructions, replica_instructions
-from barnabas.cluster.metadata.image import (
-    BrokerRegistration,
-    BrokerState,
-    MetadataDelta,
-    MetadataImage,
-    PartitionState,
-    ResourceType,
-    Topic,
-)
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataDelta, MetadataImage, PartitionState, Topic
 from barnabas.cluster.planning.alter_partition import InSyncChange, alter
 from barnabas.cluster.planning.leadership import Policy
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
@@ -36,6 +28,7 @@ from barnabas.protocol.messages.alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from barnabas.protocol.values import ResourceType
 from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.partition import Partition
 from barnabas.server.broker import Broker

@@ -14,13 +14,14 @@ from functools import cached_property
 from uuid import UUID
 
 from barnabas import limits
-from barnabas.cluster.metadata.image import MetadataImage, PartitionState, ResourceType, Topic
+from barnabas.cluster.metadata.image import MetadataImage, PartitionState, Topic
 from barnabas.cluster.planning.instructions import CreateLog, DeleteLog
 from barnabas.cluster.planning.placement import Ring, check_assignment, new_partitions
 from barnabas.cluster.planning.plan import PlanBuilder
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.settings import check_topic, topic_config
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.values import ResourceType
 
 MAX_NAME_LENGTH = 249  # leaves room for "-<partition>.<id>-delete" in a file name of 255 bytes
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
