@@ -36,7 +36,8 @@ lint: setup ## style, layering, generated files
 types: setup ## mypy, strict
 	@$(PYTHON) -m mypy
 
-check: lint types ## lint and types
+check: lint types ## lint and types, and figures of the code
+	@$(PYTHON) tools/figures.py
 
 bench: setup ## measured beside Kafka, RabbitMQ, ActiveMQ, NATS and Redis (CASES="..." for some: `python -m bench list`), into docs/performance.md
 	@tools/setup.sh peers

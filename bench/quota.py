@@ -75,13 +75,14 @@ def pump(address: tuple[str, int], topic: str, frame: bytes, lines: int, going: 
         try:
             for line in opened:
                 line.sendall(frame)
-                selector.register(line, selectors.EVENT_READ, wire.AnswerReader(line, shape))
+                selector.register(line, selectors.EVENT_READ, (line, wire.AnswerReader(line, shape)))
             while going(time.perf_counter()):
                 for key, _ in selector.select(0.05):
-                    answers, now = key.data.receive()
+                    line, reader = key.data
+                    answers, now = reader.receive()
                     came += [now] * answers
                     if answers:
-                        key.fileobj.sendall(frame)  # type: ignore[union-attr]
+                        line.sendall(frame)
         finally:
             for line in opened:
                 line.close()

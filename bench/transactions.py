@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -174,7 +175,7 @@ WAYS = (("socket", "plain producer", write_plainly), ("client", "client", write)
 def measure(servers: Sequence[Server], repeat: int, seconds: float) -> list[Result]:
     results = []
     for (records, producers), (name, how, writes) in itertools.product(WRITERS, WAYS):
-        rates, costs = _in_turns(servers, repeat, lambda server, w=writes, r=records, p=producers: w(server, r, p, seconds))  # type: ignore[misc]
+        rates, costs = _in_turns(servers, repeat, partial(writes, records=records, producers=producers, seconds=seconds))
         who = f"{producers} {how}{'s' * (producers > 1)}"
         title = f"transactions of {records:,} record{'s' * (records > 1)}, {who}"
         results.append(_compared(f"{name}-{records}-{producers}", title, "transactions/s", rates, higher=True, target=TARGET))
@@ -183,7 +184,7 @@ def measure(servers: Sequence[Server], repeat: int, seconds: float) -> list[Resu
     for server in servers:
         fill(server, topic)
     for isolation in (COMMITTED, UNCOMMITTED):
-        rates, costs = _in_turns(servers, repeat, lambda server, i=isolation: read(server, topic, i))  # type: ignore[misc]
+        rates, costs = _in_turns(servers, repeat, partial(read, topic=topic, isolation=isolation))
         results.append(_compared(isolation, f"reading with {isolation}", "stored records/s", rates, higher=True))
         results.append(_compared(f"cpu-{isolation}", f"CPU of reading with {isolation}", "us a record", costs, higher=False))
     return results

@@ -24,7 +24,9 @@ from demo.steps import stop_signals
 def main(bootstrap: str, work: Path) -> None:
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     with spark_session(work) as spark, stop_signals() as stopped:
-        _say({"java": getattr(SparkContext._gateway, "proc").pid})  # noqa: B009 - it is not in the types
+        gateway = SparkContext._gateway
+        assert gateway is not None
+        _say({"java": gateway.proc.pid})
         query = pipeline.start(spark, bootstrap, work / "checkpoint")
         pipeline.follow(query, lambda status: _say(asdict(status)), lambda _: stopped.is_set())
 

@@ -70,7 +70,7 @@ def _launch_java(conf: SparkConf, errors: Path) -> None:
     """
     with errors.open("wb") as output:
         try:
-            SparkContext._gateway = launch_gateway(conf, {"start_new_session": True, "stderr": output})  # type: ignore[no-untyped-call]
+            SparkContext._gateway = launch_gateway(conf, {"start_new_session": True, "stderr": output})
         except PySparkRuntimeError as error:
             raise DemoError(f"Spark did not start (is there a Java 17 or later?): {errors.read_text()[-2000:]}") from error
     SparkContext._jvm = SparkContext._gateway.jvm

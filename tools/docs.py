@@ -7,17 +7,18 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+
+from barnabas.cli.reference import reference as cli_page
+from barnabas.config.reference import reference_page as configuration_page
+from barnabas.error_codes import ErrorCode
+from barnabas.protocol.messages import APIS
+from barnabas.server.apis.api_versions import announced_versions
+from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
+from barnabas.server.scraping import LABELS, NAMES, kind_of
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
-
-from barnabas.cli.reference import reference as cli_page  # noqa: E402 - the path is set above
-from barnabas.config.reference import reference_page as configuration_page  # noqa: E402
-from barnabas.error_codes import ErrorCode  # noqa: E402
-from barnabas.protocol.messages import APIS  # noqa: E402
-from barnabas.server.apis.api_versions import announced_versions  # noqa: E402
-from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED  # noqa: E402
-from barnabas.server.scraping import LABELS, NAMES, kind_of  # noqa: E402
-
 RECORDED = ROOT / "tests/differential/golden/api_versions.json"  # what Apache Kafka 4.3.0 announced
 GENERATED = "Written from the code by `make docs`."
 

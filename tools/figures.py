@@ -10,13 +10,17 @@ import ast
 import re
 import statistics
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
+from tokenize import COMMENT, tokenize
+from typing import NamedTuple
 
 SAME_LINES = 6
 FOR_USERS = ("testing", "client", "pipelines")  # packages that users import, with `errors.py`
-IGNORED = re.compile(r"#\s*(type: ignore|noqa)(\[[\w, -]+\]|:\s*[\w, ]+)?(.*)")
+EXCEPTION = re.compile(r"# (type: ignore|noqa)\b")
+WITH_REASON = re.compile(r"# (type: ignore\[[a-z, -]+\]  # (?!noqa)\S|noqa: [A-Z]+\d+(, [A-Z]+\d+)* - \S)")
+FOLDERS = ("src", "tests", "bench", "demo", "tools", "examples")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -34,14 +38,13 @@ def main(arguments: Sequence[str]) -> int:
     }
     print(f"files            {len(files)}, median {statistics.median(files.values()):.0f}, largest {_largest(files, source)}")
     print(f"functions        {len(functions)}, median {statistics.median(functions.values()):.0f}, largest {_largest(functions)}")
-    print(f"duplicates       {len(list(_duplicates(texts)))}")
+    print(f"duplicates       {len(list(duplicates(texts, trees)))}")
     print(f"import circles   {_circles(trees, source)}")
-    everything = [
-        path for folder in ("src", "tests", "bench", "demo", "tools", "examples") for path in (root / folder).rglob("*.py")
-    ]
-    for kind, (count, reasons) in _ignored(everything).items():
-        print(f"{kind:16} {count}, with a reason {reasons}")
-    print(f"no docstring     {len(list(_undocumented(trees, source)))} public names of {', '.join(FOR_USERS)}, errors")
+    found = list(exceptions(root))
+    for kind in ("noqa", "type: ignore"):
+        reasons = [each.has_reason for each in found if each.kind == kind]
+        print(f"{kind:16} {len(reasons)}, with a reason {sum(reasons)}")
+    print(f"no docstring     {len(list(undocumented(trees, source)))} public names of {', '.join(FOR_USERS)}, errors")
     return 0
 
 
@@ -50,18 +53,25 @@ def _largest(sizes: dict[Path, int] | dict[str, int], source: Path | None = None
     return f"{size} ({name.relative_to(source) if isinstance(name, Path) and source else name})"
 
 
-def _duplicates(texts: dict[Path, str]) -> Iterator[tuple[Path, int]]:
-    """Where stretches begin that stood before; a longer one counts once."""
+def duplicates(texts: Mapping[Path, str], trees: Mapping[Path, ast.Module]) -> Iterator[tuple[Path, int]]:
+    """The file and line where a stretch begins that stood before; a longer one counts once."""
     seen: set[tuple[str, ...]] = set()
     for path, text in texts.items():
-        lines = [line.strip() for line in text.splitlines()]
-        lines = [line for line in lines if line and not line.startswith(("#", "import ", "from "))]
+        imports = {
+            number
+            for node in ast.walk(trees[path])
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        }
+        numbered = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if number not in imports]
+        numbered = [(number, line) for number, line in numbered if line and not line.startswith("#")]
+        lines = [line for _, line in numbered]
         last = -SAME_LINES
         for number in range(len(lines) - SAME_LINES + 1):
             stretch = tuple(lines[number : number + SAME_LINES])
             if stretch in seen and sum(map(len, stretch)) > 20 * SAME_LINES:
                 if number > last + 1:
-                    yield path, number
+                    yield path, numbered[number][0]
                 last = number
             seen.add(stretch)
 
@@ -110,24 +120,34 @@ def _reach(name: str, imports: dict[str, set[str]]) -> set[str]:
     return found
 
 
-def _ignored(paths: Sequence[Path]) -> dict[str, tuple[int, int]]:
-    """How many exceptions from types and from lint there are, and how many of them say why."""
-    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for path in paths:
-        for line in path.read_text().splitlines():
-            match = IGNORED.search(line)
-            if match:
-                counts[match[1]][0] += 1
-                counts[match[1]][1] += bool(match[3].strip(" #-"))
-    return {kind: (count, reasons) for kind, (count, reasons) in sorted(counts.items())}
+class Exempt(NamedTuple):
+    """A line that types or lint are not to look at."""
+
+    place: str
+    kind: str
+    has_reason: bool
 
 
-def _undocumented(trees: dict[Path, ast.Module], source: Path) -> Iterator[str]:
+def exceptions(root: Path) -> Iterator[Exempt]:
+    """Every `type: ignore` and `noqa` in a comment of the code, tests and tools included."""
+    for path in (path for folder in FOLDERS for path in sorted((root / folder).rglob("*.py"))):
+        data = path.read_bytes()
+        if not EXCEPTION.search(data.decode()):
+            continue  # most of them: telling comments from texts takes longer than reading
+        for token in tokenize(BytesIO(data).readline):
+            for match in EXCEPTION.finditer(token.string) if token.type == COMMENT else ():
+                place = f"{path.relative_to(root)}:{token.start[0]}"
+                yield Exempt(place, match[1], WITH_REASON.match(token.string, match.start()) is not None)
+
+
+def undocumented(trees: Mapping[Path, ast.Module], source: Path) -> Iterator[str]:
+    """Public functions and classes without a docstring, in the packages that users import."""
     for path, tree in trees.items():
         if path.relative_to(source).parts[0] not in (*FOR_USERS, "errors.py"):
             continue
         named = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
-        yield from (node.name for node in named if not node.name.startswith("_") and ast.get_docstring(node) is None)
+        public = [node for node in named if not node.name.startswith("_")]
+        yield from (f"{path.relative_to(source)}: {node.name}" for node in public if ast.get_docstring(node) is None)
 
 
 if __name__ == "__main__":

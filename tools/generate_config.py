@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+
+from barnabas.config.reference import attributes_source, reference_page
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src"))
-
-from barnabas.config.reference import attributes_source, reference_page  # noqa: E402 - the path is set above
-
 FILES = {
     ROOT / "src/barnabas/config/broker_attributes.py": attributes_source,
     ROOT / "docs/reference/configuration.md": reference_page,

@@ -62,7 +62,7 @@ class ClassFacts:
         return [self.fields[n] for n in TopologicalSorter(self.order).static_order()]
 
 
-def unfold(annotation: object) -> tuple[object, bool, bool]:
+def unfold(annotation: typing.Any) -> tuple[typing.Any, bool, bool]:
     """The element type of an annotation, whether it is an array and whether null is allowed."""
     nullable = array = False
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
@@ -110,7 +110,7 @@ def collect(schema: type[Entity], version: int, known: dict[str, ClassFacts]) ->
         element, is_array, nullable = unfold(hints[field.name])
         kafka_type = field.metadata.get("kafka_type", "struct")
         wire_type = WIRE_TYPES.get(kafka_type, kafka_type)
-        item = collect(element, version, known) if wire_type == "struct" else None  # type: ignore[arg-type]
+        item = collect(element, version, known) if wire_type == "struct" else None
         name = field.name + ("_ms" if kafka_type.startswith(("timedelta", "datetime")) else "")
         name += "_" if keyword.iskeyword(name) else ""
         found = facts.fields.setdefault(name, FieldFacts(name, wire_type, is_array, field.metadata.get("tag"), item))

@@ -26,15 +26,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
+
+from bench.spark.page import measured, table, write_block
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.results import LATEST, NewTopic
+from barnabas.pipelines.interpreter import write_command
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
-
-from bench.spark.page import measured, table, write_block  # noqa: E402
-
-from barnabas.client.blocking import BlockingClient  # noqa: E402
-from barnabas.client.results import LATEST, NewTopic  # noqa: E402
-from barnabas.pipelines.interpreter import write_command  # noqa: E402
-
 CACHE = ROOT / ".cache" / "spark-connector"
 CONNECTOR = "4.2.0"
 PARTS = {

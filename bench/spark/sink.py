@@ -19,20 +19,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from bench.spark.compare import (  # noqa: E402
+from bench.spark.compare import (
     ask,
     connector_jars,
     session_cpu_seconds,
     spark_session,
 )
-from bench.spark.page import measured, table, write_block  # noqa: E402
+from bench.spark.page import measured, table, write_block
 
-from barnabas.client.blocking import BlockingClient  # noqa: E402
-from barnabas.client.results import LATEST, NewTopic  # noqa: E402
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.results import LATEST, NewTopic
 
+ROOT = Path(__file__).resolve().parents[2]
 EXACTLY, AT_LEAST, CONNECTOR = "barnabas, exactly once", "barnabas, at least once", "Spark's connector"
 SINKS = {
     EXACTLY: ["--format", "barnabas"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -178,6 +179,10 @@ def _beside(server: AnyServer, batches: list[bytes], wanted_bytes: int, repeat: 
     return results
 
 
+def _is_cleaning(folder: Path) -> bool:
+    return any(folder.glob("*.cleaned"))
+
+
 def _while_compacting(server: AnyServer, batches: list[bytes], wanted_bytes: int, rate: Callable[[], float]) -> float:
     """Measure from when the cleaner is seen at work on a log that keeps it at work longer than the measurement takes."""
     while True:
@@ -187,7 +192,7 @@ def _while_compacting(server: AnyServer, batches: list[bytes], wanted_bytes: int
         end = _active_base(server, topic)
         _allow(server, topic)
         folder = partition_folder(server, topic, 0)
-        _wait(lambda folder=folder: any(folder.glob("*.cleaned")), f"the cleaner to begin with {topic}")  # type: ignore[misc]
+        _wait(partial(_is_cleaning, folder), f"the cleaner to begin with {topic}")
         measured = rate()
         still_at_it = _cleaned_offset(server, topic) < end
         delete_topic(server, topic)

@@ -139,28 +139,24 @@ class SegmentsGone(StorageError):
         return f"the segments of {self.name} have changed"
 
 
-class LogDirFailed(StorageError):
+class _LogDirError(StorageError):
+    """Of the log directory at `path`, for a `reason`."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"log directory {self.path}: {self.reason}"
+
+
+class LogDirFailed(_LogDirError):
     """A log directory that cannot be used, and why."""
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(path, reason)
-        self.path = path
-        self.reason = reason
 
-    def __str__(self) -> str:
-        return f"log directory {self.path}: {self.reason}"
-
-
-class StorageExhausted(StorageError):
+class StorageExhausted(_LogDirError):
     """Disk space, a quota, descriptors or memory have run out: nothing has changed, and it may be tried again later."""
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(path, reason)
-        self.path = path
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"log directory {self.path}: {self.reason}"
 
 
 class ConfigError(BarnabasError):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from barnabas.cli.errors import BadInput
 from barnabas.testing.broker import ADDRESS
 from tests.cli.conftest import Command, ignoring_sigint
 
-NOTHING = {"data_dir": None, "listeners": None, "pairs": (), "config_file": None, "broker_id": None}
+NOTHING: dict[str, Any] = {"data_dir": None, "listeners": None, "pairs": (), "config_file": None, "broker_id": None}
 
 
 def run_to_end(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -151,15 +152,15 @@ def test_what_is_said_later_wins(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("log.dirs=/from/file\nnum.partitions=1\nlisteners=PLAINTEXT://file:1\n")
     options = {**NOTHING, "config_file": str(file), "pairs": ("num.partitions=2", "listeners=PLAINTEXT://pair:1"), "broker_id": 7}
-    assert collect_properties(**options) == {  # type: ignore[arg-type]
+    assert collect_properties(**options) == {
         "log.dirs": "/from/file",
         "num.partitions": "2",
         "listeners": "PLAINTEXT://pair:1",
         "node.id": "7",
     }
-    assert collect_properties(**{**options, "listeners": "PLAINTEXT://option:1"})["listeners"] == "PLAINTEXT://option:1"  # type: ignore[arg-type]
+    assert collect_properties(**{**options, "listeners": "PLAINTEXT://option:1"})["listeners"] == "PLAINTEXT://option:1"
 
 
 def test_a_missing_settings_file_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot read"):
-        collect_properties(**{**NOTHING, "config_file": str(tmp_path / "missing")})  # type: ignore[arg-type]
+        collect_properties(**{**NOTHING, "config_file": str(tmp_path / "missing")})

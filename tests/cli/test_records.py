@@ -22,19 +22,19 @@ class Message:
         headers: list[tuple[str, bytes | None]] | None = None,
         timestamp: tuple[int, int] = (1, 1_700_000_000_000),
     ) -> None:
-        self.fields = {"key": key, "value": value, "headers": headers, "timestamp": timestamp}
+        self._key, self._value, self._headers, self._timestamp = key, value, headers, timestamp
 
     def key(self) -> bytes | None:
-        return self.fields["key"]  # type: ignore[return-value]
+        return self._key
 
     def value(self) -> bytes | None:
-        return self.fields["value"]  # type: ignore[return-value]
+        return self._value
 
     def headers(self) -> object:
-        return self.fields["headers"]
+        return self._headers
 
     def timestamp(self) -> object:
-        return self.fields["timestamp"]
+        return self._timestamp
 
     def topic(self) -> str:
         return "flights"

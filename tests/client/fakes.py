@@ -44,7 +44,8 @@ class FakeShell:
                 else:
                     outcome = [self._carry_out(call) for call in instruction]
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            result: R = end.value
+            return result
 
     def _carry_out(self, call: Call) -> Any:
         self.sent.append((call.node_id, call.request))

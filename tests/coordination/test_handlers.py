@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from importlib import import_module
 from typing import Any
 from uuid import UUID
@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 
+from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.groups import GroupCoordinator
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, encode
@@ -65,7 +66,9 @@ async def broker() -> AsyncIterator[Broker]:
 async def ask(broker: Broker, key: int, version: int, request: Message) -> Any:
     """The answer as a client of that version reads it, the request as it comes over the wire."""
     request = decode(type(request), version, encode(request, version))
-    response = await HANDLERS[key](broker, Context(version), request)  # type: ignore[misc]
+    answer = HANDLERS[key](broker, Context(version), request)
+    assert isinstance(answer, Awaitable)
+    response = await answer
     return decode(type(response), version, encode(response, version))
 
 
@@ -166,7 +169,9 @@ async def test_the_oldest_clients_have_one_timeout_for_all(broker: Broker) -> No
     )
     await ask(broker, JOIN, 0, request)
     shard = broker.groups.shards[broker.groups.partition_of("g")]
-    (member,) = shard.groups["g"].members.values()  # type: ignore[attr-defined]
+    group = shard.groups["g"]
+    assert isinstance(group, ClassicGroup)
+    (member,) = group.members.values()
     assert (member.rebalance_timeout_ms, member.client_host) == (7_000, "/127.0.0.1")
 
 

@@ -143,10 +143,10 @@ def test_the_protocol_is_chosen_by_vote_among_those_all_speak() -> None:
 @pytest.mark.parametrize(
     "how", [{"protocols": ("other",)}, {"protocol_type": "connect"}, {"protocols": ()}, {"protocol_type": ""}]
 )
-def test_who_cannot_follow_the_group_is_refused(how: dict[str, object]) -> None:
+def test_who_cannot_follow_the_group_is_refused(how: dict[str, Any]) -> None:
     driver = Driver()
     driver.stable("a")
-    driver.send_join("b", **how)  # type: ignore[arg-type]
+    driver.send_join("b", **how)
     assert driver.join_error("b") is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
@@ -170,9 +170,9 @@ def test_a_group_is_written_down_when_it_is_made() -> None:
         ({"protocol_type": "p" * 32_001}, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_requests_that_cannot_be_right_are_refused(how: dict[str, object], code: ErrorCode) -> None:
+def test_requests_that_cannot_be_right_are_refused(how: dict[str, Any], code: ErrorCode) -> None:
     driver = Driver()
-    driver.send_join("a", **how)  # type: ignore[arg-type]
+    driver.send_join("a", **how)
     assert driver.join_error("a") is code
     assert not driver.shard.groups
 

@@ -91,9 +91,10 @@ class GroupMachine(RuleBasedStateMachine):
         try:
             self.driver.heartbeat(self.ids[client], self.generations[client], STATIC.get(client))
         except KafkaError as error:
-            assert error.code in {  # noqa: PT017
-                ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID,
-            }  # fmt: skip
+            code = error.code
+        else:
+            return
+        assert code in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID}
 
     @rule(client=CLIENTS, partition=st.sampled_from(PARTITIONS), offset=st.integers(0, 100))
     def commit(self, client: str, partition: int, offset: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from barnabas.coordination.classic.group import GroupState
@@ -41,10 +43,10 @@ def test_an_assignment_is_given_again_while_the_group_is_stable() -> None:
         ({"protocol_name": "rr"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
     ],
 )
-def test_syncs_that_do_not_fit_are_refused(how: dict[str, object], code: ErrorCode) -> None:
+def test_syncs_that_do_not_fit_are_refused(how: dict[str, Any], code: ErrorCode) -> None:
     driver = Driver()
     (a,) = driver.stable("a")
-    driver.send_sync("x", **{"member_id": a, "generation": 1, **how})  # type: ignore[arg-type]
+    driver.send_sync("x", **{"member_id": a, "generation": 1, **how})
     assert driver.synced("x").error_code == code
 
 

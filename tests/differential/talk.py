@@ -56,7 +56,7 @@ def _wait_for_coordinator(line: Line) -> None:
 
         def is_ready(request: Message = request, version: int = version) -> bool:
             line.send(request, version)
-            return line.receive().error_code not in NOT_YET  # type: ignore[attr-defined]
+            return line.receive().error_code not in NOT_YET
 
         wait_until(is_ready, f"{api_of(request)} is not answered yet")
 

@@ -48,7 +48,8 @@ def response_class(api_key: int) -> type[Message]:
     """The class of an API's answer."""
     module, prefix, *_ = messages.APIS[api_key]
     page = __import__(f"barnabas.protocol.messages.{module}", fromlist=["*"])
-    return getattr(page, prefix + "Response")  # type: ignore[no-any-return]
+    found: type[Message] = getattr(page, prefix + "Response")
+    return found
 
 
 @cache
@@ -127,8 +128,8 @@ class Line:
         """Expect no answer to what was sent last (Produce with acks 0)."""
         self.waiting.pop()
 
-    def receive(self) -> Message:
-        """The answer to the oldest request that has none yet.
+    def receive(self) -> Any:
+        """The answer to the oldest request that has none yet, of that API's class.
 
         Raises:
             ConnectionEnded: the broker closed the connection.

@@ -26,7 +26,9 @@ import socket
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
+from operator import ne
 from pathlib import Path
 from types import TracebackType
 
@@ -190,7 +192,7 @@ def commands(text: str) -> list[str]:
     for line in lines:
         here = HERE_DOCUMENT.search(line)
         if here is not None:
-            found.append("\n".join([line, *takewhile(lambda each, end=here[1]: each != end, lines), here[1]]))  # type: ignore[misc]
+            found.append("\n".join([line, *takewhile(partial(ne, here[1]), lines), here[1]]))
         elif line.strip() and not line.startswith("#"):
             found.append(line)
     return found

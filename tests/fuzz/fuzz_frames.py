@@ -50,7 +50,7 @@ def one_frame(data: bytes) -> None:
         raise AssertionError(f"{message!r} reads back as {again!r}")
 
 
-class FakeTransport:
+class FakeTransport(asyncio.Transport):
     """A transport to nowhere; `closed` once the connection gave up."""
 
     def __init__(self, descriptor: int) -> None:
@@ -100,7 +100,7 @@ def received(stream: bytes, cuts: list[int], loop: asyncio.AbstractEventLoop) ->
     """The frames of `stream` when it arrives in pieces, whether the connection was closed, and the bytes still held for it."""
     recorder, receiver, transport = Recorder(), Receiver(MAX_FRAME_BYTES, -1), FakeTransport(-1)
     connection = Connection(recorder, receiver, "PLAINTEXT", loop)
-    connection.connection_made(transport)  # type: ignore[arg-type]  # has what is used of one
+    connection.connection_made(transport)
     for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         piece = memoryview(stream)[start:stop]
         while piece and not transport.closed:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import cast
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Message, Producer, TopicPartition
@@ -90,7 +91,8 @@ def _has_two_partitions(consumer: Consumer) -> bool:
 
 
 def as_sent(message: Message) -> Sent:
-    return Sent(message.key(), message.value(), tuple(message.headers() or ()), message.timestamp()[1])  # type: ignore[arg-type]  # headers are a list of pairs when read
+    headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])  # a dictionary can only be written
+    return Sent(message.key(), message.value(), tuple(headers), message.timestamp()[1])
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -234,9 +236,9 @@ def test_admin_of_records(server: Server, admin: AdminClient, unique: Unique) ->
     produce(server, topic, messages())
     place = TopicPartition(topic, 0)
     admin.delete_records([TopicPartition(topic, 0, 5)])[place].result(WAIT_S)
-    assert admin.list_offsets({place: OffsetSpec.earliest()})[place].result(WAIT_S).offset == 5  # type: ignore[no-untyped-call]
-    assert admin.list_offsets({place: OffsetSpec.latest()})[place].result(WAIT_S).offset == len(messages())  # type: ignore[no-untyped-call]
-    assert admin.list_offsets({place: OffsetSpec.max_timestamp()})[place].result(WAIT_S).offset == len(messages()) - 1  # type: ignore[no-untyped-call]
+    assert admin.list_offsets({place: OffsetSpec.earliest()})[place].result(WAIT_S).offset == 5
+    assert admin.list_offsets({place: OffsetSpec.latest()})[place].result(WAIT_S).offset == len(messages())
+    assert admin.list_offsets({place: OffsetSpec.max_timestamp()})[place].result(WAIT_S).offset == len(messages()) - 1
 
 
 def test_admin_of_the_cluster(server: Server, admin: AdminClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -173,6 +174,11 @@ def place_of(message: Message) -> tuple[int, int]:
     return index, int(value.split()[0])
 
 
+def _have_moved(traffic: Traffic, folder: Path, wanted: dict[int, Path]) -> bool:
+    """Reads on meanwhile."""
+    return traffic.read() >= 0 and homes(folder) == wanted
+
+
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("settings", [SMALL_SEGMENTS, COMPACTED], ids=["kept", "compacted"])
 def test_partitions_move_under_load_and_no_client_notices(tmp_path: Path, settings: dict[str, str]) -> None:
@@ -185,7 +191,7 @@ def test_partitions_move_under_load_and_no_client_notices(tmp_path: Path, settin
                 wanted = {index: tmp_path / ("two" if home.name == "one" else "one") for index, home in homes(tmp_path).items()}
                 assert len(wanted) == PARTITIONS
                 admin.alter_replica_log_dirs({(TOPIC, index, BROKER_ID): str(disk) for index, disk in wanted.items()})
-                wait_until(lambda: traffic.read() >= 0 and homes(tmp_path) == wanted, f"the moves of turn {turn} do not end")  # noqa: B023
+                wait_until(partial(_have_moved, traffic, tmp_path, wanted), f"the moves of turn {turn} do not end")
             traffic.stop_writing()
             wait_until(traffic.is_read, "not everything comes")
         finally:

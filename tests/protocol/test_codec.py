@@ -38,7 +38,8 @@ CASES = [
 def our_class(module: str, kio_name: str, kind: EntityType) -> type[Message]:
     page = importlib.import_module(f"barnabas.protocol.messages.{module}")
     prefixed = ("Request" if kind is EntityType.request else "Response") + kio_name
-    return getattr(page, kio_name, None) or getattr(page, prefixed)  # type: ignore[no-any-return]
+    found: type[Message] = getattr(page, kio_name, None) or getattr(page, prefixed)
+    return found
 
 
 def comparable(value: Any) -> Any:
@@ -80,9 +81,9 @@ def sample(annotation: Any, random: Random, depth: int = 0) -> Any:
         return tuple(
             sample(get_args(annotation)[0], random, depth + 1) for _ in range(random.choice([0, 1, 2]) if depth < 4 else 0)
         )
-    if dataclasses.is_dataclass(annotation):
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         hints = get_type_hints(annotation)
-        return annotation(**{f.name: sample(hints[f.name], random, depth) for f in dataclasses.fields(annotation)})  # type: ignore[operator]
+        return annotation(**{f.name: sample(hints[f.name], random, depth) for f in dataclasses.fields(annotation)})
     if annotation is ErrorCode:
         return random.choice(list(ErrorCode))
     if annotation is bool:

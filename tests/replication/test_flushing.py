@@ -198,7 +198,9 @@ def test_after_a_failed_sync_nothing_is_committed_any_more(tmp_path: Path) -> No
     partitions.take_offline(partition)
     assert [error.code for error in heard if error is not None] == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert (list(partitions), len(partitions), partitions.is_offline("topic", 0)) == ([], 0, True)
-    stand_in = partitions.by_name_bytes(b"topic")[0]  # type: ignore[index]
+    found = partitions.by_name_bytes(b"topic")
+    assert found is not None
+    stand_in = found[0]
     for action in (
         lambda: stand_in.append_as_leader(batch(b"b"), NOW_MS, acks_all=True),
         lambda: stand_in.read(0, 1, minimum_one=True),

@@ -17,7 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import iterate_records, split_batches
-from barnabas.replication.followed import NO_LEADER, FollowedPartition
+from barnabas.protocol.values import NO_LEADER
+from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.following import DivergingEpoch, LeadersAnswer, Next, Position
 from barnabas.replication.in_sync import IsrChange
 from barnabas.replication.partition import Partition

@@ -95,7 +95,9 @@ class Client:
             values.append(message.value())
         consumer.close()
         assert message is not None
-        assert message.error().code() == KafkaError._PARTITION_EOF  # type: ignore[union-attr]
+        error = message.error()
+        assert error is not None
+        assert error.code() == KafkaError._PARTITION_EOF
         return values
 
     def offset_at(self, time_ms: int) -> int:

@@ -57,7 +57,10 @@ class Client:
                 assert message is not None
                 if message.error():
                     return found
-                found.append((message.offset() or 0, message.key(), message.value()))  # type: ignore[arg-type]
+                key, value = message.key(), message.value()
+                assert isinstance(key, bytes)
+                assert isinstance(value, bytes)
+                found.append((message.offset() or 0, key, value))
         finally:
             consumer.close()
 

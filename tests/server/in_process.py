@@ -79,10 +79,10 @@ class Client:
         in_transaction: bool = True,
     ) -> int:
         """The error code; with a sequence the batch is an idempotent producer's, with a transactional id too it is of a transaction."""
-        fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence} if sequence >= 0 else {}
+        fields: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence} if sequence >= 0 else {}
         if transactional_id is not None and in_transaction:
             fields["transactional"] = True
-        batch = build_batch([(key, value)], timestamp_ms=time_ms, **fields)  # type: ignore[arg-type]
+        batch = build_batch([(key, value)], timestamp_ms=time_ms, **fields)
         data = PartitionProduceData(index=partition, records=bytes(batch))
         topics = [TopicProduceData(name=name, partition_data=[data])]
         request = ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=topics, transactional_id=transactional_id)

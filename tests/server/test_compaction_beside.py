@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ def test_a_log_that_is_cleaned_and_moves_and_is_written_to(tmp_path: Path) -> No
             source = client.folder
             target = dirs[0] if source.parent == dirs[1] else dirs[1]
             _move(line, "moving", target)
-            wait_until(lambda: client.folder.parent == target and not source.exists(), "moved")  # noqa: B023
+            wait_until(partial(_has_moved, client, source, target), "moved")
             if not number:
                 wait_until(lambda: "event=cleaning-given-up" in broker.log, "given up")
                 client.set_default(RATE, FAST)
@@ -128,6 +129,10 @@ def test_a_log_that_is_cleaned_and_moves_and_is_written_to(tmp_path: Path) -> No
     client.reconnect()
     client.check()
     broker.close()
+
+
+def _has_moved(client: Client, source: Path, target: Path) -> bool:
+    return client.folder.parent == target and not source.exists()
 
 
 def _move(line: Line, topic: str, target: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas.protocol.messages.offset_commit import (
@@ -12,6 +13,7 @@ from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from barnabas.storage.log import Log
 from barnabas.testing.failing_files import FailingFiles
 from tests.server.in_process import Client, running
 from tests.waiting import until
@@ -58,6 +60,10 @@ async def test_all_that_come_while_a_sync_runs_share_the_next_one(tmp_path: Path
             client.close()
 
 
+async def until_all_end(logs: Sequence[Log], offset: int) -> None:
+    await until(lambda: all(log.log_end_offset == offset for log in logs))
+
+
 async def test_partitions_share_a_round_and_their_names_are_synced_once(tmp_path: Path) -> None:
     files = GatedFiles()
     async with running([tmp_path], files) as client:
@@ -71,7 +77,7 @@ async def test_partitions_share_a_round_and_their_names_are_synced_once(tmp_path
             first = asyncio.ensure_future(clients[0].produce(b"a", 0))
             await until(lambda: files.waiting == 1)
             others = [asyncio.ensure_future(clients[index].produce(b"a", index)) for index in range(1, 6)]
-            await until(lambda wanted=round_number: all(log.log_end_offset == wanted for log in logs))  # type: ignore[misc]
+            await until_all_end(logs, round_number)
             files.gate.set()
             assert await asyncio.gather(first, *others) == [0] * 6
             assert rounds.count - before == 2

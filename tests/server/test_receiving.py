@@ -61,7 +61,7 @@ async def test_frames_come_out_as_they_were_sent(seed: int) -> None:
     stream: dict[Connection, bytes] = {}
     for _ in range(PEERS):
         line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
-        line.connection_made(FakeTransport(-1))  # type: ignore[arg-type]  # has what is used of one
+        line.connection_made(FakeTransport(-1))
         sent[line] = [choose.randbytes(choose.randint(*sizes)) for _ in range(choose.randint(1, 25))]
         stream[line] = b"".join(struct.pack(">i", len(frame)) + frame for frame in sent[line])
     while any(stream.values()):
@@ -82,7 +82,7 @@ async def test_who_sends_many_requests_at_once_lets_others_have_their_turn(monke
     recorder, receiver, loop = Recorder(), Receiver(10_000, -1), asyncio.get_running_loop()
     greedy, other = (Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", loop) for _ in range(2))
     for line in (greedy, other):
-        line.connection_made(FakeTransport(-1))  # type: ignore[arg-type]  # has what is used of one
+        line.connection_made(FakeTransport(-1))
     sent = [b"%d" % number for number in range(35)]
     stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in sent) + b"\0\0"  # and the start of another
     buffer = greedy.get_buffer(-1)
@@ -110,7 +110,7 @@ async def test_large_buffers_are_used_again_and_a_lost_connection_gives_its_own_
     used = set()
     for _ in range(10):
         line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
-        line.connection_made(FakeTransport(-1))  # type: ignore[arg-type]  # has what is used of one
+        line.connection_made(FakeTransport(-1))
         for part in (frame[:600], frame[600:], frame[:1100]):
             buffer = line.get_buffer(-1)
             used.add(id(buffer.obj))
@@ -140,7 +140,7 @@ async def test_a_buffer_that_grew_with_a_frame_is_kept_for_the_next_unless_it_is
     recorder, receiver = Recorder(), Receiver(20_000, -1)
     lines = [Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop()) for _ in range(2)]
     for line in lines:
-        line.connection_made(FakeTransport(-1))  # type: ignore[arg-type]  # has what is used of one
+        line.connection_made(FakeTransport(-1))
     first, second, third = (struct.pack(">i", size) + bytes([size % 251]) * size for size in (5_000, 4_000, 7_000))
     _receive(lines[0], first)
     kept = receiver.lend_grown(5_004)
@@ -161,7 +161,7 @@ async def test_a_buffer_that_grew_with_a_frame_is_kept_for_the_next_unless_it_is
 async def test_a_lost_connection_gives_the_grown_buffer_back() -> None:
     recorder, receiver = Recorder(), Receiver(20_000, -1)
     line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
-    line.connection_made(FakeTransport(-1))  # type: ignore[arg-type]  # has what is used of one
+    line.connection_made(FakeTransport(-1))
     frame = struct.pack(">i", 5_000) + bytes(5_000)
     _receive(line, frame + frame[:2_000])
     line.close()

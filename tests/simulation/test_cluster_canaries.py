@@ -115,7 +115,7 @@ class LastStanding(Story):
 
     async def _befall(self) -> None:
         await asyncio.sleep(4.0)
-        leader = next(n for n in self.nodes if n.process is not None and n.process.broker.partitions.get("t", 0).is_leader)  # type: ignore[union-attr]
+        leader = next(n for n in self.nodes if n.process is not None and n.process.broker.partitions.require("t", 0).is_leader)
         others = [node for node in self.nodes if node is not leader]
         for node in others:
             node.kill()
@@ -154,12 +154,12 @@ class StaleController(Story):
             loop.call_later(sent_s, send)
             return answer
 
-        loop.run_in_executor = send_late  # type: ignore[method-assign, assignment]
+        loop.run_in_executor = send_late  # type: ignore[method-assign, assignment]  # of this process only
         other.kill()
         await self.until(lambda: bool(held))
         self.ensemble.expire(controller.host)
         await asyncio.sleep(sent_s + 2.0)
-        loop.run_in_executor = run  # type: ignore[method-assign]
+        loop.run_in_executor = run  # type: ignore[method-assign]  # as it was
         await self.fate.bring_back(other)
 
 

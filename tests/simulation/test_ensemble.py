@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.cluster.store.interface import ABSENT, Put, SessionState, StoreUnavailable
 from barnabas.testing.simulation.ensemble import Ensemble, VirtualStore
-from barnabas.testing.simulation.loop import VirtualLoop, World
+from barnabas.testing.simulation.loop import World, new_loop
 
 TIMEOUT_S = 9.0
 
@@ -23,7 +23,7 @@ def world() -> World:
 
 
 def opened(world: World, ensemble: Ensemble, host: str) -> tuple[VirtualStore, list[SessionState], list[str]]:
-    store = ensemble.open(VirtualLoop(world, host, host, problem))  # type: ignore[abstract]
+    store = ensemble.open(new_loop(world, host, host, problem))
     states: list[SessionState] = []
     paths: list[str] = []
     store.watch_session(lambda event: states.append(event.state))
@@ -33,7 +33,7 @@ def opened(world: World, ensemble: Ensemble, host: str) -> tuple[VirtualStore, l
 
 def pass_time(world: World, seconds: float) -> None:
     end_s = world.now_s + seconds
-    loop = VirtualLoop(world, "time", "time", problem)  # type: ignore[abstract]
+    loop = new_loop(world, "time", "time", problem)
     loop.call_at(end_s, lambda: None)
     world.run_until(lambda: world.now_s >= end_s)
 
@@ -103,8 +103,8 @@ class Receiver(asyncio.BufferedProtocol):
 
 def test_a_way_that_is_blocked_holds_what_is_sent_and_the_other_way_goes_on(world: World) -> None:
     near, far = Receiver(), Receiver()
-    client = VirtualLoop(world, "client", "client", problem)  # type: ignore[abstract]
-    server = VirtualLoop(world, "server", "server", problem)  # type: ignore[abstract]
+    client = new_loop(world, "client", "client", problem)
+    server = new_loop(world, "server", "server", problem)
 
     async def serve() -> None:
         await server.create_server(lambda: far, "server", 1)
@@ -140,11 +140,15 @@ def test_a_way_that_is_blocked_holds_what_is_sent_and_the_other_way_goes_on(worl
 
 
 def test_a_frozen_process_does_later_what_was_due_in_order(world: World) -> None:
-    loop = VirtualLoop(world, "one", "one", problem)  # type: ignore[abstract]
+    loop = new_loop(world, "one", "one", problem)
     seen: list[tuple[int, float]] = []
     started_s = world.now_s
+
+    def run(number: int) -> None:
+        seen.append((number, world.now_s - started_s))
+
     for number in range(3):
-        loop.call_later(number + 1, lambda number=number: seen.append((number, world.now_s - started_s)))
+        loop.call_later(number + 1, run, number)
     loop.frozen_until_s = started_s + 2.5
     pass_time(world, 5)
     assert seen == [(0, 2.5), (1, 2.5), (2, 3.0)]

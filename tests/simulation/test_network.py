@@ -11,7 +11,7 @@ from barnabas.server import outbox
 from barnabas.storage.files import OsFiles
 from barnabas.storage.reading import FileRegion
 from barnabas.storage.trust import Trust
-from barnabas.testing.simulation.loop import VirtualLoop, World
+from barnabas.testing.simulation.loop import World, new_loop
 from barnabas.testing.simulation.network import VirtualTransport
 
 PORT = 9092
@@ -36,7 +36,7 @@ class Heard(asyncio.BufferedProtocol):
 
 def connected(world: World, server: list[str], client: list[str], times: int) -> list[VirtualTransport]:
     """Connections from one machine to another, the client's ends."""
-    loops = [VirtualLoop(world, name, name, pytest.fail) for name in ("server", "client")]  # type: ignore[abstract]
+    loops = [new_loop(world, name, name, pytest.fail) for name in ("server", "client")]
 
     async def listen() -> None:
         await loops[0].create_server(lambda: Heard(server), "server", PORT)

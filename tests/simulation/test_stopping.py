@@ -11,7 +11,7 @@ from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.results import NewTopic
 from barnabas.protocol.records.batch import build_batch
 from barnabas.testing.simulation.clients import client_config
-from barnabas.testing.simulation.loop import VirtualLoop, World
+from barnabas.testing.simulation.loop import World, new_loop
 from barnabas.testing.simulation.node import Node
 
 R = TypeVar("R")
@@ -22,7 +22,7 @@ def test_a_stop_right_after_a_deletion_leaves_no_file_open(seed: int) -> None:
     world = World(seed)
     problems: list[str] = []
     node = Node(world, 1, {}, problems.append)
-    loop = VirtualLoop(world, "client", "client", problems.append)  # type: ignore[abstract]
+    loop = new_loop(world, "client", "client", problems.append)
 
     def finish(task: asyncio.Task[R]) -> R:
         world.run_until(task.done)

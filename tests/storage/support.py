@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from crc32c import crc32c
@@ -58,9 +59,9 @@ def open_log(
     )
 
 
-def batch(*values: bytes, time_ms: int = NOW, **fields: int) -> bytearray:
+def batch(*values: bytes, time_ms: int = NOW, **fields: Any) -> bytearray:
     records = [Record(0, time_ms + index, b"key", value) for index, value in enumerate(values)]
-    return bytearray(build_batch(records, **fields))  # type: ignore[arg-type]
+    return bytearray(build_batch(records, **fields))
 
 
 def append(log: Log, *values: bytes, epoch: int = 0, time_ms: int = NOW, **fields: int) -> AppendResult:

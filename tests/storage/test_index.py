@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -219,7 +219,7 @@ def damage_past_end(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("damage", [damage_partial, damage_order, damage_past_end])
 def test_an_index_that_cannot_be_is_made_anew_when_it_is_used(
-    tmp_path: Path, damage: object, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, damage: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     config = TopicConfig(segment_bytes=20_000)
     log = open_log(tmp_path, config)
@@ -228,7 +228,7 @@ def test_an_index_that_cannot_be_is_made_anew_when_it_is_used(
     log.close()
     path = tmp_path / "topic-0" / f"{0:020d}.index"
     right = path.read_bytes()
-    path.write_bytes(damage(right))  # type: ignore[operator]
+    path.write_bytes(damage(right))
     caplog.set_level("WARNING")
     log = open_log(tmp_path, config)
     assert not caplog.records

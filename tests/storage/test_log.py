@@ -290,7 +290,7 @@ def test_a_thread_may_flush_while_the_loop_appends(tmp_path: Path) -> None:
     def flush(plan: FlushPlan) -> None:
         try:
             plan.run()
-        except Exception as error:  # noqa: BLE001 (handed to the test)
+        except Exception as error:  # noqa: BLE001 - handed to the test
             failed.append(error)
         done.set()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted
-from barnabas.storage.files import OsFiles
+from barnabas.storage.files import Buffer, OsFiles
 from barnabas.storage.recovering import scan_batches
 from tests.storage.support import NOW, TOPIC_ID, append, batch, open_log, read_all
 
@@ -208,7 +209,7 @@ class FullDisk(OsFiles):
     def __init__(self, room: int) -> None:
         self.room = room
 
-    def pwrite(self, fileno: int, data: bytes, position: int, /) -> int:  # type: ignore[override]
+    def pwrite(self, fileno: int, data: Buffer, position: int, /) -> int:
         if not self.room and len(data):
             raise OSError(28, "No space left on device")
         taken = min(self.room, len(data))
@@ -238,10 +239,10 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> No
 
 def test_a_disk_that_takes_parts_gets_the_rest(tmp_path: Path) -> None:
     class InParts(OsFiles):
-        def pwrite(self, fileno: int, data: bytes, position: int, /) -> int:  # type: ignore[override]
+        def pwrite(self, fileno: int, data: Buffer, position: int, /) -> int:
             return super().pwrite(fileno, memoryview(data)[:13], position)
 
-        def pwritev(self, fileno: int, buffers: list[bytes], position: int, /) -> int:  # type: ignore[override]
+        def pwritev(self, fileno: int, buffers: Sequence[Buffer], position: int, /) -> int:
             return super().pwritev(fileno, [memoryview(buffers[0])[:5]], position)
 
     log = open_log(tmp_path, files=InParts())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +132,7 @@ class Checker:
     def _check_files(self) -> None:
         """Nothing lies about that belongs to no segment."""
         for path in (path for disk in self._disks for path in disk.glob("*/*.*index")):
-            log = path.with_suffix(".log")
-            _await(lambda path=path, log=log: log.exists() or not path.exists(), f"{path.name} has a segment")  # type: ignore[misc]
+            _await(partial(_has_segment, path), f"{path.name} has a segment")
 
     # Records
 
@@ -291,6 +291,10 @@ class Checker:
                 at = offset + 1
                 yield Found(offset, origin)
         self._consumer.unassign()
+
+
+def _has_segment(index: Path) -> bool:
+    return index.with_suffix(".log").exists() or not index.exists()
 
 
 def _origin(message: Message) -> Origin | None:

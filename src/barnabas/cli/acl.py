@@ -149,8 +149,8 @@ def _without_bindings(authorizer: Authorizer, principal: str, allowed: bool) -> 
 
 def _authorizer(wire: Wire) -> Authorizer:
     """The decider of the broker: its bindings, and its settings as far as they may be seen."""
-    from barnabas.cli.resources import ResourceType as ConfigResource
     from barnabas.cli.resources import describe_settings, resource_names
+    from barnabas.protocol.values import ResourceType as ConfigResource
     from barnabas.security.authorizer import Authorizer
 
     names = [name for name in resource_names(wire, ConfigResource.BROKER) if name]

@@ -20,7 +20,7 @@ import click
 from barnabas.cli.connection import Connection, connection_options, fail, is_error, reason_of
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
-from barnabas.cli.produce import CODECS
+from barnabas.cli.produce import acks_option, compression_option
 from barnabas.error_codes import ErrorCode
 
 COLUMNS = {"test": "TEST", "records": "RECORDS", "seconds": "SECONDS", "records_per_s": "RECORDS/S", "mb_per_s": "MB/S",
@@ -59,12 +59,8 @@ class Result:
     "--record-bytes", type=click.IntRange(min=1, max=MOST_BYTES), default=100, show_default=True, help="The size of each value."
 )
 @click.option("-p", "--partitions", type=click.IntRange(min=1), default=1, show_default=True, help="Of the topic that is made.")
-@click.option(
-    "-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True, help="How batches are compressed."
-)
-@click.option(
-    "--acks", type=click.Choice(["all", "1", "0"]), default="all", show_default=True, help="Whose confirmation to wait for."
-)
+@compression_option
+@acks_option
 @click.option("--topic", help="Use this topic and keep it.  [default: one that is made and deleted]")
 @click.option("--skip-latency", is_flag=True, help="Leave out the test of single records.")
 @connection_options

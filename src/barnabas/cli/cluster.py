@@ -16,7 +16,6 @@ from barnabas.cli.reassign import balance_cluster
 
 BROKER_COLUMNS = {"id": "ID", "host": "HOST", "port": "PORT", "rack": "RACK", "controller": "CONTROLLER", "partitions": "LEADS",
                   "replicas": "REPLICAS", "in_sync": "IN SYNC"}  # fmt: skip
-TOPIC = 2  # of resources
 MIN_ISR = "min.insync.replicas"
 TOPICS_AT_ONCE = 500
 DESCRIBE_TOPIC_PARTITIONS = 75  # the request's key
@@ -121,12 +120,13 @@ def _lost(connection: Connection, leaderless: Sequence[str]) -> dict[str, list[i
 def _least_in_sync(connection: Connection, topics: Sequence[str]) -> dict[str, int]:
     """`min.insync.replicas` of each topic."""
     from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+    from barnabas.protocol.values import ResourceType
 
     least = dict.fromkeys(topics, 1)
     with connection.wire() as wire:
         for start in range(0, len(topics), TOPICS_AT_ONCE):
             wanted = [
-                DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=[MIN_ISR])
+                DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=[MIN_ISR])
                 for name in topics[start : start + TOPICS_AT_ONCE]
             ]
             for result in wire.request(DescribeConfigsRequest(resources=wanted)).results:

@@ -12,7 +12,7 @@ from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
 
 if TYPE_CHECKING:
-    from barnabas.cli.resources import ResourceType
+    from barnabas.protocol.values import ResourceType
 
 KINDS = ["topic", "broker", "group", "client-metrics", "broker-logger"]
 COLUMNS = {"name": "SETTING", "value": "VALUE", "source": "SET BY", "type": "TYPE"}
@@ -89,14 +89,14 @@ def alter(connection: Connection, output: Output, kind: str, name: str, validate
 
 
 def parse_kind(kind: str) -> ResourceType:
-    from barnabas.cli.resources import ResourceType
+    from barnabas.protocol.values import ResourceType
 
     return ResourceType[kind.upper().replace("-", "_")]
 
 
 def parse_name(kind: ResourceType, name: str) -> str:
     """The protocol's name of a resource; raises BadInput for a broker that is not a number."""
-    from barnabas.cli.resources import ALL_BROKERS, ResourceType
+    from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
     if kind is ResourceType.BROKER and name == "default":
         return ALL_BROKERS

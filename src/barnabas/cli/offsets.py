@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -113,8 +113,8 @@ def list_offsets(
     from confluent_kafka.admin import OffsetSpec
 
     level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
-    kind = {"earliest": OffsetSpec.earliest, "latest": OffsetSpec.latest}
-    wanted_offset = OffsetSpec.for_timestamp(spec) if isinstance(spec, int) else kind[spec]()  # type: ignore[no-untyped-call]
+    kind: dict[str, Callable[[], OffsetSpec]] = {"earliest": OffsetSpec.earliest, "latest": OffsetSpec.latest}
+    wanted_offset = OffsetSpec.for_timestamp(spec) if isinstance(spec, int) else kind[spec]()
     request = {TopicPartition(name, partition): wanted_offset for name, partition in partitions}
     if not request:
         return {}

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+compression_option = click.option(
+    "-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True, help="How batches are compressed."
+)
+acks_option = click.option(
+    "--acks", type=click.Choice(["all", "1", "0"]), default="all", show_default=True, help="Whose confirmation to wait for."
+)
 READ_BYTES = 1 << 16
 POLL_EVERY = 256  # records between two looks at the confirmations; a look costs as much as a few records
 
@@ -106,12 +112,8 @@ class Sender:
 )
 @click.option("--tombstone", is_flag=True, help="Send one record with the --key and a null value; reads no input.")
 @click.option("--keep-partitions", is_flag=True, help="Use the partition that JSON records name.")
-@click.option(
-    "-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True, help="How batches are compressed."
-)
-@click.option(
-    "--acks", type=click.Choice(["all", "1", "0"]), default="all", show_default=True, help="Whose confirmation to wait for."
-)
+@compression_option
+@acks_option
 @click.option(
     "--idempotence/--no-idempotence", default=False, show_default=True, help="Let the broker drop what a retry repeats."
 )

@@ -10,8 +10,9 @@ from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.moves import Layout, Manner, alter, carry_out, end_throttle, move_options, ongoing, read_layout, watch
 from barnabas.cli.output import Output, output_option
-from barnabas.cli.resources import ResourceType, resource_names
+from barnabas.cli.resources import resource_names
 from barnabas.cluster.planning.moves import CannotPlace, Partition, Replicas, balance, drain, resize
+from barnabas.protocol.values import ResourceType
 
 MOVING_COLUMNS = {"topic": "TOPIC", "partition": "PARTITION", "replicas": "REPLICAS", "adding": "ADDING", "removing": "REMOVING"}
 

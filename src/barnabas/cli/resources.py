@@ -23,18 +23,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 )
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
-
-ALL_BROKERS = ""  # the name under which Kafka keeps the settings that hold for every broker
-
-
-class ResourceType(IntEnum):
-    """What can have settings; the numbers are the protocol's."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
+from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
 
 class Operation(IntEnum):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from barnabas.cli.resources import Change, Operation, ResourceType, alter_settings, describe_settings, resource_names
+from barnabas.cli.resources import Change, Operation, alter_settings, describe_settings, resource_names
 from barnabas.cli.wire import Wire
 from barnabas.cluster.planning.moves import Partition, Replicas
+from barnabas.protocol.values import ResourceType
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"

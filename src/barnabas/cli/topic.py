@@ -100,7 +100,8 @@ def list_topics(connection: Connection, output: Output, pattern: str | None, int
 def describe(connection: Connection, output: Output, names: tuple[str, ...]) -> int:
     """Show partitions, offsets and changed settings of topics."""
     from barnabas.cli.offsets import list_offsets
-    from barnabas.cli.resources import ResourceType, describe_settings
+    from barnabas.cli.resources import describe_settings
+    from barnabas.protocol.values import ResourceType
 
     admin = connection.admin()
     found = describe_topics(admin, connection.timeout_s, names)
@@ -146,7 +147,8 @@ def alter(
     from confluent_kafka import KafkaException
     from confluent_kafka.cimpl import NewPartitions
 
-    from barnabas.cli.resources import ResourceType, alter_settings, parse_changes
+    from barnabas.cli.resources import alter_settings, parse_changes
+    from barnabas.protocol.values import ResourceType
 
     changes = parse_changes(sets=sets, deletes=deletes, appends=(), subtracts=())
     if partitions is None and not changes:

@@ -34,8 +34,8 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from barnabas.protocol.partitions import by_topic
+from barnabas.protocol.values import ResourceType
 
-TOPIC_RESOURCE = 2  # of DescribeConfigs
 LAST_COMMIT_WITH_NAMES = 9  # OffsetCommit and OffsetFetch 10 name topics by id
 
 
@@ -103,7 +103,7 @@ def delete_topics(config: ClientConfig, cluster: Cluster, names: Sequence[str]) 
 
 def describe_topic_config(config: ClientConfig, cluster: Cluster, topic: str) -> Plan[dict[str, str | None]]:
     """The configuration that holds for `topic`, by key."""
-    resource = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None)
+    resource = DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=None)
 
     def attempt() -> Plan[dict[str, str | None]]:
         response = yield from call(DescribeConfigsRequest(resources=[resource]))

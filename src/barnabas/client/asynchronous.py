@@ -26,7 +26,7 @@ from barnabas.client import administration, operations
 from barnabas.client.cluster import Cluster, Topic
 from barnabas.client.config import Address, ClientConfig
 from barnabas.client.errors import ClientError, ConnectionFailed, TimedOut
-from barnabas.client.plans import ANY_BROKER, Call, Now, Pause, Plan
+from barnabas.client.plans import Call, Now, Pause, Plan
 from barnabas.client.results import (
     CommittedOffset,
     CreatedTopic,
@@ -301,11 +301,8 @@ class AsyncClient:
         broker = self.cluster.brokers.get(node_id)
         if broker is not None:
             return await self._connection((broker.host, broker.port))
-        if node_id != ANY_BROKER:
-            raise ConnectionFailed(f"broker {node_id}", "the metadata does not say where it is")
-        known = [(b.host, b.port) for b in self.cluster.brokers.values()]
         last: ClientError | None = None
-        for address in dict.fromkeys([*self._connections, *known, *self.config.bootstrap_servers]):
+        for address in self.cluster.addresses(node_id, self._connections, self.config.bootstrap_servers):
             try:
                 return await self._connection(address)
             except (ConnectionFailed, TimedOut) as error:

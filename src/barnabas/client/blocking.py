@@ -114,11 +114,8 @@ class BlockingClient:
         broker = self.cluster.brokers.get(node_id)
         if broker is not None:
             return self._connection((broker.host, broker.port))
-        if node_id != ANY_BROKER:
-            raise ConnectionFailed(f"broker {node_id}", "the metadata does not say where it is")
-        known = [(b.host, b.port) for b in self.cluster.brokers.values()]
         last: ClientError | None = None
-        for address in dict.fromkeys([*self._connections, *known, *self.config.bootstrap_servers]):
+        for address in self.cluster.addresses(node_id, self._connections, self.config.bootstrap_servers):
             try:
                 return self._connection(address)
             except (ConnectionFailed, TimedOut) as error:

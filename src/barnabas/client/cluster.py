@@ -5,15 +5,17 @@ One writer (`receive_metadata`), no I/O. A topic that changes its id was deleted
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from barnabas.client.errors import PartitionError
+from barnabas.client.config import Address
+from barnabas.client.errors import ConnectionFailed, PartitionError
+from barnabas.client.plans import ANY_BROKER
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import ZERO_UUID
 from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
-
-NO_LEADER = -1
+from barnabas.protocol.values import NO_CONTROLLER, NO_LEADER
 
 
 class UnknownTopic(PartitionError):
@@ -64,11 +66,22 @@ class Cluster:
     """The knowledge of one client."""
 
     cluster_id: str | None = None
-    controller_id: int = NO_LEADER
+    controller_id: int = NO_CONTROLLER
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     read_at_ms: dict[str, float] = field(default_factory=dict)  # per topic: when its metadata came
     coordinators: dict[str, int] = field(default_factory=dict)  # the broker for each transactional id that was asked for
+
+    def addresses(self, node_id: int, connected: Iterable[Address], bootstrap: Iterable[Address]) -> list[Address]:
+        """Where to ask a broker that is not known, in the order of trying: ANY_BROKER may be any, best one that is connected.
+
+        Raises:
+            ConnectionFailed: it is a certain one, and nobody has said where it is.
+        """
+        if node_id != ANY_BROKER:
+            raise ConnectionFailed(f"broker {node_id}", "the metadata does not say where it is")
+        known = [(broker.host, broker.port) for broker in self.brokers.values()]
+        return list(dict.fromkeys([*connected, *known, *bootstrap]))
 
     def receive_metadata(self, response: MetadataResponse, now_ms: float) -> dict[str, ErrorCode]:
         """Take an answer; returns the topics that it refused, with the reason."""

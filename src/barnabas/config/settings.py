@@ -124,7 +124,8 @@ def check_client_metrics(settings: Mapping[str, str]) -> None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
     if "interval.ms" in settings:
         _check_interval(settings["interval.ms"])
-    for pattern in definitions.CLIENT_METRICS["match"].read(settings.get("match", "")) or ():  # type: ignore[union-attr]
+    patterns = definitions.CLIENT_METRICS["match"].read(settings.get("match", ""))
+    for pattern in patterns if isinstance(patterns, tuple) else ():
         selector, separator, expression = str(pattern).partition("=")
         if not separator or selector.strip() not in CLIENT_SELECTORS or not _compiles(expression.strip()):
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")

@@ -36,17 +36,16 @@ MAX_BATCH_BYTES = (1 << 31) - 1  # Arrow's offsets are 32 bits wide
 ABORT_MARKER = 0
 
 HEADER_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
-SCHEMA = pa.schema(
-    [  # type: ignore[arg-type]  # the stubs know no lists of different fields
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
-        pa.field("timestampType", pa.int32()),
-    ]
-)
+COLUMNS: list[pa.Field[Any]] = [
+    pa.field("key", pa.binary()),
+    pa.field("value", pa.binary()),
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("offset", pa.int64()),
+    pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+    pa.field("timestampType", pa.int32()),
+]
+SCHEMA = pa.schema(COLUMNS)
 SCHEMA_WITH_HEADERS = SCHEMA.append(pa.field("headers", HEADER_TYPE))
 
 Longs = npt.NDArray[np.int64]

@@ -92,10 +92,12 @@ def timestamps_from_json(text: str) -> Offsets:
 
 
 def from_json(value: Mapping[str, Mapping[str, int]]) -> Offsets:
+    """Offsets by topic and partition, of `{topic: {"partition": offset}}`; raises TypeError or ValueError where it is something else."""
     return {(_name(topic), int(p)): _number(offset) for topic, items in value.items() for p, offset in items.items()}
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
+    """`{topic: {"partition": offset}}`, in the order of topics and partitions, with partitions as text: the form of Spark's own source."""
     result: JsonOffsets = {}
     for (topic, partition), offset in sorted(offsets.items()):
         result.setdefault(topic, {})[str(partition)] = offset

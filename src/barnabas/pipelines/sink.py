@@ -134,7 +134,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(sink_options(options, _columns(schema), streaming=False))
 
-    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]
+    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]  # Spark's own narrows it so
         batch = self._options.batch_id
         return self._write(iterator, "", UNNUMBERED if batch is None else batch)
 
@@ -151,7 +151,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         super().__init__(sink_options(options, _columns(schema), streaming=True))
 
-    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]
+    def write(self, iterator: Iterator[RecordBatch]) -> Written:  # type: ignore[override]  # Spark's own narrows it so
         task = TaskContext.get()
         assert task is not None
         query, batch = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)

@@ -25,8 +25,6 @@ from barnabas.storage.reading import FileRegion
 if TYPE_CHECKING:
     from barnabas.replication.replica import FetchWaiter, FlushScheduler
 
-NO_LEADER = -1
-
 
 class FollowedPartition(Partition):
     """A follower.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata.image import NO_LEADER
 from barnabas.errors import ErrorCode
 from barnabas.protocol.produce import NodeEndpoint
+from barnabas.protocol.values import NO_LEADER
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker

@@ -7,7 +7,7 @@ import gc
 import logging
 import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from barnabas.cluster.controller.registration import BrokerIdInUse
 from barnabas.cluster.store.interface import StoreUnavailable
@@ -18,11 +18,6 @@ from barnabas.server.allocator import keep_large_buffers
 from barnabas.server.broker import Broker
 from barnabas.server.scheduling import ask_for_short_turns
 from barnabas.signals import ending_signals
-
-try:
-    import uvloop
-except ImportError:  # platforms without it run on plain asyncio
-    uvloop = None  # type: ignore[assignment]
 
 logger = logging.getLogger(__name__)
 SWITCH_INTERVAL_S = 0.0005  # after a system call the loop may wait so long for a thread to let go of Python; 0.005 if nobody says
@@ -55,7 +50,7 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
     allow_open_files()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     ask_for_short_turns()
-    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop if uvloop is not None else None)
+    runner = asyncio.Runner(loop_factory=_loop_factory())
     try:
         with runner:
             return runner.run(_serve(config, metrics_address))
@@ -66,6 +61,15 @@ def run(properties: Mapping[str, str], *, metrics_listener: str | None = None, l
     except ConfigError as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_USAGE
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's; platforms without it run on plain asyncio."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop
 
 
 def allow_open_files() -> None:

@@ -124,8 +124,8 @@ class OsFiles:
 
     # Taken over as they are, so that the append path pays for the system call and no Python frame around it.
     close = staticmethod(os.close)
-    pwrite = staticmethod(os.pwrite)
-    pwritev = staticmethod(os.pwritev)
+    pwrite: Callable[[int, Buffer, int], int] = staticmethod(os.pwrite)
+    pwritev: Callable[[int, Sequence[Buffer], int], int] = staticmethod(os.pwritev)
     pread = staticmethod(os.pread)
     dup = staticmethod(os.dup)
     truncate = staticmethod(os.ftruncate)

@@ -179,12 +179,7 @@ class ProducerStates:
 
     def update(self, header: BatchHeader, base_offset: int) -> None:
         """A data batch of a producer was appended at `base_offset`."""
-        entry = self._entries.get(header.producer_id)
-        if entry is None:
-            entry = self._entries[header.producer_id] = ProducerEntry(header.producer_id)
-        if entry.epoch != header.producer_epoch:
-            entry.epoch = header.producer_epoch
-            entry.batches.clear()
+        entry = self._entry_of(header)
         last_offset = base_offset + header.last_offset_delta
         entry.batches.append(
             AppendedBatch(header.base_sequence, header.last_sequence, last_offset, header.last_offset_delta, header.max_timestamp)
@@ -201,12 +196,7 @@ class ProducerStates:
         if decision is None:
             return None
         aborted, coordinator_epoch = decision
-        entry = self._entries.get(header.producer_id)
-        if entry is None:
-            entry = self._entries[header.producer_id] = ProducerEntry(header.producer_id)
-        if entry.epoch != header.producer_epoch:
-            entry.epoch = header.producer_epoch
-            entry.batches.clear()
+        entry = self._entry_of(header)
         entry.markers += 1
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp = marker.timestamp
@@ -218,6 +208,16 @@ class ProducerStates:
         self._unreplicated[first_offset] = marker.offset
         stable = next(iter(self._open), marker.offset + 1)
         return CompletedTransaction(header.producer_id, first_offset, marker.offset, aborted, stable)
+
+    def _entry_of(self, header: BatchHeader) -> ProducerEntry:
+        """The entry of the batch's producer, in the batch's epoch: what was known of an older one is forgotten."""
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            entry = self._entries[header.producer_id] = ProducerEntry(header.producer_id)
+        if entry.epoch != header.producer_epoch:
+            entry.epoch = header.producer_epoch
+            entry.batches.clear()
+        return entry
 
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
         """Whether a producer's transaction, of this epoch, is open."""

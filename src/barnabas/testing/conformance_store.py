@@ -372,7 +372,7 @@ class SessionConformance(StoreConformance):
                 try:
                     for n in range(writes):
                         store.commit([Put("/a", b"x"), Put(f"/dir/{n % 3}", b"y"), Remove(f"/dir/{(n + 1) % 3}")])
-                except BaseException as error:  # noqa: BLE001 told by the test
+                except BaseException as error:  # noqa: BLE001 - told by the test
                     failed.append(error)
 
             if self.has_threads:

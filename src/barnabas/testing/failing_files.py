@@ -65,7 +65,7 @@ class FailingFiles(OsFiles):
         self._paths.pop(fileno, None)
         os.close(fileno)
 
-    def pwrite(self, fileno: int, data: Buffer, position: int, /) -> int:  # type: ignore[override]
+    def pwrite(self, fileno: int, data: Buffer, position: int, /) -> int:
         try:
             self._check("pwrite", self._paths.get(fileno))
         except OSError:
@@ -73,7 +73,7 @@ class FailingFiles(OsFiles):
             raise
         return os.pwrite(fileno, data, position)
 
-    def pwritev(self, fileno: int, buffers: Sequence[Buffer], position: int, /) -> int:  # type: ignore[override]
+    def pwritev(self, fileno: int, buffers: Sequence[Buffer], position: int, /) -> int:
         try:
             self._check("pwritev", self._paths.get(fileno))
         except OSError:

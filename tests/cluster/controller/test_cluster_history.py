@@ -18,7 +18,7 @@ from barnabas.cluster.controller.election import WriteRefusedEvent
 from barnabas.cluster.controller.registration import BrokerIdInUse
 from barnabas.cluster.membership.candidate import Candidate
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import NO_LEADER, BrokerRegistration, BrokerState, Kept, MetadataImage, PartitionState, Topic
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, MetadataImage, PartitionState, Topic
 from barnabas.cluster.metadata.observation import observe_all
 from barnabas.cluster.planning.alter_partition import InSyncChange
 from barnabas.cluster.planning.leadership import counts_on
@@ -30,6 +30,7 @@ from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.values import NO_LEADER
 
 BROKERS = (1, 2, 3, 4)
 SETTINGS = [("min.insync.replicas", "2")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import NO_LEADER, BrokerState, ResourceType
+from barnabas.cluster.metadata.image import BrokerState
 from barnabas.cluster.metadata.observation import observe_all
 from barnabas.cluster.planning import partitions
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
@@ -14,6 +14,7 @@ from barnabas.cluster.planning.topics import MorePartitions, NewTopic
 from barnabas.cluster.store.interface import Put, StoreConflict
 from barnabas.cluster.store.memory import MemoryStore
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.values import NO_LEADER, ResourceType
 from tests.cluster.controller.controllers import Cluster, alter, code
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from barnabas.cluster.controller.election import (
+    Claim,
     ClaimOutcome,
     Election,
     ElectionState,
@@ -207,7 +208,8 @@ def test_nothing_is_claimed_on_an_outcome_nobody_waits_for() -> None:
 def test_the_first_claim_expects_that_nobody_was_ever_elected() -> None:
     (claim,) = Election(4, "a").handle(OfficeReadEvent(None, None))
     office = records.encode_controller(records.ControllerOffice(4, 1, "a"))
-    assert claim.operations == (  # type: ignore[union-attr]
+    assert isinstance(claim, Claim)
+    assert claim.operations == (
         Put(records.CONTROLLER, office, ABSENT, ephemeral=True),
         Put(records.CONTROLLER_EPOCH, b"1", ABSENT),
     )

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import NO_LEADER, BrokerState, Kept, ResourceType
+from barnabas.cluster.metadata.image import BrokerState, Kept
 from barnabas.cluster.planning.alter_partition import InSyncChange
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.partitions import ElectionType, InSyncRequest
@@ -15,6 +15,7 @@ from barnabas.cluster.planning.plan import Plan
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import StoreConflict
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.values import NO_LEADER, ResourceType
 from tests.cluster.controller.controllers import Cluster, alter, code
 
 

@@ -10,12 +10,13 @@ import pytest
 from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.controller.registration import BrokerIdInUse, update
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import NO_LEADER, BrokerRegistration, BrokerState, Kept, PartitionState, Topic
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, PartitionState, Topic
 from barnabas.cluster.planning.plan import Versions
 from barnabas.cluster.store.interface import Entry, StoreConflict, StoreUnavailable
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.listeners import Endpoint
+from barnabas.protocol.values import NO_LEADER
 
 ENDPOINT = Endpoint("PLAINTEXT", "host-1", 9092, "PLAINTEXT")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from barnabas.cluster.controller.every_broker import PRODUCER_ID_BLOCK
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import ResourceType
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.placement import Ring
 from barnabas.cluster.planning.topics import NewTopic
@@ -19,6 +19,7 @@ from barnabas.cluster.store.interface import Operation, Put, StoreUnavailable
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
 from barnabas.errors import Closed, ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.values import ResourceType
 from tests.cluster.harness import FakeBroker
 
 
@@ -132,10 +133,10 @@ async def test_producer_ids_are_dense_and_never_given_twice(tmp_path: Path) -> N
         ({"transactional_id": ""}, 42),
     ],
 )
-async def test_init_producer_id(fields: dict[str, object], code: int) -> None:
+async def test_init_producer_id(fields: dict[str, Any], code: int) -> None:
     request = {"transactional_id": None, "producer_id": -1, "producer_epoch": -1, **fields}
     async with FakeBroker() as broker:
-        answer = await broker.ask(InitProducerIdRequest(transaction_timeout_ms=1000, **request), 4)  # type: ignore[arg-type]
+        answer = await broker.ask(InitProducerIdRequest(transaction_timeout_ms=1000, **request), 4)
         assert answer.error_code == code
         assert (answer.producer_id, answer.producer_epoch) == ((0, 0) if code == 0 else (-1, -1))
 

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import ResourceType
 from barnabas.cluster.planning.alter_partition import InSyncChange
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.partitions import ElectionType, InSyncRequest, MoveRequest
@@ -16,6 +15,7 @@ from barnabas.cluster.planning.topics import MorePartitions, NewTopic
 from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import KafkaError
 from barnabas.protocol.message import ZERO_UUID
+from barnabas.protocol.values import ResourceType
 from tests.cluster.members import Members, created, stop_silently
 
 

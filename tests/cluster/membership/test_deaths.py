@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.cluster.metadata.image import NO_LEADER, Kept
+from barnabas.cluster.metadata.image import Kept
 from barnabas.cluster.planning.instructions import StandDown
 from barnabas.cluster.store.interface import SessionState
+from barnabas.protocol.values import NO_LEADER
 from tests.cluster.members import Members, created, stop_silently
 
 

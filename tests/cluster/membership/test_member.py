@@ -10,7 +10,7 @@ import pytest
 from barnabas.cluster.controller.registration import BrokerIdInUse
 from barnabas.cluster.membership.commands import NotController
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import NO_LEADER, BrokerRegistration, BrokerState, ResourceType
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState
 from barnabas.cluster.metadata.records import ControllerOffice
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateTopicConfig
@@ -19,6 +19,7 @@ from barnabas.cluster.store.interface import ABSENT, Put, Remove
 from barnabas.cluster.store.memory import MemoryStore
 from barnabas.config.listeners import Endpoint
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.values import NO_LEADER, ResourceType
 from tests.cluster.members import Members, created
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import MetadataImage, ResourceType
+from barnabas.cluster.metadata.image import MetadataImage
 from barnabas.cluster.metadata.observation import observe
 from barnabas.cluster.store.interface import ABSENT, Put
 from barnabas.cluster.store.memory import MemoryStore
+from barnabas.protocol.values import ResourceType
 
 OF_ALL = (ResourceType.BROKER, "")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.cluster.metadata.image import NO_LEADER, PartitionState
+from barnabas.cluster.metadata.image import PartitionState
 from barnabas.cluster.planning import reassignment
 from barnabas.cluster.planning.alter_partition import ANY_EPOCH, InSyncChange, alter, check_broker_epoch
 from barnabas.cluster.planning.leadership import (
@@ -17,6 +17,7 @@ from barnabas.cluster.planning.leadership import (
     settle,
 )
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.values import NO_LEADER
 from tests.cluster.planning.electorates import STABLE, brokers, electorate
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.cluster.metadata.image import NO_LEADER, BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState
 from barnabas.cluster.planning.alter_partition import ANY_EPOCH, InSyncChange, alter
 from barnabas.cluster.planning.leadership import (
     Electorate,
@@ -18,6 +18,7 @@ from barnabas.cluster.planning.leadership import (
     recover,
     settle,
 )
+from barnabas.protocol.values import NO_LEADER
 from tests.cluster.planning.electorates import STABLE, TOPIC_ID, brokers, electorate
 
 # Brokers that cannot say that their logs are whole

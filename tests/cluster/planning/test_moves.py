@@ -13,8 +13,11 @@ from barnabas.cluster.planning.moves import PARTITION_BYTES, Assignment, CannotP
 BROKERS = (1, 2, 3, 4, 5)
 
 
+Cluster = tuple[Assignment, dict[int, str | None], dict[tuple[str, int], int]]  # with racks and sizes
+
+
 @st.composite
-def clusters(draw: st.DrawFn) -> tuple[Assignment, dict[int, str | None], dict[tuple[str, int], int]]:
+def clusters(draw: st.DrawFn) -> Cluster:
     factor = draw(st.integers(1, 3))
     replicas = st.lists(st.sampled_from(BROKERS), min_size=factor, max_size=factor, unique=True).map(tuple)
     assignment = {("t", n): draw(replicas) for n in range(draw(st.integers(1, 30)))}
@@ -36,7 +39,7 @@ def is_sound(before: Assignment, after: Assignment) -> bool:
 
 
 @given(clusters(), st.sampled_from(BROKERS))
-def test_a_drained_broker_has_nothing_and_the_others_keep_what_they_had(cluster, leaving) -> None:  # type: ignore[no-untyped-def]
+def test_a_drained_broker_has_nothing_and_the_others_keep_what_they_had(cluster: Cluster, leaving: int) -> None:
     assignment, racks, sizes = cluster
     after = drain(assignment, {leaving}, racks, sizes)
     assert is_sound(assignment, after)
@@ -49,7 +52,7 @@ def test_a_drained_broker_has_nothing_and_the_others_keep_what_they_had(cluster,
 
 
 @given(clusters(), st.integers(1, 5))
-def test_the_leader_stays_whatever_the_number_of_replicas(cluster, factor) -> None:  # type: ignore[no-untyped-def]
+def test_the_leader_stays_whatever_the_number_of_replicas(cluster: Cluster, factor: int) -> None:
     assignment, racks, sizes = cluster
     after = resize(assignment, factor, racks, sizes)
     assert is_sound(assignment, after)
@@ -60,7 +63,7 @@ def test_the_leader_stays_whatever_the_number_of_replicas(cluster, factor) -> No
 
 
 @given(clusters())
-def test_balancing_never_makes_it_worse_and_comes_to_an_end(cluster) -> None:  # type: ignore[no-untyped-def]
+def test_balancing_never_makes_it_worse_and_comes_to_an_end(cluster: Cluster) -> None:
     assignment, racks, sizes = cluster
     after = balance(assignment, racks, sizes)
     assert is_sound(assignment, after)

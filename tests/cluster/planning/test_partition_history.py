@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from barnabas.cluster.metadata.image import NO_LEADER, BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState
 from barnabas.cluster.planning import reassignment
 from barnabas.cluster.planning.alter_partition import InSyncChange, alter
 from barnabas.cluster.planning.leadership import (
@@ -21,6 +21,7 @@ from barnabas.cluster.planning.leadership import (
     recover,
     settle,
 )
+from barnabas.protocol.values import NO_LEADER
 from tests.cluster.planning.electorates import TOPIC_ID
 
 EVERYONE = (1, 2, 3, 4, 5)

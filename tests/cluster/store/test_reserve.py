@@ -41,7 +41,7 @@ class FullDatabase:
             self.store._database.execute(f"PRAGMA max_page_count = {used + self.pages}")
             return give_up()
 
-        self.store._reserve.give_up = freed  # type: ignore[method-assign]
+        self.store._reserve.give_up = freed  # type: ignore[method-assign]  # makes room besides
         yield
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -87,7 +87,7 @@ async def turns() -> None:
 
 
 @pytest.fixture
-async def world() -> Iterator[World]:  # type: ignore[misc]
+async def world() -> AsyncIterator[World]:
     it = World()
     yield it
     it.coordinator.close()

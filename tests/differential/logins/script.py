@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from base64 import b64encode
+from typing import Any
 
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
@@ -99,7 +100,7 @@ def bare_tokens(speaker: Speaker) -> None:
 
 def scram_right_and_wrong(speaker: Speaker) -> None:
     for mechanism in HASHES:
-        finals = {
+        finals: dict[str, tuple[Scram, dict[str, Any]]] = {
             "right": (Scram(mechanism, "alice", "scram"), {}),
             "wrong password": (Scram(mechanism, "alice", "falsch"), {}),
             "of nobody": (Scram(mechanism, "nobody", "scram"), {}),
@@ -113,7 +114,7 @@ def scram_right_and_wrong(speaker: Speaker) -> None:
             speaker.shake(mechanism, step=f"{mechanism} for {name}")
             first = speaker.show(f"first of {mechanism}, {name}", scram.first())
             if first is not None:
-                speaker.show(f"final of {mechanism}, {name}", scram.final(first, **wrong))  # type: ignore[arg-type]
+                speaker.show(f"final of {mechanism}, {name}", scram.final(first, **wrong))
             speaker.is_open(f"after {mechanism}, {name}")
             speaker.reconnect()
 

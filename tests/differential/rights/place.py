@@ -53,7 +53,7 @@ class Place:
         topics = [CreatableTopic(name=self.name(word), num_partitions=PARTITIONS, replication_factor=1) for word in words]
         line.send(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7)
         answer = line.receive()
-        for word, topic in zip(words, answer.topics, strict=True):  # type: ignore[attr-defined]
+        for word, topic in zip(words, answer.topics, strict=True):
             assert topic.error_code == 0, topic
             self.ids[word] = topic.topic_id
         while any(topic.error_code for topic in self._described(line, words)):
@@ -62,13 +62,13 @@ class Place:
         for word in ("ours", "foreign"):
             while True:
                 line.send(InitProducerIdRequest(transactional_id=self.name(word), transaction_timeout_ms=60_000), 4)
-                if not line.receive().error_code:  # type: ignore[attr-defined]
+                if not line.receive().error_code:
                     break
 
     def _described(self, line: Line, words: tuple[str, ...]) -> list[Any]:
         topics = [MetadataRequestTopic(name=self.name(word)) for word in words]
         line.send(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 9)
-        return list(line.receive().topics)  # type: ignore[attr-defined]
+        return list(line.receive().topics)
 
     def _commit(self, line: Line, words: tuple[str, ...]) -> None:
         for group in words:
@@ -84,5 +84,5 @@ class Place:
             while True:
                 line.send(request, 8)
                 answer = line.receive()
-                if not any(p.error_code for topic in answer.topics for p in topic.partitions):  # type: ignore[attr-defined]
+                if not any(p.error_code for topic in answer.topics for p in topic.partitions):
                     break

@@ -110,12 +110,12 @@ def pipelined(talk: Talk) -> None:
     for _ in range(50):
         line.send(produce(topic, Batch()), 9)
     answers = [line.receive() for _ in range(50)]
-    offsets = [answer.responses[0].partition_responses[0].base_offset for answer in answers]  # type: ignore[attr-defined]
+    offsets = [answer.responses[0].partition_responses[0].base_offset for answer in answers]
     talk.note("offsets of fifty pipelined requests", offsets == list(range(50)))
     for index in range(20):
         line.send(produce(topic, Batch(), acks=index % 2), 9)
         if not index % 2:
             line.forget_last()
     answers = [line.receive() for _ in range(10)]
-    offsets = [answer.responses[0].partition_responses[0].base_offset for answer in answers]  # type: ignore[attr-defined]
+    offsets = [answer.responses[0].partition_responses[0].base_offset for answer in answers]
     talk.note("offsets with acks 0 and 1 in turn", offsets == list(range(51, 70, 2)))

@@ -241,15 +241,15 @@ def protocol_selection(talk: Talk) -> None:
     for member in members:
         member.line.send(join(member), 3)
     answers = [member.line.receive() for member in members]
-    talk.note("chosen", sorted({answer.protocol_name for answer in answers}))  # type: ignore[attr-defined]
+    talk.note("chosen", sorted({answer.protocol_name for answer in answers}))
     for member, answer in zip(members, answers, strict=True):
         member.learn(answer)
-    leader = next(m for m, a in zip(members, answers, strict=True) if a.leader == a.member_id)  # type: ignore[attr-defined]
+    leader = next(m for m, a in zip(members, answers, strict=True) if a.leader == a.member_id)
     for member in members:
         if member is not leader:
             member.line.send(sync(member, {}), 3)
     leader.line.send(sync(leader, {member.member_id: member.name.encode() for member in members}), 3)
-    shares = [member.line.receive().assignment == member.name.encode() for member in members]  # type: ignore[attr-defined]
+    shares = [member.line.receive().assignment == member.name.encode() for member in members]
     talk.note("each has its own share", shares)
     talk.ask("three members", DescribeGroupsRequest(groups=[leader.group]), 5)
 

@@ -106,13 +106,14 @@ def alter_client_quotas(talk: Talk) -> None:
 
 def describe_client_quotas(talk: Talk) -> None:
     one, other, client = talk.name("one"), talk.name("other"), talk.name("client")
-    for names, quotas in (
+    given: list[tuple[Names, dict[str, float | None]]] = [
         ({"user": one}, {"producer_byte_rate": 1.0}),
         ({"user": other}, {"consumer_byte_rate": 2.0}),
         ({"user": one, "client-id": client}, {"request_percentage": 3.0}),
         ({"user": one, "client-id": None}, {"controller_mutation_rate": 4.0}),
-    ):
-        talk.do(_alter(names, quotas), 1)  # type: ignore[arg-type]
+    ]
+    for names, quotas in given:
+        talk.do(_alter(names, quotas), 1)
     talk.settle()
     for version in versions_of("DescribeClientQuotas"):
         cases = {

@@ -316,31 +316,35 @@ def writes_of_older_clients(talk: Talk) -> None:
 
 def writes_of_newer_clients(talk: Talk) -> None:
     for version in (12, 13):
-        topic, name = talk.create(f"v{version}", 2), talk.name(f"v{version}")
-        topic_id = talk.wait_for_topic(topic, 2)
-        former = _owner(talk, name)
-        owner = _owner(talk, name)
+        _write_like_newer_clients(talk, version)
 
-        def write(step: str, batch: Batch, partition: int = 0) -> None:
-            request = produce(topic, batch, partition=partition, topic_id=topic_id, transactional_id=name)  # noqa: B023
-            talk.ask(step, request, version)  # noqa: B023
 
-        write("an epoch before", _batch(former, "x"))
-        write("a stranger", _batch((STRANGER, 0), "x"))
-        write("first", _batch(owner, "a", "b"))
-        talk.ask(f"v{version}", DescribeTransactionsRequest(transactional_ids=[name]), 0)
-        write("another partition", _batch(owner, "a"), partition=1)
-        write("second", _batch(owner, "c", sequence=2))
-        write("an epoch before, again", _batch(former, "x"))
-        write("an epoch before, elsewhere", _batch(former, "x"), partition=1)
-        ended = talk.ask(f"v{version}", _end(name, owner), 5)
-        _ended(talk, name)
-        write("after the end", _batch(owner, "late", sequence=3))
-        following = ended.producer_id, ended.producer_epoch
-        write("the next transaction", _batch(following, "n"))
-        talk.ask(f"v{version} next", _end(name, following, commit=False), 5)
-        _ended(talk, name)
-        talk.ask(f"v{version} all", fetch(topic, isolation_level=1), 11)
+def _write_like_newer_clients(talk: Talk, version: int) -> None:
+    topic, name = talk.create(f"v{version}", 2), talk.name(f"v{version}")
+    topic_id = talk.wait_for_topic(topic, 2)
+    former = _owner(talk, name)
+    owner = _owner(talk, name)
+
+    def write(step: str, batch: Batch, partition: int = 0) -> None:
+        request = produce(topic, batch, partition=partition, topic_id=topic_id, transactional_id=name)
+        talk.ask(step, request, version)
+
+    write("an epoch before", _batch(former, "x"))
+    write("a stranger", _batch((STRANGER, 0), "x"))
+    write("first", _batch(owner, "a", "b"))
+    talk.ask(f"v{version}", DescribeTransactionsRequest(transactional_ids=[name]), 0)
+    write("another partition", _batch(owner, "a"), partition=1)
+    write("second", _batch(owner, "c", sequence=2))
+    write("an epoch before, again", _batch(former, "x"))
+    write("an epoch before, elsewhere", _batch(former, "x"), partition=1)
+    ended = talk.ask(f"v{version}", _end(name, owner), 5)
+    _ended(talk, name)
+    write("after the end", _batch(owner, "late", sequence=3))
+    following = ended.producer_id, ended.producer_epoch
+    write("the next transaction", _batch(following, "n"))
+    talk.ask(f"v{version} next", _end(name, following, commit=False), 5)
+    _ended(talk, name)
+    talk.ask(f"v{version} all", fetch(topic, isolation_level=1), 11)
 
 
 def readers_of_committed_records(talk: Talk) -> None:
@@ -376,35 +380,39 @@ def _read(talk: Talk, step: str, topic: str) -> None:
 def markers_from_outside(talk: Talk) -> None:
     """What kafka-transactions sends to abort a transaction that nobody coordinates."""
     for version in versions_of("WriteTxnMarkers"):
-        topic, name = talk.create(f"v{version}"), talk.name(f"v{version}")
-        owner = _open(talk, name, topic, "a")
+        _mark_from_outside(talk, version)
 
-        def mark(step: str, place: str, owner: Owner, partition: int = 0, coordinator_epoch: int = 7, level: int = 0) -> None:
-            marker = WritableTxnMarker(
-                producer_id=owner[0],
-                producer_epoch=owner[1],
-                transaction_result=False,
-                topics=[WritableTxnMarkerTopic(name=place, partition_indexes=[partition])],
-                coordinator_epoch=coordinator_epoch,
-                transaction_version=level,
-            )
-            talk.ask(step, WriteTxnMarkersRequest(markers=[marker]), version)  # noqa: B023
 
-        mark("absent topic", talk.name("absent"), owner)
-        mark("absent partition", topic, owner, partition=9)
-        mark("a stranger", topic, (STRANGER, 0))
-        if version >= 2:
-            mark("version 2, the epoch of the transaction", topic, owner, level=2)
-        mark("abort", topic, owner)
-        mark("abort once more", topic, owner)
-        mark("an older coordinator", topic, owner, coordinator_epoch=6)
-        mark("an epoch before", topic, (owner[0], owner[1] - 1))
-        if version >= 2:
-            following = owner[0], owner[1] + 1
-            mark("version 2", topic, following, level=2)
-            mark("version 2 once more", topic, following, level=2)
-        talk.ask("no marker", WriteTxnMarkersRequest(markers=[]), version)
-        talk.ask(f"v{version}", fetch(topic, isolation_level=1), 11)
+def _mark_from_outside(talk: Talk, version: int) -> None:
+    topic, name = talk.create(f"v{version}"), talk.name(f"v{version}")
+    owner = _open(talk, name, topic, "a")
+
+    def mark(step: str, place: str, owner: Owner, partition: int = 0, coordinator_epoch: int = 7, level: int = 0) -> None:
+        marker = WritableTxnMarker(
+            producer_id=owner[0],
+            producer_epoch=owner[1],
+            transaction_result=False,
+            topics=[WritableTxnMarkerTopic(name=place, partition_indexes=[partition])],
+            coordinator_epoch=coordinator_epoch,
+            transaction_version=level,
+        )
+        talk.ask(step, WriteTxnMarkersRequest(markers=[marker]), version)
+
+    mark("absent topic", talk.name("absent"), owner)
+    mark("absent partition", topic, owner, partition=9)
+    mark("a stranger", topic, (STRANGER, 0))
+    if version >= 2:
+        mark("version 2, the epoch of the transaction", topic, owner, level=2)
+    mark("abort", topic, owner)
+    mark("abort once more", topic, owner)
+    mark("an older coordinator", topic, owner, coordinator_epoch=6)
+    mark("an epoch before", topic, (owner[0], owner[1] - 1))
+    if version >= 2:
+        following = owner[0], owner[1] + 1
+        mark("version 2", topic, following, level=2)
+        mark("version 2 once more", topic, following, level=2)
+    talk.ask("no marker", WriteTxnMarkersRequest(markers=[]), version)
+    talk.ask(f"v{version}", fetch(topic, isolation_level=1), 11)
 
 
 def descriptions_of_transactions(talk: Talk) -> None:

@@ -82,7 +82,8 @@ def without_standing(handout: p.Handout, partition: int, nonce: str) -> p.Steps[
             else:
                 answer = yield instruction
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        place: p.Place = end.value
+        return place
 
 
 def aborting_claims(handout: p.Handout, partition: int, nonce: str) -> p.Steps[p.Place]:

@@ -61,7 +61,7 @@ class Log:
         self.fetched: list[int] = []
         self._shell = FakeShell(self._answer)
         self.client = BlockingClient(ClientConfig((("127.0.0.1", 9092),), default_api_timeout_ms=1_000))
-        self.client.run = self.run  # type: ignore[method-assign]
+        self.client.run = self.run  # type: ignore[method-assign]  # no broker is asked
 
     def run(self, plan: Plan[Any]) -> Any:
         return self._shell.run(plan)

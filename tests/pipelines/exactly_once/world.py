@@ -44,7 +44,8 @@ class World:
             while True:
                 answer = self.step(steps, answer)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            result: R = end.value
+            return result
 
     def step(self, steps: p.Steps[Any], answer: Any) -> Any:
         """Give an answer, and carry out what is asked for next; errors go to the protocol."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, PartitionState, ResourceType, Topic
+from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, PartitionState, Topic
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -19,6 +19,7 @@ from barnabas.protocol.messages.describe_topic_partitions import (
     RequestCursor,
     TopicRequest,
 )
+from barnabas.protocol.values import ResourceType
 from tests.cluster.harness import FakeBroker, FakeLog
 
 

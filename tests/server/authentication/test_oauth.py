@@ -52,13 +52,17 @@ def logs_in(broker: Broker, token: str, folder: Path) -> bool:
     return True
 
 
+class KeyServer(HTTPServer):
+    keys = ""
+
+
 @pytest.fixture
-def jwks() -> Iterator[HTTPServer]:
+def jwks() -> Iterator[KeyServer]:
     """A provider that answers with what stands in its `keys`, and an error where that is empty."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            text = getattr(self.server, "keys", "")
+            text = server.keys
             self.send_response(200 if text else 503)
             self.end_headers()
             self.wfile.write(text.encode())
@@ -66,7 +70,7 @@ def jwks() -> Iterator[HTTPServer]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server = KeyServer(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield server
@@ -89,7 +93,7 @@ def test_clients_show_tokens_that_keys_in_a_file_signed(tmp_path: Path) -> None:
     }
     token = provider.sign(now_s, iss="https://id", aud="kafka")
 
-    class Tokens(AbstractTokenProvider):  # type: ignore[misc]
+    class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python comes without types
         def token(self) -> str:
             return token
 
@@ -159,7 +163,7 @@ def test_keys_that_are_too_large_are_not_taken(tmp_path: Path) -> None:
         assert f"more than {limits.MAX_JWKS_BYTES} bytes" in broker.log
 
 
-def test_a_provider_that_changes_its_keys_is_asked_again(jwks: HTTPServer, tmp_path: Path) -> None:
+def test_a_provider_that_changes_its_keys_is_asked_again(jwks: KeyServer, tmp_path: Path) -> None:
     one, two, now_s = Provider("one"), Provider("two"), int(time.time())
     config: Config = {
         **LISTENER,
@@ -170,13 +174,13 @@ def test_a_provider_that_changes_its_keys_is_asked_again(jwks: HTTPServer, tmp_p
     }
     with Broker(config) as broker:  # the provider is not there at first
         assert not logs_in(broker, one.sign(now_s), tmp_path)
-        jwks.keys = key_set(one.public())  # type: ignore[attr-defined]
+        jwks.keys = key_set(one.public())
         wait_until(lambda: logs_in(broker, one.sign(now_s), tmp_path))
         assert not logs_in(broker, two.sign(now_s), tmp_path)
-        jwks.keys = key_set(two.public())  # type: ignore[attr-defined]
+        jwks.keys = key_set(two.public())
         wait_until(lambda: logs_in(broker, two.sign(now_s), tmp_path))
         assert not logs_in(broker, one.sign(now_s), tmp_path)
-        jwks.keys = ""  # type: ignore[attr-defined]
+        jwks.keys = ""
         wait_until(lambda: not logs_in(broker, one.sign(now_s), tmp_path) and "503" in broker.log)
         assert logs_in(broker, two.sign(now_s), tmp_path)
 

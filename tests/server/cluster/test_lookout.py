@@ -207,15 +207,19 @@ async def test_who_listens_again_under_the_same_registration_is_not_dead(neighbo
     """A living broker that refused for a moment is not buried later, when whoever was told so becomes controller."""
     watched = Watched(neighbour.news, registered(neighbour.port))
     watching = watched.watch()
-    for count in (1, 2):
+
+    async def go_and_come(count: int) -> None:
         asked = neighbour.asked
-        await neighbour.news.until(lambda asked=asked: watching.reached and neighbour.asked > asked)  # type: ignore[misc]
+        await neighbour.news.until(lambda: watching.reached and neighbour.asked > asked)
         neighbour.die()
-        await neighbour.news.until(lambda count=count: len(watched.told) == count)  # type: ignore[misc]
+        await neighbour.news.until(lambda: len(watched.told) == count)
         before = len(attempts)
-        await neighbour.news.until(lambda before=before: len(attempts) > before + 2)  # type: ignore[misc]
+        await neighbour.news.until(lambda: len(attempts) > before + 2)
         await neighbour.listen()
-        await neighbour.news.until(lambda count=count: len(watched.taken_back) == count)  # type: ignore[misc]
+        await neighbour.news.until(lambda: len(watched.taken_back) == count)
+
+    await go_and_come(1)
+    await go_and_come(2)
     assert watched.told == watched.taken_back == [(2, 7), (2, 7)]
     await watching.close()
 
@@ -223,9 +227,13 @@ async def test_who_listens_again_under_the_same_registration_is_not_dead(neighbo
 async def test_a_connection_that_is_closed_says_nothing(neighbour: Neighbour) -> None:
     watched = Watched(neighbour.news, registered(neighbour.port))
     watching = watched.watch()
-    for count in (1, 2, 3):
-        await neighbour.news.until(lambda count=count: len(neighbour.accepted) == count)  # type: ignore[misc]
+
+    async def hang_up(count: int) -> None:
+        await neighbour.news.until(lambda: len(neighbour.accepted) == count)
         neighbour.hang_up()
+
+    for count in (1, 2, 3):
+        await hang_up(count)
     await watching.close()
     assert watched.told == []
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker
@@ -74,11 +74,11 @@ class Traffic:
         if error.code() not in ENDS_OF_CONNECTIONS:
             self.errors.append(str(error))
 
-    def _told(self, error: object, message: object) -> None:
+    def _told(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self.failed.append(str(error))
         else:
-            self.acknowledged.append(int(message.value()))  # type: ignore[attr-defined]
+            self.acknowledged.append(int(message.value() or b""))
 
     def _consume(self) -> None:
         settings = {

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,13 +35,13 @@ class Counted:
         self.taken = self.at_once = 0
         take, answer = ContinuedFetch.take, ContinuedFetch._answer_at_once
 
-        def counting_take(fetch: ContinuedFetch, *arguments: object) -> bool:
-            taken = take(fetch, *arguments)  # type: ignore[arg-type]
+        def counting_take(fetch: ContinuedFetch, *arguments: Any) -> bool:
+            taken = take(fetch, *arguments)
             self.taken += taken
             return taken
 
-        def counting_answer(fetch: ContinuedFetch, *arguments: object) -> bool:
-            answered = answer(fetch, *arguments)  # type: ignore[arg-type]
+        def counting_answer(fetch: ContinuedFetch, *arguments: Any) -> bool:
+            answered = answer(fetch, *arguments)
             self.at_once += answered
             return answered
 
@@ -57,7 +58,7 @@ class Session:
 
     def __init__(self, broker: Broker, version: int, line: Line | None = None, *, replica_id: int = -1, **fields: int) -> None:
         self._broker, self._version, self._line = broker, version, line
-        self._fields = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 2**20, **fields}
+        self._fields: dict[str, Any] = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 2**20, **fields}
         self._replica_id = replica_id
         self.session_id = self.epoch = 0
 
@@ -71,7 +72,7 @@ class Session:
             session_epoch=self.epoch,
             topics=[FetchTopic(topic_id=topic_id, partitions=partitions)] if partitions else [],
             forgotten_topics_data=[ForgottenTopic(topic_id=topic_id, partitions=dropped)] if dropped else [],
-            **self._fields,  # type: ignore[arg-type]
+            **self._fields,
         )
 
     def ask(self, named: Iterable[FetchPartition], forgotten: Iterable[int] = ()) -> bytes:
@@ -100,8 +101,14 @@ class Session:
 
 
 def wanted(index: int, offset: int, **fields: int) -> FetchPartition:
-    told = {"current_leader_epoch": -1, "last_fetched_epoch": -1, "log_start_offset": -1, "partition_max_bytes": 400, **fields}
-    return FetchPartition(partition=index, fetch_offset=offset, **told)  # type: ignore[arg-type]  # all fields but one are numbers
+    told: dict[str, Any] = {
+        "current_leader_epoch": -1,
+        "last_fetched_epoch": -1,
+        "log_start_offset": -1,
+        "partition_max_bytes": 400,
+        **fields,
+    }
+    return FetchPartition(partition=index, fetch_offset=offset, **told)
 
 
 def run(folder: Path, test: Callable[[Client, Line], None], **settings: str) -> None:

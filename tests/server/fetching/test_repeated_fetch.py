@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ VERSIONS = range(APIS[FETCH][2], LATEST + 1)
 FIRST_REPEATED = 5
 
 
-def request(broker: Broker, offsets: Sequence[int], version: int = LATEST, **fields: int) -> FetchRequest:
+def request(broker: Broker, offsets: Sequence[int], version: int = LATEST, **fields: Any) -> FetchRequest:
     """Of the first partitions, from these offsets."""
     most = fields.pop("partition_max_bytes", 500)
     partitions = [
@@ -34,7 +35,7 @@ def request(broker: Broker, offsets: Sequence[int], version: int = LATEST, **fie
     if version >= 13:
         topic.topic = ""
     fields = {"max_wait_ms": 5_000, "min_bytes": 1, "max_bytes": 2**20, **fields}
-    return FetchRequest(replica_id=-1, topics=[topic], **fields)  # type: ignore[arg-type]
+    return FetchRequest(replica_id=-1, topics=[topic], **fields)
 
 
 def asked(line: Line, version: int, wanted: FetchRequest, correlation_id: int = 7) -> bytes:
@@ -54,8 +55,8 @@ class Counted:
         self.taken = 0
         take = RepeatedFetch.take
 
-        def counting(repeated: RepeatedFetch, *arguments: object) -> bool:
-            taken = take(repeated, *arguments)  # type: ignore[arg-type]
+        def counting(repeated: RepeatedFetch, *arguments: Any) -> bool:
+            taken = take(repeated, *arguments)
             self.taken += taken
             return taken
 

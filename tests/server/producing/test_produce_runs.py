@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -41,8 +41,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     class Walk:
         @staticmethod
-        def walk_requests(*arguments: object) -> object:
-            found = walk.walk_requests(*arguments)  # type: ignore[arg-type]
+        def walk_requests(*arguments: Any) -> object:
+            found = walk.walk_requests(*arguments)
             taken.append(len(found[0]))
             return found
 
@@ -50,8 +50,8 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return taken
 
 
-def batch_of(*values: bytes, **fields: int) -> bytes:
-    return build_batch([Record(0, NOW_MS + index, None, value, ()) for index, value in enumerate(values)], **fields)  # type: ignore[arg-type]
+def batch_of(*values: bytes, **fields: Any) -> bytes:
+    return build_batch([Record(0, NOW_MS + index, None, value, ()) for index, value in enumerate(values)], **fields)
 
 
 def with_header(batch: bytes, **changes: int) -> bytes:

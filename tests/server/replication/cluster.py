@@ -14,15 +14,7 @@ from pathlib import Path
 from uuid import UUID
 
 from barnabas.cluster.membership.changes import config_instructions, replica_instructions
-from barnabas.cluster.metadata.image import (
-    BrokerRegistration,
-    BrokerState,
-    MetadataDelta,
-    MetadataImage,
-    PartitionState,
-    ResourceType,
-    Topic,
-)
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, MetadataDelta, MetadataImage, PartitionState, Topic
 from barnabas.cluster.planning.alter_partition import InSyncChange, alter
 from barnabas.cluster.planning.leadership import Policy
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
@@ -36,6 +28,8 @@ from barnabas.protocol.messages.alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from barnabas.protocol.values import ResourceType
+from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.partition import Partition
 from barnabas.server.broker import Broker
 from barnabas.server.carrying_out import carry_out
@@ -116,7 +110,7 @@ class Cluster:
         )
         store = MemoryStore(MemoryTree())
         broker = Broker(config, asyncio.get_running_loop(), Surroundings(open_store=lambda _: store))
-        broker.isr._peers = self.controller  # type: ignore[assignment]
+        broker.isr._peers = self.controller  # type: ignore[assignment]  # has what is asked of them
         await broker.start()
         self._ports[broker_id] = broker.endpoints[0].port
         self._epoch += 1
@@ -182,6 +176,12 @@ class Cluster:
     def replica(self, broker_id: int, partition: int = 0) -> Partition:
         found = self.brokers[broker_id].partitions.get(TOPIC, partition)
         assert found is not None, f"broker {broker_id} has no replica of {TOPIC}-{partition}"
+        return found
+
+    def follower(self, broker_id: int, partition: int = 0) -> FollowedPartition:
+        """As `replica`, of a broker that follows."""
+        found = self.replica(broker_id, partition)
+        assert isinstance(found, FollowedPartition)
         return found
 
     def ends(self, partition: int = 0) -> dict[int, int]:

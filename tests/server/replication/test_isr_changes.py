@@ -29,7 +29,7 @@ async def test_many_changes_go_in_several_requests(tmp_path: Path, monkeypatch: 
         await cluster.create(*[(1,)] * PARTITIONS)
         counting = Counting(cluster)
         counting.reachable.clear()  # until all of them wait
-        cluster.brokers[1].isr._peers = counting  # type: ignore[assignment]
+        cluster.brokers[1].isr._peers = counting  # type: ignore[assignment]  # has what is asked of them
         for partition in range(PARTITIONS):
             state = cluster.state(partition)
             await cluster.change(TOPIC, partition, replace(state, replicas=(1, 2), partition_epoch=state.partition_epoch + 1))

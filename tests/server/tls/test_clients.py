@@ -34,7 +34,9 @@ def exchange(broker: Broker, topic: str, values: list[bytes], settings: dict[str
         found.append(message.value())
     consumer.close()
     assert message is not None
-    assert message.error().code() == KafkaError._PARTITION_EOF  # type: ignore[union-attr]
+    error = message.error()
+    assert error is not None
+    assert error.code() == KafkaError._PARTITION_EOF
     return found
 
 

@@ -68,6 +68,10 @@ async def ask(broker: Broker, context: ssl.SSLContext) -> int:
         writer.transport.abort()
 
 
+async def until_shaken(broker: Broker, handshakes: int) -> None:
+    await until(lambda: broker.metrics.tls_handshakes == handshakes)
+
+
 @contextlib.asynccontextmanager
 async def plain(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -90,7 +94,7 @@ async def test_principals_are_the_names_of_certificates(tmp_path: Path, certific
             context = context_of(certificates, client=name)
             _, writer = await asyncio.open_connection("127.0.0.1", port_of(broker), ssl=context)
             wanted = len(found) + 1
-            await until(lambda wanted=wanted: broker.metrics.tls_handshakes == wanted)  # type: ignore[misc]
+            await until_shaken(broker, wanted)
             (connection,) = (c for c in broker.connections if c.listener == "SSL" and c not in found)
             found[connection] = connection.principal
             writer.transport.abort()
@@ -108,7 +112,7 @@ async def test_groups_are_in_certificates_where_a_setting_says_so(tmp_path: Path
             context = context_of(authority)
             context.load_cert_chain(files.certificate, files.key)
             _, writer = await asyncio.open_connection("127.0.0.1", port_of(broker), ssl=context)
-            await until(lambda broker=broker: broker.metrics.tls_handshakes == 1)  # type: ignore[misc]
+            await until_shaken(broker, 1)
             (connection,) = (c for c in broker.connections if c.listener == "SSL")
             found.append(connection.groups)
             writer.transport.abort()

@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechani
 
 from barnabas.server import maintenance
 from barnabas.testing.certificates import Certificates
+from barnabas.tls.source import ContextSource
 from tests.server.in_process import Client, running
 from tests.waiting import until, wait_until
 
@@ -131,6 +133,14 @@ def expect_refused(settings: dict[str, Any]) -> None:
         admin.list_topics(timeout=0.1)
 
 
+def is_after(source: ContextSource, generation: int) -> bool:
+    return source.generation > generation
+
+
+def has_more(loading: Loading, acknowledged: int) -> bool:
+    return len(loading.acknowledged) > acknowledged + MORE
+
+
 async def test_passwords_and_certificates_change_under_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "CERTIFICATES_CHECK_MS", 20)
     certificates = Certificates(tmp_path / "authority")
@@ -164,11 +174,11 @@ async def test_passwords_and_certificates_change_under_load(tmp_path: Path, monk
                 source, before = client.broker.tls.of("SASL_SSL").source, len(loading.acknowledged)
                 generation = source.generation
                 replace_certificate(certificates, tmp_path / f"issue-{number}", store)
-                await until(lambda source=source, generation=generation: source.generation > generation)  # type: ignore[misc]
+                await until(partial(is_after, source, generation))
                 await asyncio.to_thread(change_password, plain, f"password {number}")
                 acknowledged += await asyncio.to_thread(produce, settings(f"password {number}"), number)
                 await asyncio.to_thread(expect_refused, settings(f"password {number - 1}"))
-                await until(lambda before=before: len(loading.acknowledged) > before + MORE)  # type: ignore[misc]
+                await until(partial(has_more, loading, before))
             loading.done.set()
             await asyncio.to_thread(loading.join)
             sent = loading.acknowledged + acknowledged

@@ -32,7 +32,7 @@ class TlsLine(Line):
     def __init__(self, broker: Broker, receive_buffer: int = 0) -> None:
         super().__init__(broker, receive_buffer)
         context = ssl.create_default_context(cafile=broker.certificates.ca_file)
-        self.socket = context.wrap_socket(self.socket, server_hostname="127.0.0.1")
+        self.socket = self.tls = context.wrap_socket(self.socket, server_hostname="127.0.0.1")
 
 
 def resident_bytes(pid: int | None) -> int:
@@ -103,7 +103,7 @@ def test_what_comes_before_a_goodbye_counts() -> None:
             line.send(PRODUCE, produce_request(b"last", acks=0))
             line.socket.setblocking(False)
             with pytest.raises(ssl.SSLWantReadError):
-                line.socket.unwrap()  # type: ignore[attr-defined]
+                line.tls.unwrap()
             line.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
             line.socket.settimeout(TIMEOUT_S)
             with pytest.raises(ssl.SSLZeroReturnError):

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.cluster.metadata.image import NO_LEADER
 from barnabas.coordination.transactions.markers import Marker
 from barnabas.errors import ErrorCode
+from barnabas.protocol.values import NO_LEADER
 from barnabas.server.transactions import marking
 from barnabas.server.transactions.marking import MarkerSender
 from tests.waiting import until

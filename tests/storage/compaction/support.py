@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from barnabas.config.topic import TopicConfig
 from barnabas.protocol.records.batch import Record, build_batch, split_batches
@@ -15,7 +16,7 @@ from barnabas.storage.compaction.engine import Engine
 from barnabas.storage.compaction.plain import PlainEngine
 from barnabas.storage.compaction.replacing import replace_segments
 from barnabas.storage.compaction.task import CleaningResult, CleaningTask, SegmentRef
-from barnabas.storage.files import Files
+from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.log import AppendOrigin, Log
 from barnabas.storage.markers import CONTROL_KEY, CONTROL_VALUE
 from tests.storage.support import FILES, NOW, bytes_of, open_log
@@ -37,14 +38,14 @@ def engine_of(name: str) -> Engine:
     return CompiledEngine(7)
 
 
-def compacted_log(folder: Path, config: TopicConfig = SMALL, *, clean_shutdown: bool = True, files: Files = FILES) -> Log:
-    return open_log(folder, config, clean=clean_shutdown, files=files)  # type: ignore[arg-type]
+def compacted_log(folder: Path, config: TopicConfig = SMALL, *, clean_shutdown: bool = True, files: OsFiles = FILES) -> Log:
+    return open_log(folder, config, clean=clean_shutdown, files=files)
 
 
-def put(log: Log, *pairs: Pair, time_ms: int = NOW, **fields: int) -> int:
+def put(log: Log, *pairs: Pair, time_ms: int = NOW, **fields: Any) -> int:
     """Append one batch, as another broker's copy where it could not be produced (no key, control); its base offset."""
     records = [Record(0, time_ms + index, key, value) for index, (key, value) in enumerate(pairs)]
-    data = bytearray(build_batch(records, **fields))  # type: ignore[arg-type]
+    data = bytearray(build_batch(records, **fields))
     result = log.append_as_leader(memoryview(data), leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
     return result.first_offset
 
@@ -61,10 +62,10 @@ def roll(log: Log) -> None:
     log.update_config(_with(log.config, segment_ms=TopicConfig().segment_ms))
 
 
-def _with(config: TopicConfig, **fields: int) -> TopicConfig:
+def _with(config: TopicConfig, **fields: Any) -> TopicConfig:
     from dataclasses import replace
 
-    return replace(config, **fields)  # type: ignore[arg-type]
+    return replace(config, **fields)
 
 
 def task_of(

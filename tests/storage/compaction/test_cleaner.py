@@ -11,6 +11,7 @@ from barnabas.errors import CorruptLog, SegmentsGone
 from barnabas.protocol.records.batch import Compression, iterate_records, split_batches
 from barnabas.storage.compaction.cleaner import clean
 from barnabas.storage.compaction.engine import Engine
+from barnabas.storage.log import Log
 from barnabas.storage.producer_state import LastWrite
 from barnabas.testing.failing_files import READS, FailingFiles
 from tests.storage.compaction.support import (
@@ -35,8 +36,8 @@ def _engine(request: pytest.FixtureRequest) -> Engine:
     return engine_of(request.param)
 
 
-def pairs(log: object) -> list[tuple[int, bytes | None, bytes | None]]:
-    return [(record.offset, record.key, record.value) for record in read_all(log)]  # type: ignore[arg-type]
+def pairs(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
+    return [(record.offset, record.key, record.value) for record in read_all(log)]
 
 
 def test_of_each_key_the_last_record_stays_at_its_offset(tmp_path: Path, engine: Engine) -> None:

@@ -95,12 +95,14 @@ def main(bootstrap: str, folder: Path) -> None:
     ended = threading.Event()
     threading.Thread(target=wait_for_end, args=(ended,), daemon=True).start()
     spark = session(folder)
-    say(java=SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    say(java=gateway.proc.pid)
     while not ended.is_set():
         query = start(spark, bootstrap, folder)
         last = -1
         try:
-            while not ended.is_set() and not query.awaitTermination(0.2):  # type: ignore[arg-type]
+            while not ended.is_set() and not query.awaitTermination(0.2):  # type: ignore[arg-type]  # parts of a second, too
                 progress = query.lastProgress
                 if progress is not None and progress["batchId"] > last:
                     last = progress["batchId"]

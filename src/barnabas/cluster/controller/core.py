@@ -22,7 +22,7 @@ from uuid import UUID
 
 from barnabas.cluster.controller.every_broker import EveryBroker
 from barnabas.cluster.metadata.declared import check_key
-from barnabas.cluster.metadata.image import ALL_BROKERS, ResourceType, Topic
+from barnabas.cluster.metadata.image import Topic
 from barnabas.cluster.planning.configs import MIN_IN_SYNC, ConfigPlanner, ResourceChange
 from barnabas.cluster.planning.deletion import DeleteOutcome, resolve_deletions
 from barnabas.cluster.planning.instructions import UpdateDeclared
@@ -33,6 +33,7 @@ from barnabas.cluster.planning.topics import MorePartitions, NewTopic, TopicOutc
 from barnabas.cluster.store.interface import Entry
 from barnabas.config.broker import BrokerConfig
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
 R = TypeVar("R")
 

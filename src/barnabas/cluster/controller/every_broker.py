@@ -15,20 +15,13 @@ from barnabas.cluster.controller.election import Claim, OfficeReadEvent
 from barnabas.cluster.controller.registration import register, update
 from barnabas.cluster.controller.state import ControllerState
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import (
-    ALL_BROKERS,
-    NO_CONTROLLER,
-    BrokerRegistration,
-    BrokerState,
-    LogEnd,
-    MetadataDelta,
-    ResourceType,
-)
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, LogEnd, MetadataDelta
 from barnabas.cluster.planning.configs import MIN_IN_SYNC
 from barnabas.cluster.planning.leadership import Electorate, counts_on
 from barnabas.cluster.planning.plan import Plan, PlanBuilder
 from barnabas.cluster.store.interface import ABSENT, Operation, Put, Remove
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.values import ALL_BROKERS, NO_CONTROLLER, ResourceType
 
 PRODUCER_ID_BLOCK = 1000  # ids a broker takes at once, as Kafka does
 MAX_PRODUCER_ID = 2**63 - 1

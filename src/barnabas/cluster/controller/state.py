@@ -16,7 +16,7 @@ from uuid import UUID
 
 from barnabas.cluster.controller.election import ClaimOutcome, Election
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import ALL_BROKERS, MetadataImage, ResourceType
+from barnabas.cluster.metadata.image import MetadataImage
 from barnabas.cluster.metadata.observation import Observation, observe_all
 from barnabas.cluster.metadata.records import ControllerOffice
 from barnabas.cluster.planning.instructions import Instruction, UpdateBrokerConfig
@@ -28,6 +28,7 @@ from barnabas.config.describe import Layers
 from barnabas.config.settings import topic_config
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
 
 class ControllerState:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from barnabas.cluster.controller.state import ControllerState
-from barnabas.cluster.metadata.image import ALL_BROKERS, MetadataDelta, MetadataImage, PartitionState, ResourceType, Topic
+from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, PartitionState, Topic
 from barnabas.cluster.planning.instructions import (
     ChangeReplica,
     CreateLog,
@@ -24,6 +24,7 @@ from barnabas.cluster.planning.instructions import (
     UpdateTopicConfig,
 )
 from barnabas.config.topic import TopicConfig
+from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
 ConfigOf = Callable[[str], TopicConfig]
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum, IntEnum
+from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
@@ -24,24 +24,13 @@ from uuid import UUID
 from barnabas.cluster.metadata.declared import NOTHING, Changes, Declarations, Kind, apply_changes
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, cordoned_among, words_of
 from barnabas.config.listeners import Endpoint
+from barnabas.protocol.values import NO_CONTROLLER, NO_LEADER, ResourceType
 from barnabas.security.acls import AUDIT_TOPIC
 
-NO_LEADER = NO_CONTROLLER = -1
-ALL_BROKERS = ""  # the name under which settings stand that hold for every broker
 OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC = "__consumer_offsets", "__transaction_state", "__share_group_state"
 COORDINATED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
 INTERNAL_TOPICS = COORDINATED_TOPICS | {AUDIT_TOPIC}  # consumers of all topics leave them out
 EMPTY: Mapping[str, str] = MappingProxyType({})
-
-
-class ResourceType(IntEnum):
-    """What settings belong to; numbers as in DescribeConfigs."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
 
 
 Resource = tuple[ResourceType, str]  # of a broker: its id as text, or ALL_BROKERS
@@ -238,7 +227,7 @@ class MetadataImage:
             changes["controller_id"] = delta.controller_id
         if delta.cluster_id is not None:
             changes["cluster_id"] = delta.cluster_id
-        return replace(self, epoch=self.epoch + 1, **changes)  # type: ignore[arg-type]
+        return replace(self, epoch=self.epoch + 1, **changes)  # type: ignore[arg-type]  # fields of its own by their names
 
     def _apply_topics(self, delta: MetadataDelta) -> dict[str, object]:
         if not delta.topics and not delta.deleted_topics:

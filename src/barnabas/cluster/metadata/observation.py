@@ -23,16 +23,9 @@ from uuid import UUID
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.declared import Changes, Kind
-from barnabas.cluster.metadata.image import (
-    EMPTY,
-    NO_CONTROLLER,
-    BrokerRegistration,
-    MetadataDelta,
-    MetadataImage,
-    Resource,
-    Topic,
-)
+from barnabas.cluster.metadata.image import EMPTY, BrokerRegistration, MetadataDelta, MetadataImage, Resource, Topic
 from barnabas.cluster.store.interface import ABSENT, ROOT, Entry, MetadataStore
+from barnabas.protocol.values import NO_CONTROLLER
 
 
 @dataclass(frozen=True, slots=True)

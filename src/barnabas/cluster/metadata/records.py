@@ -26,19 +26,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from barnabas.cluster.metadata.declared import Kind
-from barnabas.cluster.metadata.image import (
-    ALL_BROKERS,
-    BrokerRegistration,
-    BrokerState,
-    Kept,
-    LogEnd,
-    PartitionState,
-    Resource,
-    ResourceType,
-    Topic,
-)
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState, Resource, Topic
 from barnabas.cluster.store.interface import Entry
 from barnabas.config.listeners import Endpoint
+from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
 USUAL_FIELDS = 5  # of a state of which there is nothing special to say
 CHUNK = 256  # partitions in one entry: about 10 kB of JSON, well under ZooKeeper's limit of 1 MB for a node

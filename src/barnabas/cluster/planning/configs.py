@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from barnabas.cluster.metadata.image import ALL_BROKERS, MetadataImage, Resource, ResourceType
+from barnabas.cluster.metadata.image import MetadataImage, Resource
 from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.cluster.planning.plan import PlanBuilder
 from barnabas.cluster.planning.topics import check_name
@@ -21,6 +21,7 @@ from barnabas.config.cordoning import CORDONED_LOG_DIRS, check_cordoned, words_o
 from barnabas.config.definition import ConfigKey, ConfigType
 from barnabas.config.settings import check_broker, check_client_metrics, check_group, check_topic, topic_config
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
+from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
 MIN_IN_SYNC = "min.insync.replicas"
 

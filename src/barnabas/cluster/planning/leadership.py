@@ -29,7 +29,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from barnabas.cluster.metadata.image import NO_LEADER, BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState
+from barnabas.cluster.metadata.image import BrokerRegistration, BrokerState, Kept, LogEnd, PartitionState
+from barnabas.protocol.values import NO_LEADER
 
 LogEnds = Mapping[int, LogEnd]
 NO_ENDS: LogEnds = {}

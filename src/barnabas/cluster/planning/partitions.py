@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
-from barnabas.cluster.metadata.image import NO_LEADER, MetadataImage, PartitionState, Topic
+from barnabas.cluster.metadata.image import MetadataImage, PartitionState, Topic
 from barnabas.cluster.metadata.records import BROKER_EPOCH, CHUNK
 from barnabas.cluster.planning import reassignment
 from barnabas.cluster.planning.alter_partition import InSyncChange, alter, check_broker_epoch
@@ -21,6 +21,7 @@ from barnabas.cluster.planning.leadership import Electorate, Policy, elect_prefe
 from barnabas.cluster.planning.placement import check_assignment
 from barnabas.cluster.planning.plan import PlanBuilder
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.values import NO_LEADER
 
 MAX_REWRITTEN_PER_PLAN = 8 * CHUNK  # partitions in chunks that one step of the controller itself changes: some 10 ms, 100 kB
 MAX_CHUNKS_PER_PLAN = 64  # such chunks, where topics are small: each step costs as much as the image has topics

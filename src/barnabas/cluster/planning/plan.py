@@ -14,9 +14,10 @@ from uuid import UUID
 
 from barnabas.cluster.metadata import records
 from barnabas.cluster.metadata.declared import Changes, Kind
-from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, Resource, ResourceType, Topic
+from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, Resource, Topic
 from barnabas.cluster.planning.instructions import Instruction
 from barnabas.cluster.store.interface import ABSENT, Check, Entry, Operation, Put, Remove
+from barnabas.protocol.values import ResourceType
 
 R = TypeVar("R")
 Declaring = Callable[[MetadataImage], tuple[R, Changes]]  # an answer, and what it says is done

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from barnabas.cluster.metadata.image import NO_LEADER, MetadataImage, PartitionState
+from barnabas.cluster.metadata.image import MetadataImage, PartitionState
 from barnabas.cluster.planning.leadership import Electorate, Policy, candidate, change, with_epochs
+from barnabas.protocol.values import NO_LEADER
 
 
 def original(state: PartitionState) -> tuple[int, ...]:

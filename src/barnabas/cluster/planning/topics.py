@@ -11,16 +11,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 from uuid import UUID
 
 from barnabas import limits
-from barnabas.cluster.metadata.image import MetadataImage, PartitionState, ResourceType, Topic
+from barnabas.cluster.metadata.image import MetadataImage, PartitionState, Topic
 from barnabas.cluster.planning.instructions import CreateLog, DeleteLog
 from barnabas.cluster.planning.placement import Ring, check_assignment, new_partitions
 from barnabas.cluster.planning.plan import PlanBuilder
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.settings import check_topic, topic_config
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.protocol.values import ResourceType
 
 MAX_NAME_LENGTH = 249  # leaves room for "-<partition>.<id>-delete" in a file name of 255 bytes
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -88,6 +90,23 @@ def _reason_against(name: str) -> str | None:
     return None
 
 
+R = TypeVar("R", NewTopic, MorePartitions)
+
+
+def _outcomes(requests: Sequence[R], carry_out: Callable[[R], TopicOutcome]) -> list[TopicOutcome]:
+    """One outcome for each name; a name that is asked for twice is refused once."""
+    times = Counter(request.name for request in requests)
+    outcomes = {}
+    for request in requests:
+        try:
+            if times[request.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            outcomes[request.name] = carry_out(request)
+        except KafkaError as error:
+            outcomes[request.name] = TopicOutcome(request.name, error)
+    return list(outcomes.values())
+
+
 class TopicPlanner:
     """Plans topics on one image.
 
@@ -117,16 +136,7 @@ class TopicPlanner:
         if sum(self._partitions_asked(request) for request in requests) > limits.MAX_PARTITIONS_PER_REQUEST:
             error = KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
             return [TopicOutcome(request.name, error) for request in requests]
-        times = Counter(request.name for request in requests)
-        outcomes = {}
-        for request in requests:
-            try:
-                if times[request.name] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                outcomes[request.name] = self._create_one(request)
-            except KafkaError as error:
-                outcomes[request.name] = TopicOutcome(request.name, error)
-        return list(outcomes.values())
+        return _outcomes(requests, self._create_one)
 
     def _partitions_asked(self, request: NewTopic) -> int:
         if request.assignments:
@@ -211,19 +221,9 @@ class TopicPlanner:
 
     def add_partitions(self, requests: Sequence[MorePartitions]) -> list[TopicOutcome]:
         """One outcome for each name."""
-        times = Counter(request.name for request in requests)
-        outcomes = {}
-        for request in requests:
-            try:
-                if times[request.name] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-                self._add_to_one(request)
-                outcomes[request.name] = TopicOutcome(request.name)
-            except KafkaError as error:
-                outcomes[request.name] = TopicOutcome(request.name, error)
-        return list(outcomes.values())
+        return _outcomes(requests, self._add_to_one)
 
-    def _add_to_one(self, request: MorePartitions) -> None:
+    def _add_to_one(self, request: MorePartitions) -> TopicOutcome:
         topic = self.image.topics.get(request.name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -239,6 +239,7 @@ class TopicPlanner:
         after = replace(topic, partitions=topic.partitions + added)
         self.plan.change_topic(topic, after)
         self._create_logs(after, dict(self.image.topic_config(topic.name)), first=present)
+        return TopicOutcome(topic.name)
 
     def _new_partitions(self, request: MorePartitions, topic: Topic, count: int) -> tuple[PartitionState, ...]:
         replication_factor = len(topic.partitions[0].replicas)

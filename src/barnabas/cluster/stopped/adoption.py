@@ -19,7 +19,7 @@ from pathlib import Path
 from uuid import UUID
 
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import COORDINATED_TOPICS, PartitionState, ResourceType, Topic
+from barnabas.cluster.metadata.image import COORDINATED_TOPICS, PartitionState, Topic
 from barnabas.cluster.planning.internal_topics import internal_topic
 from barnabas.cluster.stopped.kraft.declared import KraftDeclared
 from barnabas.cluster.stopped.kraft.metadata_log import FOLDER, KraftMetadata, read_metadata_log
@@ -29,6 +29,7 @@ from barnabas.config.broker import BrokerConfig
 from barnabas.config.settings import check_broker, check_topic
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, KafkaError
+from barnabas.protocol.values import ResourceType
 from barnabas.storage import checkpoints
 from barnabas.storage.check.directory import DataFolder, read_data_folder
 from barnabas.storage.files import Files

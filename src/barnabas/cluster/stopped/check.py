@@ -14,9 +14,10 @@ from pathlib import Path
 from uuid import UUID
 
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import COORDINATED_TOPICS, ResourceType, Topic
+from barnabas.cluster.metadata.image import COORDINATED_TOPICS, Topic
 from barnabas.cluster.store.embedded import FILE_NAME, FORMAT
 from barnabas.cluster.store.interface import Entry
+from barnabas.protocol.values import ResourceType
 from barnabas.storage.check.directory import DataFolder
 from barnabas.storage.check.finding import Finding
 from barnabas.storage.check.partition import PartitionReport

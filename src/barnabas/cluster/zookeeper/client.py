@@ -87,7 +87,7 @@ class Request:
         return self._body.deserialize(buffer, offset)
 
 
-class Reply(AsyncResult):  # type: ignore[misc]
+class Reply(AsyncResult):  # type: ignore[misc]  # kazoo comes without types
     """The answer to a request, and the number of the last transaction that the server had done before it."""
 
     def __init__(self, client: KazooClient, done: Callable[[], None] | None = None) -> None:

@@ -39,7 +39,7 @@ NONCE_BYTES = 18
 REFUSED = "log-in by SASL refused"
 
 
-class Handler(SequentialThreadingHandler):  # type: ignore[misc]
+class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo comes without types
     """kazoo's threads and sockets; one server that does not let itself be connected to must not cost the session.
 
     Args:
@@ -73,7 +73,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]
         return ([*held, *(each for each in found[0] if each not in held)], *found[1:]) if held else found
 
 
-class Connection(ConnectionHandler):  # type: ignore[misc]
+class Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo comes without types
     """kazoo's connection with an eye on watch events, on the timeout that the server granted, and on when it heard from us.
 
     Args:

@@ -74,6 +74,7 @@ class SinkState:
 
 
 def to_json(state: SinkState) -> bytes:
+    """What the sink's record holds: JSON in UTF-8, which `from_json` reads back as the same state."""
     value: dict[str, object] = {"format": FORMAT, "decided": state.decided}
     if state.pending is not None:
         pending = state.pending
@@ -121,8 +122,10 @@ def ordinary_id(sink: str, partition: int, nonce: str) -> str:
 
 
 def is_of_task(sink: str, transactional_id: str) -> bool:
+    """Whether an id is one that `transactional_id` gives tasks of the sink, of either kind of transaction."""
     return transactional_id.startswith((f"{PREFIX}/{sink}/1/", f"{PREFIX}/{sink}/2/"))
 
 
 def is_two_phase(sink: str, transactional_id: str) -> bool:
+    """Whether it is of a task whose transaction waits for the sink's decision, however long that takes (KIP-939)."""
     return transactional_id.startswith(f"{PREFIX}/{sink}/2/")

@@ -46,6 +46,7 @@ DEFAULTS = {
 
 
 def main() -> None:
+    """Run the pipeline that the command line names, until it ends or is told to (SIGTERM)."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--events", type=Path, required=True)
     parser.add_argument("--parent-pipe", type=int, required=True)

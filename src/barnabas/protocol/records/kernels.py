@@ -97,7 +97,7 @@ def scan_batches(data, table):
         position += size
 
 
-PAIR = types.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
+PAIR = types.UniTuple(types.int64, 2)
 
 
 @njit(PAIR(BYTES_IN, types.int64, types.int64), cache=True)

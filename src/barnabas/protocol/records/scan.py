@@ -102,7 +102,7 @@ class _Layout(NamedTuple):
     value: int
 
 
-def scan_interpreted(data: bytes | bytearray, count: int) -> Scan | None:  # noqa: C901 (one loop for speed, see above)
+def scan_interpreted(data: bytes | bytearray, count: int) -> Scan | None:  # noqa: C901 - one loop for speed, see above
     """As `scan_records`, without machine code."""
     position = index = min_delta = max_delta = last_stride = retry_at = 0
     stretch, gather_at = FIRST_GATHER, UNEQUAL

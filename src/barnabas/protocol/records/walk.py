@@ -61,7 +61,7 @@ def walk_in_pieces(view: memoryview, count: i64) -> tuple[i64, i64, bool] | None
     return (min_delta, max_delta, has_null_key) if position == size else None
 
 
-def _walk(data: bytes, position: i64, stop: i64, index: i64, count: i64) -> tuple[i64, i64, i64, i64, bool]:  # noqa: C901 (one loop for speed)
+def _walk(data: bytes, position: i64, stop: i64, index: i64, count: i64) -> tuple[i64, i64, i64, i64, bool]:  # noqa: C901 - one loop for speed
     """Over the records from number `index` to `count` that end at or before `stop`.
 
     Returns:
@@ -184,7 +184,7 @@ def _walk(data: bytes, position: i64, stop: i64, index: i64, count: i64) -> tupl
     return position, index, min_delta, max_delta, has_null_key
 
 
-def walk_requests(  # noqa: C901 (one loop for speed)
+def walk_requests(  # noqa: C901 - one loop for speed
     data: bytes,
     view: memoryview,
     position: i64,

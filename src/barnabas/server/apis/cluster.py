@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata.image import NO_LEADER, PartitionState, Topic
+from barnabas.cluster.metadata.image import PartitionState, Topic
 from barnabas.cluster.planning.topics import check_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.api_keys import ApiKey
@@ -20,6 +20,7 @@ from barnabas.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     ResponseCursor,
 )
+from barnabas.protocol.values import NO_LEADER
 from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 
 if TYPE_CHECKING:

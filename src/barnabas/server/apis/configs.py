@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata.image import ALL_BROKERS, ResourceType
 from barnabas.cluster.planning.configs import AlterOperation, Change, ResourceChange
 from barnabas.cluster.planning.topics import check_name
 from barnabas.config.describe import (
@@ -33,6 +32,7 @@ from barnabas.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from barnabas.protocol.values import ALL_BROKERS, ResourceType
 from barnabas.server.apis.loggers import alter_loggers, check_logger_resource, logger_entries
 from barnabas.server.tls.changes import refuse_security
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Container, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata.image import NO_LEADER
 from barnabas.cluster.planning.topics import is_legal_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.message import ZERO_UUID
@@ -22,6 +21,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from barnabas.protocol.values import NO_LEADER
 from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from barnabas.server.quotas.mutations import mutation_quota
 

@@ -257,7 +257,7 @@ def _illegal_state(header: RequestHeader) -> bytearray | None:
     if header.api_key not in APIS or not APIS[header.api_key][2] <= header.api_version <= APIS[header.api_key][3]:
         return None
     response = response_class(header.api_key)()
-    if not any(name == "error_code" for name, *_ in response.FIELDS):
+    if not hasattr(response, "error_code"):
         return None
-    response.error_code = ErrorCode.ILLEGAL_SASL_STATE  # type: ignore[attr-defined]
+    response.error_code = ErrorCode.ILLEGAL_SASL_STATE
     return encode_answer(response, header)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.cluster.metadata.image import ResourceType as ConfigResourceType
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import alter_configs as legacy
@@ -13,6 +12,7 @@ from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.describe_configs import DescribeConfigsResult
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from barnabas.protocol.values import ResourceType as ConfigResourceType
 from barnabas.security.acls import CLUSTER, Operation, Resource, ResourceType
 from barnabas.server.authorization.asking import Answer, Asked, GoOn, Guard, on_cluster, then
 

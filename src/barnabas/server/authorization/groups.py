@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from barnabas.error_codes import ErrorCode
-from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
@@ -90,7 +89,7 @@ def _no_join(version: int) -> JoinGroupResponse:
     )
 
 
-MEMBERSHIP_REFUSALS: dict[int, type[Message]] = {
+MEMBERSHIP_REFUSALS: dict[int, type[HeartbeatResponse | LeaveGroupResponse | SyncGroupResponse]] = {
     ApiKey.HEARTBEAT: HeartbeatResponse,
     ApiKey.LEAVE_GROUP: LeaveGroupResponse,
     ApiKey.SYNC_GROUP: SyncGroupResponse,
@@ -103,7 +102,7 @@ def guard_membership(asked: Asked, request: Any, go_on: GoOn) -> Answer:
         return go_on(request)
     if asked.context.api_key == ApiKey.JOIN_GROUP:
         return _no_join(asked.version)
-    return MEMBERSHIP_REFUSALS[asked.context.api_key](error_code=GROUP_REFUSED)  # type: ignore[call-arg]
+    return MEMBERSHIP_REFUSALS[asked.context.api_key](error_code=GROUP_REFUSED)
 
 
 # -- administration ---------------------------------------------------------------------------------------------------------

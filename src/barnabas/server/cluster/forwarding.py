@@ -20,7 +20,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cluster.membership.commands import REFUSALS
-from barnabas.cluster.metadata.image import ResourceType
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.codec import decode, writer_of
@@ -35,6 +34,7 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.protocol.values import ResourceType
 from barnabas.security.acls import Operation
 from barnabas.server.apis.configs import is_refused_here
 from barnabas.server.apis.tokens import may_ask

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from barnabas.cluster.membership.lost import LastRecord
 from barnabas.cluster.membership.member import Member
 from barnabas.cluster.membership.offline import MAX_SAID
-from barnabas.cluster.metadata.image import NO_LEADER, BrokerRegistration, Kept, Topic
+from barnabas.cluster.metadata.image import BrokerRegistration, Kept, Topic
 from barnabas.config.cordoning import absolute
 from barnabas.errors import LogDirFailed
+from barnabas.protocol.values import NO_LEADER
 from barnabas.server.carrying_out import carry_out
 from barnabas.server.cluster.forwarding import Forwarder
 from barnabas.server.cluster.lookout import Lookout

@@ -28,8 +28,8 @@ class Fetch(Loading):
     """One fetch request from its first look at the partitions to its answer."""
 
     __slots__ = (
-        "_answer_place",
         "_allowance",
+        "_answer_place",
         "_is_answer_due",
         "_is_over",
         "_min_bytes",

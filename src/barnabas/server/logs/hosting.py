@@ -10,9 +10,10 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cluster.metadata.image import NO_LEADER, PartitionState, Topic
+from barnabas.cluster.metadata.image import PartitionState, Topic
 from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, DeleteLog
 from barnabas.errors import LogDirFailed, StorageError
+from barnabas.protocol.values import NO_LEADER
 from barnabas.replication.followed import FollowedPartition
 from barnabas.replication.offline import OfflinePartition
 from barnabas.replication.partition import Partition

@@ -69,12 +69,13 @@ class ClientQuotas:
     def budget(self, principal: str, client_id: str | None) -> Budget | None:
         """What a client may use; None where it has no quota at all."""
         key = (principal, client_id)
-        found = self._budgets.get(key, self)
-        if found is self:
+        try:
+            return self._budgets[key]
+        except KeyError:
             if len(self._budgets) >= limits.MAX_QUOTA_BUDGETS:
                 self._budgets.clear()
-            found = self._budgets[key] = self._look_up(principal.partition(":")[2], client_id or "")
-        return found  # type: ignore[return-value]  # `self` stands for what was not looked up
+        found = self._budgets[key] = self._look_up(principal.partition(":")[2], client_id or "")
+        return found
 
     def now_ms(self) -> float:
         return self._broker.clock.monotonic_ms()

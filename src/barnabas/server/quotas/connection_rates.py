@@ -45,8 +45,9 @@ class ConnectionRates:
         found = {}
         for endpoint in config.listener_endpoints:
             own = setting(config, KEY, endpoint.listener)
+            assert isinstance(own, int)
             is_own = f"listener.name.{endpoint.listener.lower()}.{KEY}" in config.texts
-            rate = self._changed(self._of_listeners.get(endpoint.listener), int(own) if is_own else MAX_INT)  # type: ignore[arg-type]
+            rate = self._changed(self._of_listeners.get(endpoint.listener), own if is_own else MAX_INT)
             if rate is not None:
                 found[endpoint.listener] = rate
         self._of_listeners = found

@@ -27,10 +27,9 @@ def pay_produced(broker: Broker, connection: Connection, budget: Budget, size: i
 
 def pay_answer(broker: Broker, connection: Connection, budget: Budget, response: Message, spent_ns: int) -> None:
     """A request was worked on for so long; its answer is told how long to wait, for this or for what its handler has found."""
-    is_telling = hasattr(response, "throttle_time_ms")
     wait_ms = budget.spent(spent_ns, broker.quotas.now_ms())
-    if is_telling:
-        response.throttle_time_ms = wait_ms = max(wait_ms, response.throttle_time_ms)  # type: ignore[attr-defined]
+    if hasattr(response, "throttle_time_ms"):
+        response.throttle_time_ms = wait_ms = max(wait_ms, response.throttle_time_ms)
     mute(connection, broker.loop, wait_ms)
 
 

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from barnabas.replication.followed import NO_LEADER
+from barnabas.protocol.values import NO_LEADER
 from barnabas.server.cluster.peers import peers_of
 from barnabas.server.replication.fetcher import Fetcher
 

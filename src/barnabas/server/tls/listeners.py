@@ -112,10 +112,12 @@ class BrokerTls:
                 logger.error("event=tls-settings-not-taken note='the old ones stay' reason=%r", str(error))
 
     def _changes(self, config: BrokerConfig) -> list[Callable[[], bool]]:
-        changes = [partial(terms.source.change, settings_of(config, listener)) for listener, terms in self._listeners.items()]
+        changes: list[Callable[[], bool]] = [
+            partial(terms.source.change, settings_of(config, listener)) for listener, terms in self._listeners.items()
+        ]
         if self._peers is not None:
             changes.append(partial(self._peers.change, settings_of(config, inter_broker_endpoint(config).listener)))
-        return changes  # type: ignore[return-value]  # a partial is one
+        return changes
 
     def refresh(self) -> None:
         """Look at the files."""

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.cluster.metadata.image import NO_LEADER, OFFSETS_TOPIC
+from barnabas.cluster.metadata.image import OFFSETS_TOPIC
 from barnabas.coordination.led import shielded
 from barnabas.coordination.outcome import Producer
 from barnabas.coordination.seams import EndMarker
@@ -25,6 +25,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from barnabas.protocol.values import NO_LEADER
 from barnabas.server.cluster.peers import ClientError, Peers, peers_of
 from barnabas.server.coordinator_log import PartitionedLog
 from barnabas.server.transactions.courier import MarkerCourier

@@ -38,7 +38,7 @@ TAG_SHIFT = 40
 PLACE_MASK = (1 << TAG_SHIFT) - 1
 FOUR, EIGHT, HEAD = np.uint64(4), np.uint64(8), np.uint64(12)
 
-_record = types.UniTuple(types.int64, 7)  # type: ignore[no-untyped-call]
+_record = types.UniTuple(types.int64, 7)
 
 
 @njit(_record(BYTES_IN, types.int64, types.int64), cache=True)

@@ -97,8 +97,8 @@ class PlainKeys:
             at = [header.base_offset + delta for delta in records.offset_deltas]
             first = bisect_left(at, from_offset)
             before = len(offsets)
-            offsets.update(zip(records.keys[first:], at[first:], strict=True))  # type: ignore[arg-type]  # a null key goes again:
-            offsets.pop(None, None)  # type: ignore[call-overload]
+            offsets.update(zip(records.keys[first:], at[first:], strict=True))  # type: ignore[arg-type]  # a null key goes again
+            offsets.pop(None, None)  # type: ignore[call-overload]  # what came in by the line above
             if len(offsets) > before:
                 self._room -= (len(offsets) - before) * (BYTES_PER_KEY + max(len(key) for key in records.keys if key is not None))
             self._has_tombstones = self._has_tombstones or not all(records.have_value)

@@ -19,6 +19,7 @@ COMMAND = "python -m barnabas.testing.simulation"
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run what `arguments` ask for; the exit code: 0 where every run went well."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--seeds", type=_positive, default=100, help="how many runs (100)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (0)")

@@ -27,6 +27,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from barnabas.protocol.values import ResourceType
 from barnabas.testing.simulation.clients import NOT_KNOWN_EVERYWHERE, Producer, Producing
 from barnabas.testing.simulation.history import PartitionHistory, Register, TopicPartition, Violation
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from barnabas.client.asynchronous import AsyncClient
     from barnabas.testing.simulation.loop import World
 
-TOPIC_RESOURCE = 2
 REFUSED_DELETIONS = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.POLICY_VIOLATION)
 NOT_NOW = (ErrorCode.INVALID_REPLICATION_FACTOR,)  # fewer brokers are there than the topic wants replicas
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -101,7 +101,7 @@ async def tune(admin: Admin, settings: dict[tuple[str, str], Register], choices:
                 _note(history, name, int(value) if name.startswith("retention") else 0)
         number = settings[topic, name].asking(value)
         item = AlterableConfig(name=name, value=value)
-        resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=[item])
+        resource = AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configs=[item])
         try:
             answer = await admin.client.run(ask(IncrementalAlterConfigsRequest(resources=[resource])))
         except BarnabasError:
@@ -196,4 +196,5 @@ async def until_done(ask: Callable[[], Any], done_before: ErrorCode) -> None:
 
 
 def ask(request: Any) -> Plan[Any]:
+    """The plan that asks any broker once; it gives the response, of the request's API."""
     return (yield from call(request))

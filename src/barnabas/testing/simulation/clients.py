@@ -41,6 +41,7 @@ NOT_KNOWN_EVERYWHERE = (
 
 
 def client_config(address: str, client_id: str, *, patience_ms: int = 60_000) -> ClientConfig:
+    """The settings of a client at `address` ("host:port"): short times, so that a run has many retries; `patience_ms` for a whole call."""
     options = {
         "bootstrap.servers": address,
         "client.id": client_id,

@@ -20,11 +20,10 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from barnabas.protocol.values import ALL_BROKERS, ResourceType
 from barnabas.testing.simulation.admins import Admin, ask, until_done
 from barnabas.testing.simulation.history import Register, TopicPartition, Violation
 
-BROKER_RESOURCE = 4
-ALL_BROKERS = ""
 MIN_IN_SYNC = "min.insync.replicas"
 UNKNOWN = "where it was made"
 PREFERRED = 0
@@ -57,6 +56,7 @@ async def reassign(admin: Admin, brokers: Sequence[int], places: dict[TopicParti
 
 
 def text_of(replicas: Sequence[int]) -> str:
+    """Broker ids as "1,2,3", as registers keep them."""
     return ",".join(map(str, replicas))
 
 
@@ -94,7 +94,7 @@ async def tune_brokers(
                 if setting == name:
                     register.asking(value)
         item = AlterableConfig(name=name, value=value)
-        resource = AlterConfigsResource(resource_type=BROKER_RESOURCE, resource_name=where, configs=[item])
+        resource = AlterConfigsResource(resource_type=ResourceType.BROKER, resource_name=where, configs=[item])
         answer = await _answer(admin, IncrementalAlterConfigsRequest(resources=[resource]))
         if answer is None:
             continue

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import NO_LEADER, PartitionState
+from barnabas.cluster.metadata.image import PartitionState
+from barnabas.protocol.values import NO_LEADER
 from barnabas.testing.simulation.history import Violation
 
 if TYPE_CHECKING:

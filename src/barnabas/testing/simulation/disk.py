@@ -41,6 +41,8 @@ FATES = (Fate.KEPT, Fate.LOST, Fate.PREFIX, Fate.PREFIX, Fate.MIXED, Fate.MIXED)
 
 @dataclass(slots=True)
 class Write:
+    """`data` was written at the byte `position`."""
+
     position: int
     data: bytes
 
@@ -56,11 +58,15 @@ class Write:
 
 @dataclass(slots=True)
 class Truncate:
+    """The file got `size` bytes, more or fewer than before."""
+
     size: int
 
 
 @dataclass(slots=True, eq=False)
 class File:
+    """One file: what lies between `data` and `durable` is `pending`, in order."""
+
     data: bytearray = field(default_factory=bytearray)  # as processes read it
     durable: bytearray = field(default_factory=bytearray)  # as the platter has it
     pending: list[Write | Truncate] = field(default_factory=list)
@@ -132,6 +138,8 @@ class File:
 
 @dataclass(slots=True, eq=False)
 class Folder:
+    """One folder: as for a file, with names in the place of bytes."""
+
     names: dict[str, Node] = field(default_factory=dict)
     durable: dict[str, Node] = field(default_factory=dict)
     pending: list[tuple[tuple[str, Node | None], ...]] = field(
@@ -162,6 +170,7 @@ Node = File | Folder
 
 
 def apply(names: dict[str, Node], changes: tuple[tuple[str, Node | None], ...]) -> None:
+    """Make changes to `names`: each is a name and what it stands for, None where it goes."""
     for name, node in changes:
         if node is None:
             names.pop(name, None)
@@ -170,12 +179,14 @@ def apply(names: dict[str, Node], changes: tuple[tuple[str, Node | None], ...]) 
 
 
 def put(target: bytearray, position: int, data: bytes) -> None:
+    """Write `data` at the byte `position`; what lies between the end and there becomes zeros."""
     if position > len(target):
         resize(target, position)
     target[position : position + len(data)] = data
 
 
 def resize(target: bytearray, size: int) -> None:
+    """Give `target` this many bytes: its end is cut off, or zeros are added."""
     if size <= len(target):
         del target[size:]
     else:
@@ -258,4 +269,5 @@ class Disk:
 
 
 def missing(path: Path) -> FileNotFoundError:
+    """The error of a path that is not there."""
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))

@@ -14,6 +14,8 @@ from pathlib import Path
 
 
 class Operation(Enum):
+    """What a process does with files and folders, and what can fail."""
+
     READ = "read"
     WRITE = "write"
     TRUNCATE = "truncate"
@@ -25,6 +27,7 @@ class Operation(Enum):
 
 
 def everywhere(_: Path) -> bool:
+    """Matches every path."""
     return True
 
 

@@ -25,13 +25,14 @@ from contextlib import suppress
 from contextvars import Context
 from itertools import count
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from barnabas.testing.simulation.files import ProcessKilled
 from barnabas.testing.simulation.network import Network
 from barnabas.testing.simulation.trace import Trace
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 START_S = 1_000.0  # of the monotonic clock
 START_MS = 1_750_000_000_000  # of the wall clock
 STEPS_WITHOUT_TIME = 200_000  # events of one moment, after which something must be going round in circles
@@ -216,22 +217,20 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def is_closed(self) -> bool:
         return False
 
-    def call_soon(  # type: ignore[override]
-        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
-    ) -> events.Handle:
+    def call_soon(self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None) -> events.Handle:
         handle = events.Handle(callback, args, self, context)
         self.world.soon(handle)
         return handle
 
-    call_soon_threadsafe = call_soon  # type: ignore[assignment]  # there are no threads
+    call_soon_threadsafe = call_soon  # there are no threads
 
-    def call_later(  # type: ignore[override]
-        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    def call_later(
+        self, delay: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> events.TimerHandle:
         return self.call_at(self.world.now_s + delay, callback, *args, context=context)
 
-    def call_at(  # type: ignore[override]
-        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> events.TimerHandle:
         handle = events.TimerHandle(when, callback, args, self, context)
         self.world.at(when, handle)
@@ -253,7 +252,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     # --- what goes to threads
 
-    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+    def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         pool = executor or self._default_executor
         assert isinstance(pool, VirtualExecutor), "a real thread in a simulation"
         job = _Job(self, func, args)
@@ -285,4 +284,4 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
 def new_loop(world: World, name: str, host: str, on_error: Callable[[str], None]) -> VirtualLoop:
     """A loop; what asyncio's has and no process of the simulation calls is not there."""
-    return VirtualLoop(world, name, host, on_error)  # type: ignore[abstract]
+    return VirtualLoop(world, name, host, on_error)  # type: ignore[abstract]  # what is missing, nobody calls

@@ -30,6 +30,8 @@ UUID_BITS = 128
 
 @dataclass(slots=True)
 class Process:
+    """A running broker and what it runs on; all of it is gone when the process is."""
+
     loop: VirtualLoop
     files: FaultyFiles
     store: MemoryStore

@@ -38,6 +38,12 @@ def keep_quiet() -> None:
 
 
 def simulation(seed: int, profile: str | None = None, *, echo: bool = False) -> Course:
+    """The run that a seed stands for, not begun.
+
+    Args:
+        profile: the kind of run; drawn from the seed where it is None.
+        echo: show what happens while it does.
+    """
     whole = WHOLE_PROFILES.get(profile or "")
     if whole is not None:
         return whole(seed, echo=echo)
@@ -45,6 +51,7 @@ def simulation(seed: int, profile: str | None = None, *, echo: bool = False) -> 
 
 
 def run_seed(seed: int, profile: str | None = None) -> Verdict:
+    """Run it to its end: what became of it."""
     return simulation(seed, profile).run()
 
 

@@ -33,6 +33,8 @@ DAY_MS = 86_400_000
 
 @dataclass(slots=True)
 class Topic:
+    """A topic of the run, as it is created."""
+
     name: str
     partitions: int
     configs: dict[str, str]
