@@ -132,7 +132,7 @@ class Traffic:
                 key, value = b"%d" % (number % KEYS), b"%d " % number + bytes(1000)
                 self._producer.produce(TOPIC, value, key, partition=index, on_delivery=self._done)
                 self.sent[index] += 1
-            self._producer.poll(0.0005)  # a few megabytes a second: less than a move copies
+            self._producer.poll(0.001)  # the least that it can wait: a few megabytes a second, less than a move copies
         if self._producer.flush(DEADLINE_S):
             self.errors.append("not all was acknowledged")
 
@@ -192,6 +192,8 @@ def test_partitions_move_under_load_and_no_client_notices(tmp_path: Path, settin
                 assert len(wanted) == PARTITIONS
                 admin.alter_replica_log_dirs({(TOPIC, index, BROKER_ID): str(disk) for index, disk in wanted.items()})
                 wait_until(partial(_have_moved, traffic, tmp_path, wanted), f"the moves of turn {turn} do not end")
+            if settings is COMPACTED:
+                wait_until(lambda: traffic.read() >= 0 and "event=cleaned topic=" in server.log, "nothing is cleaned")
             traffic.stop_writing()
             wait_until(traffic.is_read, "not everything comes")
         finally:
