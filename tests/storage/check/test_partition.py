@@ -292,6 +292,23 @@ def test_epochs_need_not_know_of_deleted_records(folder: Path) -> None:
         assert [finding.path for finding in findings] == ([] if is_right else [file]), entries
 
 
+def test_an_epoch_that_has_one_batch_so_far_need_not_be_written_down(folder: Path) -> None:
+    """A broker that was killed after the first append of its epoch leaves it out of the file; the next start reads it in the batch."""
+    log = open_log(folder.parent, SMALL)
+    end = log.log_end_offset
+    append(log, b"v", epoch=7)
+    log.close()
+    file = folder / "leader-epoch-checkpoint"
+    file.write_text("0\n2\n0 0\n1 40\n")
+    for recovery_point, is_mended in ((end, True), (end + 1, False)):
+        findings = check_partition(FILES, folder, PartitionContext(recovery_point, False, TOPIC_ID)).findings
+        assert [each.mended for each in findings if "leader epoch" in each.what or each.path == file] == [is_mended]
+    log = open_log(folder.parent, SMALL, clean=False, recovery_point=end)
+    assert log.end_offset_for_epoch(1) == (1, end)
+    assert log.latest_epoch == 7
+    log.close()
+
+
 def test_damage_past_the_recovery_point_says_what_the_next_start_removes(folder: Path) -> None:
     bases = [int(path.stem) for path in sorted(folder.glob("*.log"))]
     path = folder / f"{bases[1]:020d}.log"

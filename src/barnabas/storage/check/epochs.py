@@ -101,7 +101,9 @@ class EpochCheck:
             if agree[slot]:
                 continue
             told = known.epoch_of(run.first_offset)
-            if run.batches == 1 and told != run.epoch and all(agree[max(slot - 1, 0) : slot] + agree[slot + 1 : slot + 2]):
+            is_news = self._is_news(slot, known, recovery_point)
+            is_alone = run.batches == 1 and all(agree[max(slot - 1, 0) : slot] + agree[slot + 1 : slot + 2])
+            if is_alone and told != run.epoch and not is_news:
                 yield Finding(
                     run.path,
                     f"the leader epoch is {run.epoch}, where {self.path.name} and its neighbours say {told}",
@@ -113,8 +115,13 @@ class EpochCheck:
                 )
             else:
                 what = f"the batches from offset {run.first_offset} on are of epoch {run.epoch}, it says {told}"
-                yield self._of_file(what, mended=run.first_offset >= recovery_point and run.epoch > known.latest)
+                yield self._of_file(what, mended=is_news)
                 return
+
+    def _is_news(self, slot: int, known: LeaderEpochs, recovery_point: int) -> bool:
+        """Whether epochs begin with this run that were not written down yet: that comes later than the first of their batches."""
+        epochs = [run.epoch for run in self._runs[slot:]]
+        return self._runs[slot].first_offset >= recovery_point and epochs[0] > known.latest and epochs == sorted(set(epochs))
 
     def _of_file(self, what: str, *, mended: bool = False) -> Finding:
         if self.rebuilt is None:
