@@ -14,8 +14,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from compileall import compile_dir
 from pathlib import Path
 
+import barnabas
 from bench import pair
 from bench.peers import OURS, PEERS
 from bench.report import PAGE
@@ -136,6 +138,7 @@ def _run(chosen: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # what was started is stopped on the way
     options = QUICK if chosen.quick else Options(chosen.rounds, chosen.messages, chosen.seconds)
     folder = chosen.json or (None if chosen.quick else results.FOLDER)
+    compile_dir(Path(barnabas.__file__).parent, quiet=1)  # as an installed package is; else a first start reads all of its source
     makers = {key: make for key, make in PEERS.items() if key in chosen.peers or key == OURS}
     began, code = time.monotonic(), 0
     for name in chosen.cases or CASES:

@@ -186,6 +186,35 @@ def test_a_connection_that_begins_with_nonsense_is_made_anew(server: Server, ask
     assert server.connections == 2
 
 
+async def test_each_request_has_its_own_time_to_be_answered(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection has one timer for all of them: it goes off for the oldest, and is set anew if that was answered."""
+    loop = asyncio.get_running_loop()
+    real, ahead_s = loop.time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: real() + ahead_s)
+
+    async def at(seconds: float) -> None:
+        """Let what is due by then happen."""
+        nonlocal ahead_s
+        ahead_s = seconds
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+    server.behave = lambda request: HANG if isinstance(request, ListOffsetsRequest) else server.well(request)
+    connection = await AsyncConnection.open(("127.0.0.1", server.port), config(server, request_timeout_ms=1_000_000))
+    answered = connection.request_at_once(Call(MetadataRequest()))
+    assert answered is not None
+    await answered
+    await at(800)
+    hanging = connection.request_at_once(Call(ListOffsetsRequest()))
+    assert hanging is not None
+    await at(1_500)
+    assert connection.lost is None, "it has the time of a request that was answered"
+    await at(2_500)
+    assert isinstance(connection.lost, TimedOut)
+    with pytest.raises(TimedOut):
+        await hanging
+
+
 @both
 def test_nobody_there(ask: Callable[..., int]) -> None:
     nobody = Server()

@@ -7,7 +7,7 @@ answered, so that what must be there is known to the record.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from tests.torture.ledger import Fleeting, Lane, Ledger, TopicState
 from tests.torture.load import FAST_RETRIES, GROUP
 from tests.torture.topics import TRIMMED, Promise, TortureTopic
 from tests.torture.values import ORIGIN_HEADER, Origin, is_tombstone, key_of, origin_of
+from tests.waiting import wait_until
 
 ANSWER_S = 30.0
 MESSAGES_AT_ONCE = 2_000
@@ -116,9 +117,10 @@ class Checker:
                 self._ledger.fleeting[name] = Fleeting(TopicState.DELETED)
         there = self._admin.list_topics(timeout=ANSWER_S).topics
         wanted = sorted(f"{name}-{index}" for name, topic in there.items() for index in topic.partitions)
-        _await(
+        wait_until(
             lambda: sorted(path.name for disk in self._disks for path in disk.iterdir() if path.is_dir()) == wanted,
             "folders are those of the topics, each once",
+            within_s=ANSWER_S,
         )
         for (topic, partition), homes in self._ledger.homes.items():
             home = self._home(topic, partition)
@@ -132,7 +134,7 @@ class Checker:
     def _check_files(self) -> None:
         """Nothing lies about that belongs to no segment."""
         for path in (path for disk in self._disks for path in disk.glob("*/*.*index")):
-            _await(partial(_has_segment, path), f"{path.name} has a segment")
+            wait_until(partial(_has_segment, path), f"{path.name} has a segment", within_s=ANSWER_S)
 
     # Records
 
@@ -308,10 +310,3 @@ def _origin(message: Message) -> Origin | None:
 def _demand(kept: bool, otherwise: str) -> None:
     if not kept:
         raise Broken(otherwise)
-
-
-def _await(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + ANSWER_S
-    while not condition():
-        _demand(time.monotonic() < deadline, f"not in time: {what}")
-        time.sleep(0.02)

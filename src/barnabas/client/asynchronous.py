@@ -61,9 +61,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._start = memoryview(bytearray(START_BYTES))  # what comes first, as long as the size of the next frame is not known
         self._frame: memoryview | None = None  # the body that is coming in, once its size is known
         self._filled = 0  # of the one that is read into
-        self._waiting: deque[tuple[asyncio.Future[Any], float]] = (
-            deque()
-        )  # of each request in flight, oldest first, and its deadline
+        # of each request in flight, oldest first, and its deadline
+        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._writable = asyncio.Event()
         self._writable.set()

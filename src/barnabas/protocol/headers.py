@@ -11,6 +11,8 @@ from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 
 CORRELATION_ID_BYTES = 4  # all that a response's header of old has
+API_BYTES = 4  # of a request's key and version, which come first
+BEHIND_CORRELATION_ID = API_BYTES + CORRELATION_ID_BYTES
 _START = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 
 

@@ -193,7 +193,7 @@ def test_what_is_recognised_has_the_bytes_of_what_is_read(
     assert counted.at_once > 8
 
 
-def test_who_is_over_in_a_session_has_to_be_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_ended_or_is_elsewhere_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
 
     def test(client: Client, line: Line) -> None:

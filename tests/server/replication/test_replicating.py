@@ -6,6 +6,7 @@ import asyncio
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, De
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.records.batch import build_batch
+from barnabas.replication.followed import FollowedPartition
 from barnabas.server.scraping import render
 from tests.server.replication.cluster import TOPIC, TOPIC_ID, Cluster, cluster_of
 from tests.waiting import until
@@ -41,6 +43,30 @@ async def test_what_is_produced_reaches_all_replicas_before_it_is_acknowledged(t
         assert cluster.ends() == {1: 2, 2: 2, 3: 2}
         assert cluster.replica(1).high_watermark == 2
         await until(lambda: cluster.marks() == {1: 2, 2: 2, 3: 2})
+
+
+async def test_a_fault_while_an_answer_is_taken_in_does_not_end_replication(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults: list[bool] = []  # whether the fetcher's task waited meanwhile, of each
+    receive = FollowedPartition.receive
+
+    async with cluster_of(tmp_path, 2) as cluster:
+        await cluster.create((1, 2))
+        await produce(cluster, b"a")
+        (fetcher,) = cluster.brokers[2].fetchers._fetchers.values()
+
+        def failing(partition: FollowedPartition, *arguments: Any) -> Any:
+            if not faults:
+                faults.append(fetcher._is_parked)
+                raise RuntimeError("nobody thought of this")
+            return receive(partition, *arguments)
+
+        monkeypatch.setattr(FollowedPartition, "receive", failing)
+        await produce(cluster, b"b")
+        assert faults == [True]
+        assert cluster.ends() == {1: 2, 2: 2}
+        assert [record.message for record in caplog.records if record.exc_info] == ["event=fetch-failed leader=1"]
 
 
 async def test_a_consumer_reads_what_is_committed_and_no_more(tmp_path: Path) -> None:

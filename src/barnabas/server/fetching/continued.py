@@ -23,9 +23,12 @@ from barnabas import limits
 from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.codec import uuid_of
 from barnabas.protocol.fetch import FIRST_TOPIC_ID_VERSION, FetchAnswerShape
+from barnabas.protocol.fetch_request import EPOCH_BYTES, NO_EPOCH, read_named, session_epoch_at
+from barnabas.protocol.headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.replication.partition import READ_UNCOMMITTED
 from barnabas.server.fetching.fetch import Fetch
+from barnabas.server.fetching.looking import count_follower
 from barnabas.server.fetching.sessions import replica_id_of
 from barnabas.server.page_cache import at_hand
 
@@ -34,17 +37,10 @@ if TYPE_CHECKING:
     from barnabas.server.broker import Broker
     from barnabas.server.connection import Connection
     from barnabas.server.fetching.looking import Records
-    from barnabas.server.fetching.session import FetchContext, FetchedPartition, Named
+    from barnabas.server.fetching.session import FetchContext, FetchedPartition
     from barnabas.storage.reading import FileRegion
 
-FIRST_REPLICA_STATE_VERSION = 15  # before, the replica's id stands in front of everything
-_API_BYTES, _HEAD_BYTES = 4, 8  # API and version; and correlation id
-_FIXED_BYTES = 4 + 4 + 4 + 1 + 4  # longest wait, least and most bytes, isolation level, session id
-_ID_BYTES = 16
 _I32 = Struct(">i")
-_NAMED = Struct(">iiqiqiB")  # as `Named`, and how many tagged fields follow
-NO_EPOCH = -1  # the fetcher does not know the leader's, or has fetched nothing
-_ONE_BYTE_LENGTHS = 0x7F  # a compact length up to here takes a byte
 
 
 class ContinuedFetch:
@@ -83,11 +79,11 @@ class ContinuedFetch:
         if version < FIRST_TOPIC_ID_VERSION or len(frame) > limits.MAX_REPEATED_FETCH_BYTES or request.forgotten_topics_data:
             return
         data = bytes(frame)
-        epoch_at = body + _FIXED_BYTES + (0 if version >= FIRST_REPLICA_STATE_VERSION else _I32.size)
-        found = _read_named(data, epoch_at + _I32.size)
+        epoch_at = session_epoch_at(body, version)
+        found = read_named(data, epoch_at + EPOCH_BYTES)
         if found is None:
             return
-        self._api, self._start, self._tail = data[:_API_BYTES], data[_HEAD_BYTES:epoch_at], data[found[1] :]
+        self._api, self._start, self._tail = data[:API_BYTES], data[BEHIND_CORRELATION_ID:epoch_at], data[found[1] :]
         self._version, self._client_id = version, client_id
         request.topics = ()
         self._request = request
@@ -101,13 +97,17 @@ class ContinuedFetch:
         if not self._session_id or broker.client_quotas is not None:
             return False
         data = bytes(frame)
-        epoch_at = _HEAD_BYTES + len(self._start)
-        if not (data.startswith(self._api) and data.startswith(self._start, _HEAD_BYTES) and len(data) > epoch_at + _I32.size):
+        epoch_at = BEHIND_CORRELATION_ID + len(self._start)
+        if not (
+            data.startswith(self._api)
+            and data.startswith(self._start, BEHIND_CORRELATION_ID)
+            and len(data) > epoch_at + EPOCH_BYTES
+        ):
             return False
         context = self._go_on(broker, data, epoch_at)
         if context is None:
             return False
-        correlation_id = _I32.unpack_from(data, _API_BYTES)[0]
+        correlation_id = _I32.unpack_from(data, API_BYTES)[0]
         if self._is_plain and self._answer_at_once(broker, connection, context, correlation_id):
             return True
         Fetch(broker, connection, self._request, context, self._version, correlation_id, self._client_id).start()
@@ -119,7 +119,7 @@ class ContinuedFetch:
         session = sessions.find(self._session_id)
         if session is None or not session.uses_topic_ids or session.epoch != _I32.unpack_from(data, epoch_at)[0]:
             return None
-        found = _read_named(data, epoch_at + _I32.size)
+        found = read_named(data, epoch_at + EPOCH_BYTES)
         if found is None or data[found[1] :] != self._tail:
             return None
         partitions = session.partitions
@@ -160,7 +160,8 @@ class ContinuedFetch:
             if records is None:
                 return False
             if self._replica_id >= 0:
-                self._count_follower(broker, partition, wanted)
+                broker.isr.heard_of(self._replica_id)
+                count_follower(broker, self._request, self._replica_id, partition, wanted)
         except (KafkaError, StorageError, OSError):
             return False  # a `Fetch` finds the same and words it
         marks = partition.high_watermark, partition.log.log_start_offset
@@ -193,39 +194,3 @@ class ContinuedFetch:
         else:
             return None
         return region if region is not None and region.size >= min(request.min_bytes, most) else None
-
-    def _count_follower(self, broker: Broker, partition: Partition, wanted: FetchedPartition) -> None:
-        """What a follower tells by asking."""
-        broker.isr.heard_of(self._replica_id)
-        partition.fetched_by(
-            self._replica_id,
-            wanted.fetch_offset,
-            start_offset=wanted.log_start_offset,
-            broker_epoch=self._request.replica_state.replica_epoch,
-            now_ms=broker.isr.now_ms(),
-        )
-
-
-def _read_named(data: bytes, position: int) -> tuple[list[tuple[bytes, Named]], int] | None:
-    """The topic id of each partition and what is said of it, and where that ends; None where it is not as nearly always."""
-    found: list[tuple[bytes, Named]] = []
-    try:
-        topics, position = data[position], position + 1
-        if not 0 < topics <= _ONE_BYTE_LENGTHS:
-            return None
-        for _ in range(topics - 1):
-            topic_id, position = data[position : position + _ID_BYTES], position + _ID_BYTES
-            partitions, position = data[position], position + 1
-            if not 0 < partitions <= _ONE_BYTE_LENGTHS:
-                return None
-            end = position + (partitions - 1) * _NAMED.size
-            if end >= len(data) or data[end]:  # tagged fields of the topic
-                return None
-            for *named, tagged in _NAMED.iter_unpack(data[position:end]):
-                if tagged:
-                    return None
-                found.append((topic_id, tuple(named)))
-            position = end + 1
-    except IndexError:
-        return None
-    return found, position

@@ -42,6 +42,19 @@ def failed(partition: int, code: ErrorCode, aborted: tuple[()] | None = None) ->
     return FetchedData(partition, code, -1, -1, -1, aborted=aborted)
 
 
+def count_follower(
+    broker: Broker, request: FetchRequest, replica_id: int, partition: Partition, wanted: FetchedPartition
+) -> None:
+    """What a follower tells of its log by asking for more."""
+    partition.fetched_by(
+        replica_id,
+        wanted.fetch_offset,
+        start_offset=wanted.log_start_offset,
+        broker_epoch=request.replica_state.replica_epoch,
+        now_ms=broker.isr.now_ms(),
+    )
+
+
 class Looking:
     """What a fetch request asks for, and the partitions that it was asked of."""
 
@@ -138,7 +151,7 @@ class Looking:
                 size = min(left, wanted.max_bytes)
                 if self._replica_id >= 0:
                     if first:
-                        self._count_follower(partition, wanted)
+                        count_follower(self._broker, self._request, self._replica_id, partition, wanted)
                     region = self._read_as_follower(
                         partition, wanted.fetch_offset, max(size, 0), minimum_one=minimum_one, is_verified_later=is_verified_later
                     )
@@ -194,15 +207,6 @@ class Looking:
             None,
             () if self._request.isolation_level == READ_COMMITTED else None,
             preferred_read_replica=replica_id,
-        )
-
-    def _count_follower(self, partition: Partition, wanted: FetchedPartition) -> None:
-        partition.fetched_by(
-            self._replica_id,
-            wanted.fetch_offset,
-            start_offset=wanted.log_start_offset,
-            broker_epoch=self._request.replica_state.replica_epoch,
-            now_ms=self._broker.isr.now_ms(),
         )
 
     def _find(self, wanted: FetchedPartition) -> Partition | None:

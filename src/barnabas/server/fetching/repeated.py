@@ -28,6 +28,8 @@ from barnabas import limits
 from barnabas.errors import KafkaError, StorageError
 from barnabas.protocol.codec import decode_request, encode
 from barnabas.protocol.fetch import FIRST_SHAPED_VERSION, FIRST_TOPIC_ID_VERSION, FetchAnswerShape, Given
+from barnabas.protocol.fetch_request import NO_EPOCH
+from barnabas.protocol.headers import API_BYTES, BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest
 from barnabas.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from barnabas.server.fetching.fetch import Fetch
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
     from barnabas.server.fetching.looking import Records
 
 PATIENCE = 4  # requests in a row that were learnt and did not come again
-NO_EPOCH = -1  # of a leader: the consumer does not know it
-_API_BYTES, _HEAD_BYTES = 4, 8  # API and version; and correlation id
 _OFFSET = Struct(">q")
 _MARK = 0x0102_0304_0506_0000  # offsets that nothing else in a request looks like, from here on
 
@@ -192,7 +192,7 @@ def _places_of_offsets(frame: memoryview, body: int, version: int) -> list[int]:
 
 def _layout(frame: memoryview, places: Sequence[int]) -> tuple[Struct, tuple[bytes, ...]]:
     """How a request is parted, every other field being bytes that stay as they are; and those."""
-    layout, behind = f">{_API_BYTES}si", _HEAD_BYTES
+    layout, behind = f">{API_BYTES}si", BEHIND_CORRELATION_ID
     for place in places:
         layout += f"{place - behind}sq"
         behind = place + _OFFSET.size

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from barnabas.error_codes import ErrorCode
+from barnabas.protocol.fetch_request import Named
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import Partition
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 MAX_EPOCH = 2**31 - 1
 TopicKey = str | UUID  # the name below version 13, the id from there on
 PartitionKey = tuple[TopicKey, int]
-Named = tuple[int, int, int, int, int, int]
-"""A partition as a request names it: index, the leader's epoch, offset, the last epoch fetched, the fetcher's log start, most bytes."""
 _by_place = attrgetter("place")
 
 

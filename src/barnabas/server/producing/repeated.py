@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 from barnabas import limits
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.protocol.codec import read_varint
+from barnabas.protocol.headers import BEHIND_CORRELATION_ID
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.produce import (
     FIRST_FLEXIBLE_VERSION,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 
 _START = Struct(">Ii")  # api key and version as one number, correlation id
 _I32 = Struct(">i")
-_HEAD_BYTES = 8
 _ATTRIBUTES = 22  # of a batch: the lower byte of its attributes
 _EMPTY_TAGS = b"\0\0\0"  # of partition, topic and request
 _OFFSETS_MARK = 0x0102_0304_0506_0708  # nothing behind it in an answer looks like this
@@ -111,7 +111,7 @@ class _Known:
         at = answer.rindex(Struct(">q").pack(_OFFSETS_MARK))
         after = at + (16 if version < 5 else 24)  # the log's start is told from version 5 on
         self.size = len(answer) - 4
-        self.middle, self.tail = answer[_HEAD_BYTES:at], answer[after:]
+        self.middle, self.tail = answer[BEHIND_CORRELATION_ID:at], answer[after:]
         offsets = "qq" if version < 5 else "qqq"
         self.layout = Struct(f">ii{len(self.middle)}s{offsets}{len(self.tail)}s").pack
 
@@ -193,7 +193,7 @@ class RepeatedProduce:
         if broker.authorizer is not None:
             self._forget_if_outdated(broker.authorizer.version, connection)
         for end in self._ends:
-            known = self._known.get(copy[position + 4 + _HEAD_BYTES : position + 4 + end])
+            known = self._known.get(copy[position + 4 + BEHIND_CORRELATION_ID : position + 4 + end])
             if known is not None:
                 taken, position = _append_run(broker, connection, data, copy, position, known)
                 if taken:
@@ -209,7 +209,7 @@ class RepeatedProduce:
         if broker.authorizer is not None:
             self._forget_if_outdated(broker.authorizer.version, connection)
         for end in self._ends:
-            known = self._known.get(bytes(frame[_HEAD_BYTES:end]))
+            known = self._known.get(bytes(frame[BEHIND_CORRELATION_ID:end]))
             if known is not None:
                 return not known.partition.closed and _append(broker, connection, frame, end, known)
         return False
@@ -373,7 +373,7 @@ def learn(broker: Broker, connection: Connection, frame: memoryview, version: in
     size = len(wanted.records)
     length_bytes = ((size + 1).bit_length() + 6) // 7 if flexible else _I32.size
     end = len(frame) - size - length_bytes - (len(_EMPTY_TAGS) if flexible else 0)
-    key_bytes, transactional = bytes(frame[_HEAD_BYTES:end]), is_transactional(wanted.records)
+    key_bytes, transactional = bytes(frame[BEHIND_CORRELATION_ID:end]), is_transactional(wanted.records)
     if connection.repeated.knows(key_bytes, partition, transactional=transactional):
         return
     taken = _records(frame, end, version)

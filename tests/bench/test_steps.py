@@ -1,0 +1,21 @@
+"""`python -m bench.steps` measures every step there is, on a broker that answers without an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import steps
+
+
+def test_every_step_of_a_produce_and_a_fetch_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(steps, "ROUNDS", 1)
+    monkeypatch.setattr(steps, "CALLS", 400)
+    assert steps.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith("  ")] == ["produce", "fetch"]
+    rows = {line[:45].strip(): [float(figure) for figure in line[45:].split()] for line in lines if line.startswith("  ")}
+    assert {"learnt", "in a session"} <= rows.keys()
+    assert all(len(figures) == 2 for figures in rows.values())
+    assert min(figure for name, figures in rows.items() if "64" not in name for figure in figures) > 0
