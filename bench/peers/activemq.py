@@ -79,6 +79,7 @@ class ActiveMq(OwnProcess):
     """One broker, and the client that loads it."""
 
     name = "ActiveMQ Classic"
+    is_made_by_writing = True
     nudge = b""
     version = VERSION
     settings = (

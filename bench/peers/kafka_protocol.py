@@ -57,6 +57,7 @@ class _KafkaProtocol:
     """A broker that `bench.servers` starts."""
 
     name = ""
+    is_made_by_writing = False
     settings: Sequence[Setting] = (
         Setting(
             "log.segment.delete.delay.ms",

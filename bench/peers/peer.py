@@ -106,6 +106,11 @@ class Peer(Protocol):
         """From the start of the process until it serves."""
         ...
 
+    @property
+    def is_made_by_writing(self) -> bool:
+        """Whether `create` has nothing to do, since a partition is there with its first message."""
+        ...
+
     def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
         """Raises CannotDo where no message of `largest_bytes` is taken."""
         ...

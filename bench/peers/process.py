@@ -152,6 +152,8 @@ def disk_bytes(folder: Path) -> int:
 class OwnProcess:
     """The part of a `Peer` that follows from its process."""
 
+    is_made_by_writing = False
+
     def __init__(self) -> None:
         self.ready_after_s = 0.0
         self._running: Process | None = None

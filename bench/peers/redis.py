@@ -45,6 +45,7 @@ class Redis(StreamPeer):
     """One `redis-server`."""
 
     name = "Redis Streams"
+    is_made_by_writing = True
     nudge = command(b"PING")
     settings = (
         Setting("appendonly", "yes", "redis.io, Persistence: what is not in the append-only file is lost with the process"),

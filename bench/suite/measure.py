@@ -68,7 +68,7 @@ Run = Callable[[Peer, Meter], Figures]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Another figure of the same repetitions, shown as a measure of its own."""
+    """Another figure of the same repetitions, shown as a measure of its own; `missing` says why a system may have none."""
 
     name: str
     title: str
@@ -76,6 +76,7 @@ class View:
     figure: str
     higher_is_better: bool = False
     limit: float | None = None
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ class Measured:
         return [whole, *(self._seen(view) for view in what.views)]
 
     def _seen(self, view: View) -> dict[str, Any]:
+        without = [key for key, runs in self.runs.items() if view.missing and not any(view.figure in run for run in runs)]
         return {
             "name": view.name,
             "title": view.title,
@@ -134,8 +136,8 @@ class Measured:
             "target": None,
             "limit": view.limit,
             "across": None,
-            "runs": {key: [{"value": run[view.figure]} for run in runs] for key, runs in self.runs.items()},
-            "dashes": self.dashes,
+            "runs": {key: [{"value": run[view.figure]} for run in runs] for key, runs in self.runs.items() if key not in without},
+            "dashes": {**self.dashes, **dict.fromkeys(without, view.missing)},
         }
 
 

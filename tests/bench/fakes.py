@@ -22,6 +22,7 @@ class FakePeer:
     address = ("127.0.0.1", 0)
     data_dir = Path()
     ready_after_s = 0.25
+    is_made_by_writing = False
     nudge = b""
     largest_bytes = 1_000_000
 

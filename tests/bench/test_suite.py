@@ -178,6 +178,17 @@ def test_results_come_back_from_json_as_they_were(tmp_path: Path) -> None:
     assert results.read("another", tmp_path) is None
 
 
+def test_who_lacks_the_figure_of_a_view_has_a_dash_there_and_a_figure_elsewhere() -> None:
+    def run(peer: Peer, meter: Meter) -> Figures:
+        return {"value": 1.0} if peer.name == "lazy" else {"value": 1.0, "made": 2.0}
+
+    view = View("made", "time", "s", "made", missing="made by writing")
+    peers = {"eager": FakePeer(name="eager"), "lazy": FakePeer(name="lazy")}
+    whole, seen = take_turns(Measure("idle", "idle", "MB", run, views=(view,)), peers, {}, 2).as_json()
+    assert (whole["runs"].keys(), whole["dashes"]) == ({"eager", "lazy"}, {})
+    assert (seen["runs"], seen["dashes"]) == ({"eager": [{"value": 2.0}] * 2}, {"lazy": "made by writing"})
+
+
 def test_views_show_other_figures_of_the_same_repetitions() -> None:
     view = View("idle", "memory", "MB", "mb", limit=60.0)
     measure = Measure("ready", "ready", "s", lambda peer, meter: {"value": 1.0, "mb": 50.0}, views=(view,))

@@ -23,7 +23,7 @@ from crc32c import crc32c
 
 from barnabas.cli.errors import BadInput
 from barnabas.errors import BarnabasError, CorruptLog
-from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader, read_header
+from barnabas.protocol.records.header import CODEC_NAMES, CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader, read_header
 from barnabas.storage import checkpoints
 from barnabas.storage.files import OsFiles
 from barnabas.storage.snapshot import decode_snapshot
@@ -32,7 +32,6 @@ PARTITION_FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 SEGMENT_FILE = re.compile(r"\d{20}\.log")
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
-CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 CHECKPOINTS = {
     "recovery_point": checkpoints.RECOVERY_POINTS,
     "log_start": checkpoints.LOG_START_OFFSETS,
@@ -78,7 +77,7 @@ class Segment:
 
 
 def codec_name(header: BatchHeader) -> str:
-    return CODECS[header.compression] if header.compression < len(CODECS) else f"codec {header.compression}"
+    return CODEC_NAMES[header.compression] if header.compression < len(CODEC_NAMES) else f"codec {header.compression}"
 
 
 @contextmanager

@@ -23,14 +23,14 @@ from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.properties import parse_pairs
 from barnabas.cli.records import BadRecord, Record, parser_for, unescape
+from barnabas.protocol.records.header import CODEC_NAMES
 from barnabas.signals import interrupted_by_sigterm
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
 
-CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 compression_option = click.option(
-    "-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True, help="How batches are compressed."
+    "-z", "--compression", type=click.Choice(CODEC_NAMES), default="none", show_default=True, help="How batches are compressed."
 )
 acks_option = click.option(
     "--acks", type=click.Choice(["all", "1", "0"]), default="all", show_default=True, help="Whose confirmation to wait for."

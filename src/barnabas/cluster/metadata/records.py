@@ -187,6 +187,11 @@ def chunk_paths(name: str, partitions: int) -> list[str]:
     return [chunk_path(name, chunk) for chunk in range((partitions + CHUNK - 1) // CHUNK)]
 
 
+def chunk_of(partition: int) -> int:
+    """Which of its topic's chunks has the state of a partition."""
+    return partition // CHUNK
+
+
 def decode_chunk(value: bytes, before: Sequence[PartitionState] = ()) -> tuple[PartitionState, ...]:
     """The states of a chunk.
 

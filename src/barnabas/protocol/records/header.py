@@ -34,6 +34,7 @@ CRC_POSITION = 17
 MAGIC_POSITION = 16
 MAGIC = 2
 MAX_LEGACY_MAGIC = 1
+CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")  # by their number in the attributes, as Kafka's tools say them
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 PLACE = struct.Struct(">qii")  # base offset, length, leader epoch: what a leader may change

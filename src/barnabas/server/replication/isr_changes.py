@@ -22,7 +22,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from barnabas.client.errors import ClientError
-from barnabas.cluster.metadata.records import CHUNK
+from barnabas.cluster.metadata.records import chunk_of
 from barnabas.errors import ErrorCode
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 RETRY_MS = 50.0  # Kafka's
 RETRY_MAX_MS = 1_000.0
-MAX_CHUNKS_PER_REQUEST = 32  # chunks of 256 partitions that a request may change: of 10 to 25 kB each, and a commit takes 1 MB
+MAX_CHUNKS_PER_REQUEST = 32  # of partitions' states that a request may change: 10 to 25 kB each, and a commit takes 1 MB
 REFUSED = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 OVERTAKEN = frozenset(
     {
@@ -138,7 +138,7 @@ class IsrChanges:
         asked: Asked = {}
         chunks: set[tuple[UUID, int]] = set()
         for partition, change in list(self._waiting.items()):
-            chunk = partition.topic_id, partition.index // CHUNK
+            chunk = partition.topic_id, chunk_of(partition.index)
             if len(chunks) == MAX_CHUNKS_PER_REQUEST and chunk not in chunks:
                 continue
             del self._waiting[partition]
