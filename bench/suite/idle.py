@@ -32,7 +32,13 @@ def _idle(peer: Peer, meter: Meter) -> Figures:
 def _measures(options: Options) -> Sequence[Measure]:
     views = (
         View("cpu", f"CPU while {PARTITIONS:,} partitions are idle", "% of a core", "cpu", limit=1.0),
-        View("made", f"time to make a topic of {PARTITIONS:,} partitions", "s", "made", missing="they are made by their first message"),
+        View(
+            "made",
+            f"time to make a topic of {PARTITIONS:,} partitions",
+            "s",
+            "made",
+            missing="they are made by their first message",
+        ),
     )
     return [
         Measure(
