@@ -15,6 +15,7 @@ from itertools import accumulate
 from bench.latency import percentile
 from bench.load import Load
 from bench.peers.peer import Amount, CannotDo, Delays, Message, Peer
+from bench.suite import memory
 from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.linkedin import bare_producing, consuming, fill, produced, producing
 from bench.suite.measure import Figures, Measure, Meter, Options
@@ -56,6 +57,7 @@ def _consumers(options: Options) -> Measure:
 
     def run(peer: Peer, meter: Meter) -> Figures:
         topic, message, messages = filled[peer.name]
+        peer.consume(topic, message, messages, pull_bytes=PULL_BYTES)  # so that it is in memory that was used a moment ago
         with meter, ThreadPoolExecutor(CONSUMERS) as threads:
             began = time.perf_counter()
             loads = list(threads.map(lambda _: peer.consume(topic, message, messages, pull_bytes=PULL_BYTES), range(CONSUMERS)))
@@ -126,6 +128,7 @@ def _stored(options: Options) -> Callable[[Peer, Meter], Figures]:
             figures = {f"at_{place:.0f}": load.records_per_s for place, load in zip(stored, loads, strict=True)}
             return {**figures, "value": loads[-1].records_per_s / max(load.records_per_s for load in loads[:-1])}
 
+        memory.use(options.stored_mb)
         with fresh_topic(peer, "stored") as topic, meter:
             return batches_of(partial(write, topic))
 

@@ -15,6 +15,7 @@ from bench.peers.kafka_protocol import BATCH_WINDOW, batch_of
 from bench.peers.peer import Amount, CannotDo, Message, Peer
 from bench.peers.process import cpu_of, disk_bytes
 from bench.servers import DELETED_AFTER_S
+from bench.suite import memory
 from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.measure import Figures, Measure, Meter, Options
 
@@ -34,6 +35,7 @@ def producing(message: Message, options: Options, *, producers: int = 1, partiti
 
     def run(peer: Peer, meter: Meter) -> Figures:
         amount = Amount(options.messages, options.seconds)
+        memory.use(options.messages * message.value_bytes / 1e6)
         with fresh_topic(peer, "produce", partitions) as topic, meter:
             load = peer.produce(topic, message, amount, producers=producers, partitions=partitions)
         if load.records * message.value_bytes > MUCH_BYTES:
@@ -58,12 +60,15 @@ def fill(peer: Peer, topic: str, options: Options, value_bytes: int) -> tuple[Me
 def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) -> Measure:
     """A topic is filled before the first repetition, or before each where what was read is gone."""
     filled: dict[str, tuple[str, Message, int]] = {}
+    emptied: set[str] = set()  # systems that keep nothing of what was read
 
     def warm_up(peer: Peer) -> None:
         topic = fresh_name("consume")
         peer.create(topic, 1)
         filled[peer.name] = topic, *fill(peer, topic, options, value_bytes)
         read(peer, None)
+        if peer.stored(topic, 1) < filled[peer.name][2]:
+            emptied.add(peer.name)
 
     def read(peer: Peer, meter: Meter | None) -> Figures:
         topic, message, messages = filled[peer.name]
@@ -72,6 +77,8 @@ def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) ->
         if peer.stored(topic, 1) < messages:
             filled[peer.name] = topic, *fill(peer, topic, options, value_bytes)
             topic, message, messages = filled[peer.name]
+        if peer.name not in emptied:
+            peer.consume(topic, message, messages, pull_bytes=pull_bytes)  # so that it is in memory that was used a moment ago
         loads: list[Load] = []
         with meter:
             while sum(load.seconds for load in loads) < LEAST_READ_S:
