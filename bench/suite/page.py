@@ -27,9 +27,9 @@ Measured by `python -m bench run`, which starts every system on loopback with fr
 time, all of them in each repetition and in turning order. Clients and systems share the cores, so the CPU that a system took for a million
 messages, and the most memory that it had, stand beside its rate. Figures are medians with the smallest and the largest; *times* says how
 many times better barnabas is, the median of the ratios of the pairs. A dash is what a system cannot do. No system syncs its files for each
-message. What a repetition of throughput needs of memory was used just before it: the host of this machine takes idle pages away and gives them
-again one by one (`bench/suite/memory.py`). Counts are smaller than in the studies, so that a case takes about six minutes; where others worked on the machine meanwhile, each
-case says how much of it they took, and rates are lower than at rest.
+message. What a repetition of throughput needs of memory was used just before it: the host of this machine takes idle pages away and gives
+them again one by one (`bench/suite/memory.py`). Counts are smaller than in the studies, so that a case takes about six minutes; where
+others worked on the machine meanwhile, each case says how much of it they took, and rates are lower than at rest.
 """
 
 
