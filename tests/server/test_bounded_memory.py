@@ -147,11 +147,11 @@ async def test_so_many_files_of_segments_are_open(tmp_path: Path, monkeypatch: p
 
 
 async def test_connections_leave_descriptors_to_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(descriptors, "granted", lambda: 80)
+    monkeypatch.setattr(descriptors, "granted", lambda: 48)
     async with running([tmp_path]) as client, AsyncExitStack() as stack:
         lines = [stack.enter_context(Line(port_of(client))) for _ in range(40)]
-        assert await client.in_thread(lambda: all(line.is_closed() for line in lines[29:]))
-        assert len(client.broker.connections) == 30
+        assert await client.in_thread(lambda: all(line.is_closed() for line in lines[26:]))
+        assert len(client.broker.connections) == 27
         await client.create()
         assert await client.produce(b"v") == 0
 
