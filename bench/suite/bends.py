@@ -13,7 +13,7 @@ from bench.suite.figures import number
 KEPT = 0.75
 REASONS = {
     "kreps-2014/stored": "Free pages of this machine go back to its host after some two seconds: a plain loop of writes has 5,500 MB/s in "
-    "pages that were used just before and 360 MB/s in others. Of 2 GB the last are others.",
+    "pages that were used just before and 360 MB/s in others, in which the last of the 2 GB come to lie.",
     "growth/size": "From 100 kB on requests are not taken together with their neighbours any more (64 kB, `MAX_RUN_BYTES`); with 1 MB and "
     "more the work for a byte is least: 0.4 to 0.6 s of CPU for a GB. With 10 MB that holds in memory that was used just before (1,200 to "
     "1,950 MB/s); in pages that the host of this machine gives first it is 330 to 470 MB/s, and 55 % of the broker's time is the kernel's "

@@ -11,10 +11,11 @@ from __future__ import annotations
 import tempfile
 
 PIECE = bytes(1_000_000)
+MOST = 2_500  # megabytes: what was used first is gone again while more is
 
 
 def use(megabytes: float) -> None:
     """Have so much of the page cache at hand for what is written next: a file takes it and gives it back."""
     with tempfile.TemporaryFile() as file:
-        for _ in range(int(megabytes)):
+        for _ in range(int(min(megabytes, MOST))):
             file.write(PIECE)

@@ -18,4 +18,4 @@ def test_every_step_of_a_produce_and_a_fetch_is_measured(
     rows = {line[:45].strip(): [float(figure) for figure in line[45:].split()] for line in lines if line.startswith("  ")}
     assert {"learnt", "in a session"} <= rows.keys()
     assert all(len(figures) == 2 for figures in rows.values())
-    assert min(figure for name, figures in rows.items() if "64" not in name for figure in figures) > 0
+    assert min(figure for figures in rows.values() for figure in figures) > 0

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from tests.torture.check import Broken
 from tests.torture.moments import Moment
 from tests.torture.rounds import Plan, Round, torture
 
@@ -41,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for each in torture(plan):
             done.append(each)
             console.print(f"round {each.number}: {each.moment.value}", highlight=False)
-    except Broken as broken:
+    except AssertionError as broken:
         console.print(table_of(done))
         console.print(f"broken in round {len(done) + 1}: {broken}", style="red", highlight=False, markup=False)
         again = f"python -m tests.torture --rounds {len(done) + 1} --seed {plan.seed} --seconds {plan.seconds:g}"

@@ -254,17 +254,19 @@ class Checker:
 
     def _bounds(self, topic: str, partition: int) -> tuple[int, int]:
         """Where a partition begins and ends; asked again while the client remembers a time at which there was no such partition."""
-        deadline = time.monotonic() + ANSWER_S
-        while True:
+        found: tuple[int, int] | None = None
+
+        def is_told() -> bool:
+            nonlocal found
             try:
                 found = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ANSWER_S)
-            except KafkaException as error:
-                _demand(time.monotonic() < deadline, f"where does {topic}-{partition} begin: {error}")
-                time.sleep(0.02)
-                continue
-            if found is not None:
-                return found
-            raise Broken(f"no answer to where {topic}-{partition} begins and ends")
+            except KafkaException:
+                return False
+            return found is not None
+
+        wait_until(is_told, f"no answer to where {topic}-{partition} begins and ends", within_s=ANSWER_S)
+        assert found is not None
+        return found
 
     def _read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Found]:
         """Every record in [start, end), in the order of the log; each is ours to the last byte."""

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.torture.check import Broken
 from tests.torture.transactions.plan import Plan
 from tests.torture.transactions.rounds import torture
 
@@ -31,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for each in torture(plan):
             number, sent, ends = each.number, each.sent, each.ends
             print(f"round {number}: killed {each.victim}; {each.sent:,} records in, {each.copied:,} out", flush=True)
-    except Broken as broken:
+    except AssertionError as broken:
         print(f"broken after round {number}: {broken}")
         print(f"again: python -m tests.torture.transactions --rounds {plan.rounds} --seed {plan.seed} --seconds {plan.seconds:g}")
         return 1

@@ -224,7 +224,7 @@ def chunks_of(topic: Topic, before: Topic | None = None) -> Iterator[tuple[str, 
     for start in range(0, len(topic.partitions), CHUNK):
         states = topic.partitions[start : start + CHUNK]
         if states != old[start : start + CHUNK]:
-            yield chunk_path(topic.name, start // CHUNK), _encode_states(states)
+            yield chunk_path(topic.name, chunk_of(start)), _encode_states(states)
 
 
 def _encode_states(states: Sequence[PartitionState]) -> bytes:
