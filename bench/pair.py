@@ -37,7 +37,7 @@ PARTS = (
 )  # as far as measured
 READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"
 PROCESS_CASES = {
-    READY: ("time to ready", "s", 0.5),
+    READY: ("time to ready", "s", 0.3),
     IDLE: ("resident memory, idle", "MB", 60.0),
     LOADED: ("resident memory, after all the load", "MB", None),
 }
