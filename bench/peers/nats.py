@@ -21,6 +21,7 @@ from bench.peers.streams import StreamPeer, connect, streams_of
 from bench.wire import BadAnswer
 
 EXPIRES_NS = 60_000_000_000
+INACTIVE_NS = 300_000_000_000
 MAX_PAYLOAD = 16 * 1024 * 1024
 PULLS = 2  # requests that wait, so that the next is there when one is served
 _inboxes = itertools.count()
@@ -38,6 +39,9 @@ class Nats(StreamPeer):
         Setting("stream storage", "file", "docs.nats.io, Streams: the default, kept on disk"),
         Setting(
             "stream duplicate_window", "100 ms", "docs.nats.io, Streams: nothing is sent twice here; the least that is allowed"
+        ),
+        Setting(
+            "consumer inactive_threshold", "5 min", "docs.nats.io, Consumers: after 5 s the first of a thousand would be gone"
         ),
     )
 
@@ -118,7 +122,7 @@ class Nats(StreamPeer):
         return _Publisher(self.greet(), stream, message, requests, window)
 
     def receiver(self, stream: str, message: Message, pull: int) -> _Puller:
-        config = {"deliver_policy": "all", "ack_policy": "none"}
+        config = {"deliver_policy": "all", "ack_policy": "none", "inactive_threshold": INACTIVE_NS}
         made = self._do(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
         return _Puller(self.greet(), f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{made['name']}", pull)
 
