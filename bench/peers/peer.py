@@ -150,9 +150,9 @@ class Peer(Protocol):
 
 
 def wait_for_stored(name: str, stored: Callable[[], int], messages: int) -> None:
-    """Wait for what was sent to `name` without acknowledgement; raises BadAnswer where it does not come."""
+    """Wait until `name` has what was sent to it; raises BadAnswer where it does not come."""
     deadline = time.monotonic() + SETTLE_TIMEOUT_S
     while stored() < messages:
         if time.monotonic() > deadline:
-            raise BadAnswer(f"{name} does not have what was sent without acknowledgement")
+            raise BadAnswer(f"{name} has {stored():,} of {messages:,} messages that were sent")
         time.sleep(POLL_S)

@@ -7,6 +7,7 @@ from a queue is gone. AMQP has no batch of messages, but a confirmation may stan
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from struct import Struct
 
 from bench.peers.peer import CannotDo, Message, Setting
@@ -108,6 +109,10 @@ class RabbitMqQueues(RabbitNode):
         Setting("basic.qos", "what is asked for at a time", "rabbitmq.com, Consumer prefetch: hundreds for throughput"),
     )
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._read: Counter[str] = Counter()  # messages of each queue, which are not there any more
+
     def port_of(self, amqp: int, streams: int) -> int:
         return amqp
 
@@ -119,6 +124,9 @@ class RabbitMqQueues(RabbitNode):
         with talk.socket:
             return sum(talk.declare(queue, PASSIVE) for queue in streams_of(topic, partitions))
 
+    def written(self, topic: str, partitions: int) -> int:
+        return self.stored(topic, partitions) + sum(self._read[queue] for queue in streams_of(topic, partitions))
+
     def line(self, stream: str, message: Message, requests: int, window: int) -> _Publisher:
         if message.batch > 1:
             raise CannotDo("a publication is one message")
@@ -128,7 +136,7 @@ class RabbitMqQueues(RabbitNode):
         return _Publisher(talk.socket, stream, message, requests, window)
 
     def receiver(self, stream: str, message: Message, pull: int) -> _Consumer:
-        return _Consumer(self.talk(), stream, message.value_bytes, min(pull, LARGEST_PREFETCH))
+        return _Consumer(self.talk(), stream, message.value_bytes, min(pull, LARGEST_PREFETCH), self._read)
 
 
 class _Publisher:
@@ -162,10 +170,11 @@ class _Publisher:
 
 
 class _Consumer:
-    """One connection that is sent a queue; all deliveries have one size, so they are counted by it."""
+    """One connection that is sent a queue; all deliveries have one size, so they are counted by it, and in `read`."""
 
-    def __init__(self, talk: QueueTalk, queue: str, value_bytes: int, prefetch: int) -> None:
+    def __init__(self, talk: QueueTalk, queue: str, value_bytes: int, prefetch: int, read: Counter[str]) -> None:
         self.socket = talk.socket
+        self._read = read
         self._talk, self._queue, self._prefetch = talk, queue, prefetch
         delivery = method(DELIVER, bytes([len(TAG)]) + TAG + bytes(8) + b"\0" + short("") + short(queue))
         self._size = len(delivery + content(bytes(value_bytes)))
@@ -188,5 +197,6 @@ class _Consumer:
         if tag != self._tag + came:
             raise BadAnswer(f"delivery {tag}, expected {self._tag + came}")
         self._tag = tag
+        self._read[self._queue] += came
         self.socket.sendall(method(ACK, tag.to_bytes(8, "big") + b"\1"))
         return came, used
