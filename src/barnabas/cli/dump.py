@@ -19,10 +19,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crc32c import crc32c
-
 from barnabas.cli.errors import BadInput
 from barnabas.errors import BarnabasError, CorruptLog
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import CODEC_NAMES, CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader, read_header
 from barnabas.storage import checkpoints
 from barnabas.storage.files import OsFiles

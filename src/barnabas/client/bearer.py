@@ -12,18 +12,14 @@ from __future__ import annotations
 
 import json
 import time
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.error import HTTPError
-from urllib.parse import quote_plus, unquote, urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
 
 from barnabas import limits
-from barnabas.client.errors import ConnectionFailed, LoginFailed
+from barnabas.client.errors import LoginFailed
 from barnabas.errors import ConfigError
 
 URL = "sasl.oauthbearer.token.endpoint.url"
@@ -83,26 +79,9 @@ class ClientCredentials:
         return token
 
     def _ask(self) -> bytes:
-        login = b64encode(f"{quote_plus(self.client_id)}:{quote_plus(self.client_secret)}".encode()).decode()
-        form = {"grant_type": "client_credentials", **({} if self.scope is None else {"scope": self.scope})}
-        headers = {"Authorization": f"Basic {login}", "Accept": "application/json"}
-        request = Request(self.url, data=urlencode(form).encode(), headers=headers)
-        try:
-            with build_opener(_Staying).open(request, timeout=self.timeout_ms / 1000) as answer:
-                return bytes(answer.read(limits.MAX_BEARER_BYTES + 1))
-        except HTTPError as error:
-            error.close()
-            reason = f"the identity provider answers {error.code}"
-            raise (ConnectionFailed if error.code >= 500 else LoginFailed)(self.url, reason) from None
-        except (OSError, HTTPException) as error:
-            raise ConnectionFailed(self.url, f"the identity provider cannot be asked ({error})") from error
+        from barnabas.client.identity_provider import ask  # loaded only by who asks one
 
-
-class _Staying(HTTPRedirectHandler):
-    """Follows nobody."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
+        return ask(self.url, self.client_id, self.client_secret, self.scope, self.timeout_ms / 1000)
 
 
 _kept: dict[ClientCredentials, tuple[str, float]] = {}  # tokens, and until when they are shown again

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from crc32c import crc32c
 
 from barnabas.errors import BarnabasError
 from barnabas.limits import MAX_DECOMPRESSED_BATCH_BYTES
 from barnabas.pipelines.codecs import Room
 from barnabas.protocol.message import Buffer
 from barnabas.protocol.records import kernels as k
+from barnabas.protocol.records.crc import crc32c
 
 CODEC_MASK, APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 PIECE_BYTES = 16 << 20  # of decompressed records in one Arrow batch, unless one record batch has more

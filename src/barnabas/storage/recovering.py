@@ -12,10 +12,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from crc32c import crc32c
-
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     CRC_START,
     HEADER,

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crc32c import crc32c
-
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     CRC_START,
     HEADER,

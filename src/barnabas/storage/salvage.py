@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     CRC_START,
     HEADER,

@@ -21,9 +21,8 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from crc32c import crc32c
-
 from barnabas.errors import CorruptLog
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import MAX_SEQUENCE, NO_SEQUENCE
 from barnabas.storage.producer_state import NO_OFFSET, AppendedBatch, ProducerEntry, ProducerStates
 

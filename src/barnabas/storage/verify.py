@@ -9,8 +9,7 @@ import errno
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
 from barnabas.storage.files import Files
 from barnabas.storage.salvage import next_batch

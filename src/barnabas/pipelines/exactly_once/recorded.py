@@ -18,8 +18,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from crc32c import crc32c
-
 from barnabas.client import operations
 from barnabas.client.batches import next_offset
 from barnabas.client.blocking import BlockingClient
@@ -29,6 +27,7 @@ from barnabas.client.results import EARLIEST, LATEST, Fetched, NewTopic, TopicPa
 from barnabas.error_codes import ErrorCode
 from barnabas.pipelines.exactly_once.state import TOPIC, SinkState, UnreadableState, from_json
 from barnabas.protocol.message import Buffer
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import CRC_START, HEADER_SIZE, BatchHeader, split_batches
 from barnabas.protocol.records.record import iterate_records
 

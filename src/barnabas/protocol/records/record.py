@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from barnabas import limits
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.protocol.records.compression import Compression, compress, decompress
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     COMPRESSION_MASK,
     CONTROL_BIT,

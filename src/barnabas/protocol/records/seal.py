@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from barnabas.protocol.records.compression import Compression, compress
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     CRC_POSITION,
     CRC_START,

@@ -23,13 +23,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from barnabas import limits
 from barnabas.config.topic import TopicConfig
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import InvalidRecordError, KafkaError
 from barnabas.protocol.records.compression import NAMES, Compression, compress
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     COMPRESSION_MASK,
     CONTROL_BIT,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from crc32c import crc32c
+from barnabas.protocol.records.crc import crc32c
 
 if TYPE_CHECKING:
     from mypy_extensions import i64

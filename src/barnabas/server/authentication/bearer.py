@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import TYPE_CHECKING
 
 from barnabas.config.oauth import OauthSettings
 from barnabas.security.exchange import Identity
 from barnabas.security.oauth import TokenRules, check_claims, read_unsecured
-from barnabas.server.authentication.jwks import Keys
+
+if TYPE_CHECKING:
+    from barnabas.server.authentication.jwks import Keys
 
 Check = Callable[[str], Identity]
 
@@ -52,6 +55,8 @@ class Providers:
         place = settings._replace(options=())  # the one part that may change while brokers run, and keys do not depend on it
         keys = self._keys.get(place)
         if keys is None:
+            from barnabas.server.authentication.jwks import Keys  # loads urllib.request, in 15 ms
+
             keys = self._keys[place] = Keys(settings, settings.jwks_url, self._loop, self._thread)
             if self._started:
                 keys.start()

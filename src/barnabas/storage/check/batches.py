@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     CRC_START,
     HEADER,

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from crc32c import crc32c
 
 from barnabas.protocol.records import kernels as scanning
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     COMPRESSION_MASK,
     CONTROL_BIT,

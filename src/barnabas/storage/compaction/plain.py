@@ -9,9 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from barnabas.errors import KafkaError
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import (
     COMPRESSION_MASK,
     CONTROL_BIT,

@@ -12,9 +12,8 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from crc32c import crc32c
-
 from barnabas.errors import CorruptLog
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import CRC_START, HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
 from barnabas.storage.index_repair import contradiction, rebuild_indexes
 from barnabas.storage.segment.file import NO_TIMESTAMP, SegmentFile

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from crc32c import crc32c
-
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import ClientError
@@ -18,6 +16,7 @@ from barnabas.client.plans import Plan, call
 from barnabas.errors import BarnabasError, ErrorCode, KafkaError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.records.batch import Record, build_batch, iterate_records, split_batches
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import CRC_START
 from barnabas.testing.simulation.history import MOST_RECORDS_OF_A_BATCH, Found, PartitionHistory, Register, Sent, Violation
 

@@ -8,13 +8,12 @@ from contextlib import suppress
 from random import Random
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError
 from barnabas.client.results import Fetched
 from barnabas.errors import KafkaError
 from barnabas.protocol.records.batch import BatchHeader, iterate_records, split_batches
+from barnabas.protocol.records.crc import crc32c
 from barnabas.protocol.records.header import CRC_START
 from barnabas.storage.markers import parse_marker
 from barnabas.testing.simulation.history import TopicPartition, Violation
