@@ -21,6 +21,7 @@ DECLARE_PUBLISHER, PUBLISH, CONFIRM, SUBSCRIBE, DELIVER, CREDIT = 1, 2, 3, 7, 8,
 CREATE, DELETE, PEER_PROPERTIES, SASL_HANDSHAKE, SASL_AUTHENTICATE, TUNE, OPEN = 13, 14, 17, 18, 19, 20, 21
 FIRST, LAST = 1, 2  # where a subscription begins
 OK = 1
+MOST_STREAMS = 1_000  # with 5,000 subscriptions its readers crash, one after the other
 CREDITS = 10  # chunks that are on their way or worked on; what its Java client begins with
 EMPTY_AFTER_S = 0.3  # a stream without a last chunk
 _HEAD = Struct(">IHH")  # size, key, version
@@ -98,6 +99,11 @@ class RabbitMq(RabbitNode):
 
     def talk(self) -> StreamTalk:
         return StreamTalk(self.address)
+
+    def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
+        if partitions > MOST_STREAMS:
+            raise CannotDo(f"it breaks with more than {MOST_STREAMS:,} streams and as many subscriptions")
+        super().create(topic, partitions, largest_bytes=largest_bytes)
 
     def stored(self, topic: str, partitions: int) -> int:
         talks = [(stream, self.talk()) for stream in streams_of(topic, partitions)]
