@@ -89,7 +89,8 @@ const scenarios = {
     await create(name, 4);
     const shares = {};
     const member = (id) => {
-      const consumer = kafka.consumer({ groupId: name, heartbeatInterval: 200, rebalanceTimeout: 5000 });
+      // it says that it lives between fetches only, so one that waits is to be over well before a rebalance is
+      const consumer = kafka.consumer({ groupId: name, heartbeatInterval: 200, rebalanceTimeout: 5000, maxWaitTimeInMs: 500 });
       consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => (shares[id] = payload.memberAssignment[name]?.length ?? 0));
       return consumer;
     };
@@ -113,9 +114,10 @@ const scenarios = {
     await using(kafka.admin(), async (admin) => {
       await admin.createPartitions({ topicPartitions: [{ topic: name, count: 3 }] });
       const resource = { type: ConfigResourceTypes.TOPIC, name };
-      await admin.alterConfigs({ validateOnly: false, resources: [{ ...resource, configEntries: [{ name: "retention.ms", value: "5000000" }] }] });
+      const kept = "100000000000000"; // long: the messages are years old, and a broker looks at any time
+      await admin.alterConfigs({ validateOnly: false, resources: [{ ...resource, configEntries: [{ name: "retention.ms", value: kept }] }] });
       const { resources } = await admin.describeConfigs({ includeSynonyms: true, resources: [resource] });
-      assert.strictEqual(resources[0].configEntries.find((entry) => entry.configName === "retention.ms").configValue, "5000000");
+      assert.strictEqual(resources[0].configEntries.find((entry) => entry.configName === "retention.ms").configValue, kept);
       await admin.setOffsets({ groupId: name, topic: name, partitions: [{ partition: 0, offset: "5" }] });
       const [committed] = await admin.fetchOffsets({ groupId: name, topics: [name] });
       assert.strictEqual(committed.partitions.find((each) => each.partition === 0).offset, "5");
