@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.cluster.store.interface import Put
+from barnabas.cluster.zookeeper.address import parse_address
+from barnabas.cluster.zookeeper.store import ZooKeeperStore
 from barnabas.testing import Broker
 from barnabas.testing.zookeeper import ZooKeeper
 from tests.cli.conftest import Command, Ended
+from tests.cluster.stopped.test_migration import alone
 
 
 @pytest.fixture
@@ -51,6 +55,22 @@ def test_a_broker_grows_into_a_cluster_and_leaves_it(command: Command, zookeeper
             check_moves(command, processes)
         finally:
             list(threads.map(Broker.close, processes))
+
+
+@pytest.mark.timeout(120)
+async def test_a_broker_does_not_grow_where_something_of_others_lies(
+    command: Command, zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    await alone(tmp_path)
+    address = f"{zookeeper.address}/shared"
+    flag = Put("/feature-flags/dark", b"on")
+    with ZooKeeperStore(parse_address(address)) as store:
+        store.commit([flag])
+        refused = command("cluster", "migrate", "--data-dir", tmp_path, "--metadata", address)
+        assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, b"", 1)
+        assert flag.path in refused.err
+        assert [(entry.path, entry.value) for entry in store.list("/")] == [(flag.path, flag.value)]
+    assert command("cluster", "migrate", "--data-dir", tmp_path, "--metadata", f"{address}/barnabas").code == 0
 
 
 def check_moves(command: Command, brokers: list[Broker]) -> None:

@@ -22,12 +22,14 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
     """Make a stopped broker the first of a cluster.
 
     Topics, settings and ids are copied into ZooKeeper; the logs stay where they are. Then start the broker with the same id, folders and
-    --metadata, and others beside it.
+    --metadata, and others beside it. The address must be empty or barnabas' own, with what a copy that was interrupted left there: give
+    the cluster a root that nothing else uses.
 
-    Exit code 2: the broker is running, there is no metadata.db, or there is a cluster at the address already; then nothing was done.
+    Exit code 2: the broker is running, there is no metadata.db, there is a cluster at the address already, or something of others lies
+    there; then nothing was done.
     """
     from barnabas.cli.data_folder import locked
-    from barnabas.cluster.stopped.migration import ClusterExists, is_named
+    from barnabas.cluster.stopped.migration import ClusterExists, ForeignEntry, is_named
     from barnabas.cluster.stopped.migration import migrate as carry_out
     from barnabas.cluster.store.embedded import FILE_NAME, EmbeddedStore
 
@@ -42,7 +44,7 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
             with open_store(address) as target:
                 try:
                     done = carry_out(source, target)
-                except ClusterExists as error:
+                except (ClusterExists, ForeignEntry) as error:
                     raise BadInput(str(error)) from error
         database.rename(database.with_name(FILE_NAME + MIGRATED_SUFFIX))
     message = f"copied {done.topics} topics with {done.partitions} partitions of cluster {done.cluster_id} to {address}"

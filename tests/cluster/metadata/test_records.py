@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.cluster.metadata import records
+from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.metadata.image import PartitionState, Topic
+from barnabas.protocol.values import ResourceType
 
 IDS = st.lists(st.integers(0, 300), max_size=4, unique=True).map(tuple)
 STATES = st.builds(
@@ -45,3 +47,33 @@ def test_what_is_known_already_does_not_change_what_is_read(pairs: list[tuple[Pa
     read = records.decode_chunk(chunk_of(after), before)
     assert read == after
     assert all(read[i] is before[i] for i, (_, _, same) in enumerate(pairs) if same)
+
+
+def test_the_paths_of_entries_are_told_from_those_of_others() -> None:
+    ours = [
+        records.CLUSTER,
+        records.CONTROLLER,
+        records.CONTROLLER_EPOCH,
+        records.PRODUCER_IDS,
+        records.BROKER_EPOCH,
+        records.broker_path(1),
+        records.topic_path("t"),
+        records.chunk_path("t", 123_456),
+        records.config_path((ResourceType.TOPIC, "t")),
+        records.config_path((ResourceType.BROKER, "")),
+        records.deleted_topic_path(UUID(int=1)),
+        *(records.declaration_path(kind, "User:a/b\n") for kind in Kind),
+    ]
+    assert [path for path in ours if not records.is_own(path)] == []
+    theirs = [
+        "/",
+        "/clusters",
+        "/cluster/id",
+        "/brokers/ids/1",
+        "/brokers/x",
+        "/topics",
+        "/topics/t/0",
+        "/partitions/t/x",
+        "/x/topics/t",
+    ]
+    assert [path for path in theirs if records.is_own(path)] == []

@@ -14,7 +14,7 @@ from barnabas.cluster.metadata.image import BrokerRegistration
 from barnabas.cluster.planning.instructions import Instruction
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.stopped import migration
-from barnabas.cluster.stopped.migration import ClusterExists, migrate
+from barnabas.cluster.stopped.migration import ClusterExists, ForeignEntry, migrate
 from barnabas.cluster.store.embedded import EmbeddedStore
 from barnabas.cluster.store.interface import Operation, Put, StoreUnavailable
 from barnabas.cluster.store.memory import MemoryStore, MemoryTree
@@ -69,6 +69,18 @@ async def test_everything_comes_along(tmp_path: Path, interrupted_at: int, monke
         assert {path: entry.value for path, entry in tree.entries.items()} == wanted
         with pytest.raises(ClusterExists, match="grown"):
             migrate(source, MemoryStore(tree))
+
+
+@pytest.mark.parametrize("foreign", ["/feature-flags", "/topics/left-over/more", "/brokers/ids", "/other/cluster"])
+async def test_what_is_not_ours_is_named_and_nothing_is_changed(tmp_path: Path, foreign: str) -> None:
+    await alone(tmp_path)
+    tree = MemoryTree()
+    with MemoryStore(tree) as other:
+        other.commit([Put("/topics/left", b"{}"), Put(foreign, b"theirs"), Put("/zzz", b"theirs")])
+    before = dict(tree.entries)
+    with EmbeddedStore(tmp_path) as source, pytest.raises(ForeignEntry, match=foreign):
+        migrate(source, MemoryStore(tree))
+    assert tree.entries == before
 
 
 async def test_the_broker_leads_in_its_cluster_in_new_epochs(tmp_path: Path) -> None:

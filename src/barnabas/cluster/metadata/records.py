@@ -49,6 +49,10 @@ DELETED_TOPICS = "/deleted-topics/"
 
 
 _KINDS = {kind.value: kind for kind in Kind}
+_OWN = re.compile(
+    f"({CLUSTER}|{CONTROLLER}|{CONTROLLER_EPOCH}|{PRODUCER_IDS}|{BROKER_EPOCH}|{BROKERS}[0-9]+|{TOPICS}[^/]+|{PARTITIONS}[^/]+/[0-9]+"
+    f"|{CONFIGS}[^/]+/[^/]+|{DELETED_TOPICS}[^/]+|/({'|'.join(_KINDS)})/[^/]+)"
+)
 
 
 class ControllerOffice(NamedTuple):
@@ -63,6 +67,11 @@ ANY_BROKER = -1  # among those that a deletion waits for
 
 PLAIN = re.compile(r"[A-Za-z0-9._-]")
 ESCAPE = re.compile(rb"%([0-9A-F]{2})")
+
+
+def is_own(path: str) -> bool:
+    """Whether entries of ours may be at `path`: a store may be shared with others by mistake."""
+    return _OWN.fullmatch(path) is not None
 
 
 def broker_path(broker_id: int) -> str:

@@ -2,7 +2,7 @@
 
 Rules
   1. The cluster's name is written last. Until it is there nothing of the cluster exists, and a copy that was interrupted is made anew.
-  2. A store that has a cluster already is left alone.
+  2. A store that has a cluster already is left alone, and so is one with entries that cannot be ours: nothing of it is changed then.
   3. What belongs to a session (registrations, the controller's office) is not copied.
 
 The broker registers FENCED when it starts in its cluster, so every partition that it led begins a new leader epoch there.
@@ -32,6 +32,17 @@ class ClusterExists(BarnabasError):
         return f"there is a cluster already at that address: {self.cluster_id}"
 
 
+class ForeignEntry(BarnabasError):
+    """The store has something that is not of a cluster of ours."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path} at that address is not barnabas' own; give the cluster a root that nothing else uses"
+
+
 class Migration(NamedTuple):
     """What was copied."""
 
@@ -42,14 +53,18 @@ class Migration(NamedTuple):
 
 
 def migrate(source: MetadataStore, target: MetadataStore) -> Migration:
-    """Copy all of `source`; raises ClusterExists, StoreUnavailable."""
+    """Copy all of `source`; raises ClusterExists, ForeignEntry, StoreUnavailable."""
     found = target.get(records.CLUSTER)
     if found is not None:
         raise ClusterExists(records.decode(found.value)["id"])
+    there = [entry.path for entry in target.list("/")]
+    foreign = next((path for path in there if not records.is_own(path)), None)
+    if foreign is not None:
+        raise ForeignEntry(foreign)
     entries = [entry for entry in source.list("/") if not _is_of_session(entry.path)]
     (name,) = [entry for entry in entries if entry.path == records.CLUSTER]
     kept = {entry.path for entry in entries}
-    left_over = [Remove(entry.path) for entry in target.list("/") if entry.path not in kept]
+    left_over = [Remove(path) for path in there if path not in kept]
     copies = [Put(entry.path, entry.value) for entry in entries if entry.path != records.CLUSTER]
     for commit in _in_pieces([*left_over, *copies]):
         target.commit(commit)
