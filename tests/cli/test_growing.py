@@ -94,8 +94,10 @@ def check_moves(command: Command, brokers: list[Broker]) -> None:
     assert "nothing is being moved" in ask("topic", "reassign", "--list").err
     ask("cluster", "balance")
     assert sorted(replicas().values()) == [2, 3, 3]
-    assert "moved" in ask("broker", "drain", "1").text
     brokers[0].stop()
+    assert "moved 2 partitions" in ask("broker", "drain", "1", "--throttle", "100000000").text
+    for which in (("topic", "t"), ("broker", "2"), ("broker", "3")):
+        assert "throttled" not in ask("config", "describe", *which).text
     ended = ask("cluster", "describe", "--json").json
     assert [each["id"] for each in ended["brokers"]] == [2, 3]
     assert (ended["leaderless"], ended["under_min_isr"], ended["down"]) == ([], [], [])

@@ -1,13 +1,16 @@
-"""What the controller answers to moves, for who asked for them."""
+"""What the cluster answers to moves, for who asked for them."""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from barnabas.cli.errors import Failure
-from barnabas.cli.moves import alter
+from barnabas.cli.moves import Layout, Manner, alter, carry_out
+from barnabas.cli.output import Output
+from barnabas.cli.resources import Operation
+from barnabas.cli.throttle import FOLLOWERS, LEADERS, RATES
 from barnabas.cli.wire import Wire
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.messages.alter_partition_reassignments import (
@@ -16,6 +19,23 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from barnabas.protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from barnabas.protocol.values import ResourceType
 
 
 class Controller:
@@ -46,3 +66,74 @@ def test_a_move_that_ended_before_it_could_be_taken_back_is_no_failure() -> None
 def test_another_refusal_of_taking_back_is_one() -> None:
     with pytest.raises(Failure, match="t-0 is refused: UNKNOWN_TOPIC_OR_PARTITION"):
         alter(cast(Wire, Controller(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)), {("t", 0): None})
+
+
+class Cluster:
+    """In the place of a `Wire`: keeps settings, and moves nothing."""
+
+    def __init__(self, alive: set[int]) -> None:
+        self._alive = alive
+        self.settings: dict[tuple[int, str], dict[str, str | None]] = {}
+        self.throttled_at_the_move: set[tuple[int, str]] = set()
+
+    def to(self, _host: str, _port: int) -> Cluster:
+        return self
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to close."""
+
+    def request(self, request: object) -> Any:
+        match request:
+            case DescribeClusterRequest():
+                return DescribeClusterResponse(brokers=[DescribeClusterBroker(broker_id=each) for each in self._alive])
+            case ListPartitionReassignmentsRequest():
+                return ListPartitionReassignmentsResponse()
+            case AlterPartitionReassignmentsRequest():
+                self.throttled_at_the_move = {where for where, settings in self.settings.items() if settings}
+                return AlterPartitionReassignmentsResponse()
+            case IncrementalAlterConfigsRequest(resources=[resource]):
+                settings = self.settings.setdefault((resource.resource_type, resource.resource_name), {})
+                for config in resource.configs:
+                    if config.config_operation == Operation.SET:
+                        settings[config.name] = config.value
+                    else:
+                        settings.pop(config.name, None)
+                return IncrementalAlterConfigsResponse(responses=[AlterConfigsResourceResponse()])
+            case DescribeConfigsRequest(resources=[resource]):
+                settings = self.settings.get((resource.resource_type, resource.resource_name), {})
+                configs = [
+                    DescribeConfigsResourceResult(name=name, value=value, config_source=1) for name, value in settings.items()
+                ]
+                return DescribeConfigsResponse(results=[DescribeConfigsResult(configs=configs)])
+        raise AssertionError(f"nobody asks this: {request}")
+
+
+def move(cluster: Cluster, believed_alive: set[int]) -> None:
+    """With a throttle, from brokers 1 and 3 to 1 and 2."""
+    layout = Layout({("t", 0): (3, 1)}, dict.fromkeys(believed_alive), {})
+    manner = Manner(only_plan=False, no_wait=True, throttle=1_000)
+    carry_out(cast(Wire, cluster), Output(as_json=False), layout, {("t", 0): (2, 1)}, manner)
+
+
+def test_a_dead_broker_is_left_out_of_the_throttle() -> None:
+    cluster = Cluster({1, 2})
+    move(cluster, {1, 2})
+    rates = dict.fromkeys(RATES, "1000")
+    assert cluster.settings == {
+        (ResourceType.TOPIC, "t"): {LEADERS: "0:3,0:1", FOLLOWERS: "0:2"},
+        (ResourceType.BROKER, "1"): rates,
+        (ResourceType.BROKER, "2"): rates,
+    }
+    assert cluster.throttled_at_the_move == cluster.settings.keys()
+
+
+def test_a_throttle_that_fails_on_the_way_is_taken_back() -> None:
+    cluster = Cluster({1, 2})
+    with pytest.raises(Failure, match="there is no broker 3"):
+        move(cluster, {1, 2, 3})
+    assert cluster.settings.keys() == {(ResourceType.TOPIC, "t"), (ResourceType.BROKER, "1"), (ResourceType.BROKER, "2")}
+    assert not any(cluster.settings.values())
+    assert not cluster.throttled_at_the_move

@@ -120,9 +120,9 @@ def carry_out(wire: Wire, output: Output, layout: Layout, wanted: Mapping[Partit
     if not plan:
         output.done("nothing to move", {"moved": 0})
         return
-    if manner.throttle is not None:
-        throttle.begin(wire, before, plan, manner.throttle)
     try:
+        if manner.throttle is not None:
+            throttle.begin(wire, before, plan, manner.throttle, alive=layout.racks)
         alter(wire, plan)
     except Failure:
         end_throttle(wire, {topic for topic, _ in plan})

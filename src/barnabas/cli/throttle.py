@@ -6,7 +6,7 @@ copied from count on the leader's side, those that are made on the follower's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from barnabas.cli.resources import Change, Operation, alter_settings, describe_settings, resource_names
 from barnabas.cli.wire import Wire
@@ -17,18 +17,31 @@ RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.ra
 LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 
 
-def begin(wire: Wire, before: Mapping[Partition, Replicas], plan: Mapping[Partition, Replicas], bytes_per_s: int) -> None:
-    """Throttle the moves of `plan`; raises Failure."""
-    taking_part = {broker for partition, replicas in plan.items() for broker in (*before[partition], *replicas)}
-    for broker in sorted(taking_part):
-        changes = [Change(rate, Operation.SET, str(bytes_per_s)) for rate in RATES]
-        alter_settings(wire, ResourceType.BROKER, str(broker), changes, validate_only=False)
+def begin(
+    wire: Wire,
+    before: Mapping[Partition, Replicas],
+    plan: Mapping[Partition, Replicas],
+    bytes_per_s: int,
+    *,
+    alive: Collection[int],
+) -> None:
+    """Throttle the moves of `plan`; raises Failure, and then `end` takes back what was set.
+
+    The topics come first: by their settings `end` sees that there are rates to take away.
+
+    Args:
+        alive: the brokers that can be told a rate; one that is down sends and takes nothing.
+    """
     for topic in sorted({topic for topic, _ in plan}):
         numbers = [number for name, number in plan if name == topic]
         sources = [f"{n}:{broker}" for n in numbers for broker in before[topic, n]]
         targets = [f"{n}:{broker}" for n in numbers for broker in plan[topic, n] if broker not in before[topic, n]]
         changes = [Change(LEADERS, Operation.SET, ",".join(sources)), Change(FOLLOWERS, Operation.SET, ",".join(targets))]
         alter_settings(wire, ResourceType.TOPIC, topic, changes, validate_only=False)
+    taking_part = {broker for partition, replicas in plan.items() for broker in (*before[partition], *replicas)}
+    for broker in sorted(taking_part.intersection(alive)):
+        changes = [Change(rate, Operation.SET, str(bytes_per_s)) for rate in RATES]
+        alter_settings(wire, ResourceType.BROKER, str(broker), changes, validate_only=False)
 
 
 def end(wire: Wire, topics: Iterable[str], *, rates_too: bool) -> int:
