@@ -13,6 +13,13 @@ def test_describe(kafka_command: Command, bootstrap: str) -> None:
     assert described["cluster_id"] in kafka_command("cluster", "describe").text
 
 
+def test_more_in_sync_are_asked_for_than_there_are_replicas(kafka_command: Command, topic: str) -> None:
+    """Brokers take acks=all then, Kafka's too, so it is no trouble."""
+    assert kafka_command("config", "alter", "topic", topic, "--set", "min.insync.replicas=2").code == 0
+    assert kafka_command("produce", topic, stdin=b"acknowledged\n").code == 0
+    assert kafka_command("cluster", "describe", "--json").json["under_min_isr"] == []
+
+
 def test_api_versions(kafka_command: Command) -> None:
     apis = {api["name"]: api for api in kafka_command("cluster", "api-versions", "--json").json["apis"]}
     assert apis["ApiVersions"]["max"] >= 4

@@ -15,6 +15,7 @@ from barnabas.testing import Broker
 from barnabas.testing.zookeeper import ZooKeeper
 from tests.cli.conftest import Command, Ended
 from tests.cluster.stopped.test_migration import alone
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -94,7 +95,11 @@ def check_moves(command: Command, brokers: list[Broker]) -> None:
     assert "nothing is being moved" in ask("topic", "reassign", "--list").err
     ask("cluster", "balance")
     assert sorted(replicas().values()) == [2, 3, 3]
+    ask("config", "alter", "topic", "t", "--set", "min.insync.replicas=3")  # as many as there are replicas are enough
+    assert ask("cluster", "describe", "--json").json["under_min_isr"] == []
     brokers[0].stop()
+    wait_until(lambda: len(ask("cluster", "describe", "--json").json["under_min_isr"]) == 2)
+    ask("config", "alter", "topic", "t", "--delete", "min.insync.replicas")
     assert "moved 2 partitions" in ask("broker", "drain", "1", "--throttle", "100000000").text
     for which in (("topic", "t"), ("broker", "2"), ("broker", "3")):
         assert "throttled" not in ask("config", "describe", *which).text

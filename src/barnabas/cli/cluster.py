@@ -86,7 +86,11 @@ def describe_cluster(connection: Connection) -> dict[str, Any]:
         "leaderless": leaderless,
         "lost": _lost(connection, leaderless) if leaderless else {},
         "under_replicated": sorted(name for name, p in partitions.items() if len(p.isrs) < len(p.replicas)),
-        "under_min_isr": sorted(name for name, p in partitions.items() if len(p.isrs) < least[name.rpartition(":")[0]]),
+        "under_min_isr": sorted(
+            name
+            for name, p in partitions.items()
+            if len(p.isrs) < min(least[name.rpartition(":")[0]], len(p.replicas))  # where acks=all is refused
+        ),
         "down": sorted({broker for p in partitions.values() for broker in p.replicas} - alive),
         "brokers": brokers,
     }
