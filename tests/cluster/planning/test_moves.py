@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -73,6 +75,37 @@ def test_balancing_never_makes_it_worse_and_comes_to_an_end(cluster: Cluster) ->
     assert balance(after, racks, sizes) == after
     for partition, replicas in assignment.items():
         assert len({racks[b] for b in after[partition]}) >= len({racks[b] for b in replicas})
+
+
+@st.composite
+def few_partitions(draw: st.DrawFn) -> Assignment:
+    replicas = st.lists(st.sampled_from(BROKERS), min_size=1, max_size=3, unique=True).map(tuple)
+    return {("t", n): draw(replicas) for n in range(draw(st.integers(1, 7)))}
+
+
+def squares(leaders: Iterable[int]) -> int:
+    """The smaller, the more evenly the partitions are led; the smallest there is where numbers differ by one at most."""
+    return sum(led * led for led in Counter(leaders).values())
+
+
+@given(few_partitions())
+def test_no_choice_of_leaders_is_more_even(assignment: Assignment) -> None:
+    after = balance(assignment, dict.fromkeys(BROKERS))
+    choices = [Counter(choice) for choice in product(*after.values())]
+    leaders = [replicas[0] for replicas in after.values()]
+    assert squares(leaders) == min(squares(choice.elements()) for choice in choices)
+    led = [leaders.count(broker) for broker in BROKERS]
+    if any(max(choice[b] for b in BROKERS) - min(choice[b] for b in BROKERS) <= 1 for choice in choices):
+        assert max(led) - min(led) <= 1
+
+
+def test_leaders_are_handed_on_along_a_chain() -> None:
+    """Broker 4 gets one from 2 or 3, which get one from 1: none that 1 leads has a replica on 4."""
+    assignment = {("t", n): replicas for n, replicas in enumerate([(1, 3), (2, 4), (3, 4), (1, 2)])}
+    after = balance(assignment, dict.fromkeys((1, 2, 3, 4)))
+    assert sorted(replicas[0] for replicas in after.values()) == [1, 2, 3, 4]
+    assert {partition: set(replicas) for partition, replicas in after.items()} == {p: set(r) for p, r in assignment.items()}
+    assert len(changes(assignment, after)) == 2
 
 
 def test_a_broker_that_joins_gets_its_share() -> None:

@@ -9,8 +9,9 @@ of the partition comes first, then the one with the least weight.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 Partition = tuple[str, int]
 Replicas = tuple[int, ...]
@@ -150,16 +151,57 @@ def _keeps_racks(replicas: Replicas, source: int, target: int, racks: Racks) -> 
 
 
 def _spread_leaders(assignment: dict[Partition, Replicas], racks: Racks) -> None:
-    """Put other replicas first where that evens out who leads how many."""
-    leads: Counter[int] = Counter(dict.fromkeys(racks, 0))
-    leads.update(replicas[0] for replicas in assignment.values() if replicas)
-    changed = True
-    while changed:
-        changed = False
+    """Put other replicas first until nothing evens out better who leads how many."""
+    leaders = _Leaders(assignment, racks)
+    unsettled = set(leaders.led)
+    while unsettled:
+        source = max(unsettled, key=lambda broker: (leaders.led[broker], broker))
+        chain = leaders.chain_from(source)
+        if len(chain) == 1:
+            unsettled.remove(source)  # for good: who led more is settled, so nobody that it reaches gets to lead fewer than now
+        for giver, taker in pairwise(chain):
+            leaders.hand_over(giver, taker)
+
+
+class _Leaders:
+    """Who leads how many, and which partitions a broker can hand over to another one: those of which that has a replica too."""
+
+    def __init__(self, assignment: dict[Partition, Replicas], racks: Racks) -> None:
+        self._assignment = assignment
+        self._racks = racks
+        self.led: Counter[int] = Counter(dict.fromkeys(racks, 0))
+        self._for: defaultdict[int, defaultdict[int, dict[Partition, None]]] = defaultdict(lambda: defaultdict(dict))
         for partition, replicas in assignment.items():
-            target = min((broker for broker in replicas if broker in racks), key=lambda b: (leads[b], b), default=replicas[0])
-            if leads[replicas[0]] - leads[target] > 1:
-                assignment[partition] = (target, *(broker for broker in replicas if broker != target))
-                leads[replicas[0]] -= 1
-                leads[target] += 1
-                changed = True
+            if replicas:
+                self._leads(partition, replicas)
+
+    def chain_from(self, source: int) -> list[int]:
+        """The brokers of the shortest chain of partitions handed over from `source` to one that leads fewest, and at least two fewer."""
+        before = {source: source}
+        reached = [source]
+        for broker in reached:
+            for other, partitions in self._for[broker].items():
+                if partitions and other not in before:
+                    before[other] = broker
+                    reached.append(other)
+        target = min(reached, key=lambda broker: self.led[broker])  # of several the one reached first
+        chain = [target if self.led[source] - self.led[target] > 1 else source]
+        while chain[0] != source:
+            chain.insert(0, before[chain[0]])
+        return chain
+
+    def hand_over(self, giver: int, taker: int) -> None:
+        partition = next(iter(self._for[giver][taker]))
+        replicas = self._assignment[partition]
+        for broker in replicas[1:]:
+            self._for[giver][broker].pop(partition, None)
+        self.led[giver] -= 1
+        self._assignment[partition] = (taker, *(broker for broker in replicas if broker != taker))
+        self._leads(partition, self._assignment[partition])
+
+    def _leads(self, partition: Partition, replicas: Replicas) -> None:
+        leader, *others = replicas
+        self.led[leader] += 1
+        for broker in others:
+            if broker in self._racks:
+                self._for[leader][broker][partition] = None
