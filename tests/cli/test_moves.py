@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, cast
 
 import pytest
 
 from barnabas.cli.errors import Failure
-from barnabas.cli.moves import Layout, Manner, alter, carry_out
+from barnabas.cli.moves import Layout, Manner, alter, carry_out, watch
 from barnabas.cli.output import Output
 from barnabas.cli.resources import Operation
 from barnabas.cli.throttle import FOLLOWERS, LEADERS, RATES
@@ -34,6 +35,8 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
 )
 from barnabas.protocol.values import ResourceType
 
@@ -66,6 +69,35 @@ def test_a_move_that_ended_before_it_could_be_taken_back_is_no_failure() -> None
 def test_another_refusal_of_taking_back_is_one() -> None:
     with pytest.raises(Failure, match="t-0 is refused: UNKNOWN_TOPIC_OR_PARTITION"):
         alter(cast(Wire, Controller(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)), {("t", 0): None})
+
+
+class Moving:
+    """In the place of a `Wire`: of partitions that are being moved one has arrived each time it is asked."""
+
+    def __init__(self, partitions: int) -> None:
+        self._left = partitions + 1
+
+    def request(self, _: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+        self._left -= 1
+        moving = [OngoingPartitionReassignment(partition_index=number) for number in range(self._left)]
+        return ListPartitionReassignmentsResponse(topics=[OngoingTopicReassignment(name="t", partitions=moving)])
+
+
+def test_who_watches_at_a_terminal_sees_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    watch(cast(Wire, Moving(2)), [("t", 0), ("t", 1)])
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "moving" in shown.err
+    assert "100%" in shown.err
+
+
+def test_nothing_is_shown_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    watch(cast(Wire, Moving(1)), [("t", 0)])
+    assert capsys.readouterr() == ("", "")
 
 
 class Cluster:
