@@ -25,10 +25,6 @@ ELSEWHERE = (
 )  # not the broker, or words of the protocol; what `client` reads, brokers read when they talk to each other
 READ_WITHOUT_EFFECT = {
     "remote.storage.enable": "a topic that asks for it is refused",
-    "share.coordinator.state.topic.min.isr": "its topic can be made by its name, and nobody uses it",
-    "share.coordinator.state.topic.num.partitions": "as above",
-    "share.coordinator.state.topic.replication.factor": "as above",
-    "share.coordinator.state.topic.segment.bytes": "as above",
 }
 KEYS = [*definitions.BROKER.values(), *definitions.TOPIC.values(), *definitions.GROUP.values()]
 

@@ -59,7 +59,7 @@ async def test_auto_creation_tells_what_cannot_be() -> None:
 
 async def test_internal_topics_are_made_as_their_keys_say() -> None:
     async with FakeBroker({"offsets.topic.num.partitions": "7", "offsets.topic.segment.bytes": "2000000"}) as broker:
-        names = ["__consumer_offsets", "__transaction_state", "__share_group_state"]
+        names = ["__consumer_offsets", "__transaction_state"]
         assert await broker.controller.auto_create(names) == dict.fromkeys(names)
         topic = broker.metadata.topics["__consumer_offsets"]
         assert topic.is_internal
@@ -67,6 +67,14 @@ async def test_internal_topics_are_made_as_their_keys_say() -> None:
         config = broker.controller.topic_config("__consumer_offsets")
         assert (config.cleanup_policy, config.segment_bytes) == (frozenset({"compact"}), 2_000_000)
         assert broker.controller.topic_config("__transaction_state").min_insync_replicas == 1
+
+
+async def test_the_topic_of_share_groups_is_made_as_any_other() -> None:
+    async with FakeBroker({"num.partitions": "2", "share.coordinator.state.topic.num.partitions": "3"}) as broker:
+        await broker.controller.auto_create(["__share_group_state"])
+        topic = broker.metadata.topics["__share_group_state"]
+        assert topic.is_internal
+        assert len(topic.partitions) == 2
 
 
 async def test_a_command_is_finished_when_its_caller_goes_away() -> None:

@@ -1,4 +1,4 @@
-"""The topics the broker makes for itself: how many partitions, how many replicas, which settings.
+"""The topics that coordinators keep their records in: how many partitions, how many replicas, which settings.
 
 A broker that stands alone makes them with one replica whatever the keys ask for (Kafka's default is 3, which a single broker
 could never satisfy, so that a first `consume` would hang); in a cluster the keys are followed to the letter.
@@ -6,13 +6,13 @@ could never satisfy, so that a first `consume` would hang); in a cluster the key
 
 from __future__ import annotations
 
-from barnabas.cluster.metadata.image import OFFSETS_TOPIC, SHARE_GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.cluster.metadata.image import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.config.broker import BrokerConfig
 
 
 def internal_topic(name: str, config: BrokerConfig, *, alone: bool) -> NewTopic | None:
-    """How to make the internal topic `name`; None for a name that is not one."""
+    """How to make the internal topic `name`; None for one that is made as any other."""
     if name == OFFSETS_TOPIC:
         partitions, factor = config.offsets_topic_num_partitions, config.offsets_topic_replication_factor
         settings = {
@@ -28,16 +28,6 @@ def internal_topic(name: str, config: BrokerConfig, *, alone: bool) -> NewTopic 
             "min.insync.replicas": str(1 if alone else config.transaction_state_log_min_isr),
             "segment.bytes": str(config.transaction_state_log_segment_bytes),
             "unclean.leader.election.enable": "false",
-        }
-    elif name == SHARE_GROUPS_TOPIC:
-        partitions = config.share_coordinator_state_topic_num_partitions
-        factor = config.share_coordinator_state_topic_replication_factor
-        settings = {
-            "cleanup.policy": "delete",
-            "compression.type": "producer",
-            "min.insync.replicas": str(1 if alone else config.share_coordinator_state_topic_min_isr),
-            "retention.ms": "-1",
-            "segment.bytes": str(config.share_coordinator_state_topic_segment_bytes),
         }
     else:
         return None
