@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +21,13 @@ from tests.torture.transactions.check import Reader
 from tests.torture.transactions.copiers import Copiers
 from tests.torture.transactions.load import Load
 from tests.torture.transactions.plan import PARTITIONS, Plan, output_of
+from tests.waiting import wait_until
 
 BROKERS = (1, 2, 3)
 CREATION_S = 60.0
 DOWN_S = (0.1, 2.0)
 IN_SYNC_S = 90.0
+KEEP_EVERY_S = 0.1  # copiers that ended are started again
 SETTINGS: dict[str, str | int | bool] = {
     "zookeeper.session.timeout.ms": 2_000,
     "transaction.state.log.num.partitions": 6,
@@ -94,9 +96,8 @@ def _demand(reader: Reader, load: Load, copiers: Copiers) -> None:
     """Copiers that end while the last records are copied are started again."""
     with ThreadPoolExecutor(1) as thread:
         done = thread.submit(reader.demand, load.sent)
-        while not done.done():
+        while wait([done], KEEP_EVERY_S).not_done:
             copiers.keep()
-            time.sleep(0.1)
         done.result()
 
 
@@ -126,15 +127,12 @@ def _kill_one(rng: random.Random, number: int, brokers: Sequence[Broker], copier
 
 def _wait_in_sync(admin: AdminClient) -> None:
     """Until every partition has all of its replicas: what is killed next is one of three again."""
-    deadline = time.monotonic() + IN_SYNC_S
-    while True:
+
+    def is_in_sync() -> bool:
         topics = admin.list_topics(timeout=IN_SYNC_S).topics.values()
-        behind = [f"{t.topic}-{p.id}" for t in topics for p in t.partitions.values() if len(p.isrs) < len(BROKERS)]
-        if not behind:
-            return
-        if time.monotonic() > deadline:
-            raise Broken(f"replicas that are not in sync after {IN_SYNC_S:g} s with all brokers up: {behind[:5]}")
-        time.sleep(0.1)
+        return all(len(partition.isrs) == len(BROKERS) for topic in topics for partition in topic.partitions.values())
+
+    wait_until(is_in_sync, f"replicas are not in sync after {IN_SYNC_S:g} s with all brokers up", within_s=IN_SYNC_S)
 
 
 @contextmanager
