@@ -40,7 +40,7 @@ def data_folder(tmp_path: Path) -> Path:
     checkpoints.write_partition_metadata(files, partition / checkpoints.PARTITION_METADATA, TOPIC_ID)
     checkpoints.write_leader_epochs(files, partition / checkpoints.LEADER_EPOCHS, [(0, 0)])
     checkpoints.write_properties(files, folder / checkpoints.META_PROPERTIES, {"version": "1", "cluster.id": "c", "node.id": "5"})
-    checkpoints.write_offsets(files, folder / checkpoints.RECOVERY_POINTS, {("flights", 0): 4})
+    files.replace_file(folder / checkpoints.RECOVERY_POINTS, checkpoints.encode_offsets({("flights", 0): 4}))
     (folder / ".kafka_cleanshutdown").touch()
     return folder
 

@@ -97,7 +97,7 @@ def carry_over(ours: Path, kafka: Path) -> None:
     for name in CHECKPOINTS:
         offsets = {key: offset for key, offset in checkpoints.read_offsets(FILES, ours / name).items() if key[0] in TOPICS}
         assert offsets
-        checkpoints.write_offsets(FILES, kafka / name, offsets)
+        FILES.replace_file(kafka / name, checkpoints.encode_offsets(offsets))
 
 
 @pytest.mark.timeout(300)

@@ -33,7 +33,6 @@ class ClientConfig:
         default_api_timeout_ms: a whole operation with its retries.
         retry_backoff_ms, retry_backoff_max_ms: the wait before a retry; doubles up to the maximum.
         fetch_bytes: at most so many bytes of one partition in an answer (a larger first batch still comes).
-        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         tls: what connections are made with; None for connections in the clear.
         credentials: what is shown where the protocol is one with SASL.
     """
@@ -51,7 +50,6 @@ class ClientConfig:
     fetch_max_wait_ms: int = 500
     receive_buffer_bytes: int = -1
     read_committed: bool = False
-    security_protocol: str = "PLAINTEXT"
     tls: MakeContext | None = None
     credentials: Credentials | None = None
 
@@ -77,7 +75,6 @@ class ClientConfig:
             fetch_max_wait_ms=_integer(options, "fetch.max.wait.ms", 500),
             receive_buffer_bytes=_integer(options, "receive.buffer.bytes", -1, at_least=-1),
             read_committed=_isolation(options.get("isolation.level", "read_uncommitted")),
-            security_protocol=security_protocol,
             tls=ClientTls(client_settings(options)) if has_tls(security_protocol) else None,
             credentials=credentials_from(options),
         )

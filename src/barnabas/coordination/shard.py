@@ -70,7 +70,7 @@ class GroupShard:
         return self._told(self._classic.join(request, caller, token, now), now)
 
     def sync(self, request: SyncGroupRequest, token: Token, now: Now) -> Outcome:
-        return self._told(self._classic.sync(request, token, now), now)
+        return self._told(self._classic.sync(request, token), now)
 
     def heartbeat(self, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
         return self._classic.heartbeat(request, now)

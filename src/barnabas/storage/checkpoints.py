@@ -38,10 +38,6 @@ META_PROPERTIES = "meta.properties"
 TopicPartition = tuple[str, int]
 
 
-def write_offsets(files: Files, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    files.replace_file(path, encode_offsets(offsets))
-
-
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     return _encode_lines((f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()), len(offsets))
 

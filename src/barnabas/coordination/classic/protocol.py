@@ -46,7 +46,7 @@ class ClassicProtocol:
 
     # -- SyncGroup ------------------------------------------------------------------------------------------------------
 
-    def sync(self, request: SyncGroupRequest, token: Token, now: Now) -> Outcome:
+    def sync(self, request: SyncGroupRequest, token: Token) -> Outcome:
         out = Outcome()
         group = self._group(request.group_id)
         if group is None or group.is_empty:

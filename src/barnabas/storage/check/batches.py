@@ -215,7 +215,7 @@ class SegmentWalk:
         """Name the stretch that begins at `position`; answers where the walk goes on."""
         head = self._bytes_at(position, HEADER_SIZE)
         header = BatchHeader._make(HEADER.unpack(head)) if len(head) == HEADER_SIZE else None
-        following = self._following(position, header)
+        following = self._following(position)
         stop = following.position if following else self.size
         self.progress(stop - position)
         unreadable = self._is_unreadable(position, stop)
@@ -240,7 +240,7 @@ class SegmentWalk:
             self.next_offset = following.header.base_offset
         return stop
 
-    def _following(self, position: int, header: BatchHeader | None) -> FoundBatch | None:
+    def _following(self, position: int) -> FoundBatch | None:
         """The next whole batch behind the damaged one at `position`."""
         try:
             return next_batch(self.files, self._fileno, position + 1, self.size, self.next_offset)
