@@ -47,9 +47,6 @@ Runs = dict[str, list[Figures]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what was asked for; the exit code says nothing about targets, only whether everything could be measured."""
     options = _parse(arguments)
-    if options.render:
-        report.PAGE.write_text(render_page(json.loads(Path(options.render).read_text())))
-        return 0
     wanted = options.case or [case.name for case in CASES] + list(PROCESS_CASES)
     results = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -85,9 +82,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and server (default 3)")
     parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
     parser.add_argument("--json", metavar="FILE", help="write the results here")
-    parser.add_argument(
-        "--render", metavar="FILE", help="measure nothing: write docs/performance.md from these results, without the suite's"
-    )
     return parser.parse_args(arguments)
 
 

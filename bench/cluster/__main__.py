@@ -1,4 +1,4 @@
-"""`python -m bench.cluster`: three brokers of ours and three of Apache Kafka in turns; `python -m bench --render` puts it on the page."""
+"""`python -m bench.cluster`: three brokers of ours and three of Apache Kafka in turns; `python -m bench render` puts it on the page."""
 
 from __future__ import annotations
 
