@@ -13,7 +13,7 @@
     /producer-ids                     the first producer id that no broker has been given
 
 Values are JSON: they are few, written rarely, and people repair them by hand. Names that may hold any character are escaped as
-in an address (%2F). Partition states are kept by the hundred and not one by one, because only the controller writes them and a
+in an address (%2F). Partition states are kept in chunks and not one by one, because only the controller writes them and a
 new controller must read them all before it can work.
 """
 

@@ -1,6 +1,6 @@
 """A cleaned segment comes into a log that is in use: who does which step where.
 
-`Replacement.run` goes through the steps of swap.py. Those that wait for the disk are handed to `in_thread`; between them, on the loop, the
+`replace_segments` goes through the steps of swap.py. Those that wait for the disk are handed to `in_thread`; between them, on the loop, the
 list of segments changes and the files get their names:
 
     thread  `.cleaned` becomes `.swap`
