@@ -140,7 +140,7 @@ class StoreUnavailable(BarnabasError):
 
 
 class CommitTooLarge(BarnabasError):
-    """A commit that no store takes; nothing of it was done."""
+    """A commit that a store which brokers share does not take; nothing of it was done."""
 
     def __init__(self, path: str, size: int) -> None:
         super().__init__(path, size)
@@ -167,7 +167,7 @@ class MetadataStore(Protocol):
         ...
 
     def commit(self, operations: Sequence[Operation]) -> int:
-        """Do all of them and return the new revision; raises StoreConflict, StoreUnavailable, CommitTooLarge."""
+        """Do all of them and return the new revision; raises StoreConflict, StoreUnavailable, and CommitTooLarge where it has a bound."""
         ...
 
     @property
@@ -222,7 +222,7 @@ def apply_operation(operation: Operation, found: Entry | None) -> Entry | None:
 
 
 def check_size(operations: Sequence[Operation]) -> None:
-    """Raises CommitTooLarge. What every store must agree on, so that what works on one works on all."""
+    """Raises CommitTooLarge. For stores that brokers share; the embedded one takes more: a folder is adopted in one commit."""
     sizes = [(_size(operation), operation.path) for operation in operations]
     total = sum(size for size, _ in sizes)
     if total > MAX_COMMIT_BYTES:
