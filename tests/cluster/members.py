@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import suppress
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -133,8 +132,7 @@ class Node:
 
     async def close(self) -> None:
         if self.is_dead:
-            with suppress(BaseException):
-                await asyncio.gather(*self.member._running, *filter(None, [self.member._looking]), return_exceptions=True)
+            await asyncio.gather(*self.member._running, *filter(None, [self.member._looking]), return_exceptions=True)
             await self.member._handing_on.close()
         else:
             await self.member.close()
