@@ -141,7 +141,8 @@ class Node:
 class Members:
     """A cluster; leaves nothing running."""
 
-    def __init__(self) -> None:
+    def __init__(self, brokers: int = 3) -> None:
+        self._brokers = brokers
         self.tree = MemoryTree()
         self.ids = count(1)
         self.names = count(1)
@@ -149,7 +150,7 @@ class Members:
         self._all: list[Node] = []
 
     async def __aenter__(self) -> Members:
-        for broker_id in (1, 2, 3):
+        for broker_id in range(1, self._brokers + 1):
             await self.start(broker_id)
         return self
 
