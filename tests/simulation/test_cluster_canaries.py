@@ -36,7 +36,7 @@ def scenario(seed: int, kind: str, blows: Sequence[str]) -> ClusterScenario:
     ("canary", "kind", "blows", "anomaly"),
     [
         (canaries.acknowledging_before_the_others_have_it, "faults", ("power-cut", "isolate", "expire"), "are committed"),
-        (canaries.followers_that_do_not_truncate, "faults", ("kill", "isolate"), ""),
+        (canaries.followers_that_do_not_truncate, "faults", ("kill", "isolate"), "between the brokers"),
         (canaries.in_sync_changes_that_are_lost, "faults", ("isolate",), "are committed"),
         (canaries.leading_before_all_are_back, "faults", ("blackout",), " was lost: "),
         (canaries.elections_in_the_same_epoch, "faults", ("kill-leader",), "two leaders in epoch"),
@@ -174,7 +174,7 @@ def _hand_on(done: asyncio.Future[Any], answer: asyncio.Future[Any]) -> None:
 @pytest.mark.parametrize(
     ("story", "canary", "anomaly"),
     [
-        (AllCrash, canaries.losing_the_end_in_silence, ""),
+        (AllCrash, canaries.losing_the_end_in_silence, "inconsistent offsets"),
         (AllKilled, canaries.truncating_to_the_high_watermark, "inconsistent offsets"),
         (StaleController, canaries.a_controller_without_a_fence, "epoch"),
         (LastStanding, canaries.the_last_replica_standing, "lost write"),
