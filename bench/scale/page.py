@@ -7,6 +7,9 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from barnabas.cluster.membership.silence import Silence
+from barnabas.config.broker import BrokerConfig
+from barnabas.server.cluster.lookout import ASKED_IN_A_HEARTBEAT
 from bench.report import OURS, table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -52,16 +55,31 @@ def _all_the_time(sizes: list[dict[str, Any]], idle_fetch_s: float) -> str:
         others: int = size["brokers"] - 1
         return others / FETCH_WAIT_S
 
+    def signs(size: dict[str, Any]) -> float:
+        others: int = size["brokers"] - 1
+        return others * 1000 / _asking(size).interval_ms
+
     return _rows(
         sizes,
         {
             "replicas on each broker": lambda s: f"{3 * s['partitions'] // s['brokers']:,}",
             "fetch requests that each broker sends while idle, a second": lambda s: f"{requests(s):,.0f}",
-            "CPU of a broker for those it sends and answers (% of a core)": lambda s: f"{requests(s) * idle_fetch_s * 100:.1f}",
+            "signs of life that each broker asks for, a second": lambda s: f"{signs(s):,.0f}",
+            "CPU of a broker for the fetches it sends and answers (% of a core)": lambda s: (
+                f"{requests(s) * idle_fetch_s * 100:.1f}"
+            ),
             "answer to Metadata for all topics (MB)": lambda s: f"{s['metadata_bytes'] / 1e6:.2f}",
             "memory of the metadata in each broker (MB)": lambda s: f"{s['image_bytes'] / 1e6:.1f}",
         },
     )
+
+
+def _asking(size: dict[str, Any]) -> Silence:
+    """How a broker of such a cluster asks the others for signs of life, with the defaults."""
+    config, _ = BrokerConfig.from_properties({})
+    silence = Silence(config.broker_heartbeat_interval_ms / ASKED_IN_A_HEARTBEAT, config.metadata_session_timeout_ms)
+    silence.changed(size["brokers"], 3 * size["partitions"] // size["brokers"])
+    return silence
 
 
 def _stored(sizes: list[dict[str, Any]]) -> str:

@@ -213,3 +213,22 @@ def test_many_brokers_are_asked_less_often() -> None:
     assert silence.interval_ms == INTERVAL_MS
     silence.changed(201, 0)
     assert silence.interval_ms == 200 * 1000 / MAX_ASKED_PER_S
+
+
+@pytest.mark.parametrize(("brokers", "found_ms"), [(10, 600), (50, 2_450), (100, 4_950), (150, 7_450), (200, None)])
+def test_the_more_brokers_the_later_one_is_found_silent(brokers: int, found_ms: float | None) -> None:
+    """The figures of docs/scale.md: after its last answer, with 3,000 replicas on each broker."""
+    watch = Watch(*((broker_id, 1) for broker_id in range(2, brokers + 1)), replicas=3_000)
+    interval_ms = watch.silence.interval_ms
+    for _ in range(200):
+        assert watch.look(interval_ms) == []
+    watch.mute.add((2, 1))
+    found = next((count for count in range(1, 100) if watch.look(interval_ms)), None)
+    assert (None if found is None else found * interval_ms) == found_ms
+
+
+def test_among_a_hundred_brokers_nobody_is_found_silent_for_14_s_after_one_went() -> None:
+    watch = Watch(*((broker_id, 1) for broker_id in range(2, 101)), replicas=3_000)
+    watch.mute.add((2, 1))
+    found = next(count for count in range(1, 100) if watch.look(watch.silence.interval_ms))
+    assert 14_000 < found * watch.silence.interval_ms < 15_000
