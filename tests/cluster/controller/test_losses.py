@@ -13,10 +13,12 @@ from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.partitions import ElectionType, InSyncRequest
 from barnabas.cluster.planning.plan import Plan
 from barnabas.cluster.planning.topics import NewTopic
-from barnabas.cluster.store.interface import StoreConflict
+from barnabas.cluster.store.interface import Put, StoreConflict
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.values import NO_LEADER, ResourceType
 from tests.cluster.controller.controllers import Cluster, alter, code
+
+UNCLEAN = "unclean.leader.election.enable"
 
 
 @pytest.fixture
@@ -185,4 +187,39 @@ def test_a_broker_is_gone_for_partitions_whose_log_is_on_a_disk_that_failed(clus
     cluster.restart(2, Kept.UNKNOWN)
     assert controller.state("t", 2).leader == 2  # nobody else ever had it
     assert code(alter(cluster, 1, 3, 2)) is None
+    cluster.check()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(ResourceType.TOPIC, "t"), (ResourceType.BROKER, "")])
+def test_an_unclean_election_that_settings_allow_is_held_at_once(cluster: Cluster, kind: ResourceType, name: str) -> None:
+    cluster.create(
+        NewTopic("t", assignments=[(0, (3, 2))]), NewTopic("other", assignments=[(0, (3, 2))], configs=[(UNCLEAN, "false")])
+    )
+    cluster.kill(2)
+    cluster.kill(3)
+    cluster.restart(2)
+    controller = cluster.controller
+    assert (controller.state("t").leader, controller.state("t").isr) == (NO_LEADER, (3,))
+    assert not controller.core.is_unsettled
+    (outcome,), plan = controller.core.alter_configs([ResourceChange(kind, name, [(UNCLEAN, AlterOperation.SET, "true")])])
+    assert outcome is None
+    controller.commit(plan)
+    assert controller.core.is_unsettled
+    controller.settle()
+    assert (controller.state("t").leader, controller.state("t").isr) == (2, (2,))
+    assert controller.state("other").leader == NO_LEADER
+    cluster.check()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(ResourceType.TOPIC, "t"), (ResourceType.BROKER, "")])
+def test_an_unclean_election_is_held_where_another_wrote_that_it_may_be(cluster: Cluster, kind: ResourceType, name: str) -> None:
+    cluster.create(NewTopic("t", assignments=[(0, (3, 2))]))
+    cluster.kill(2)
+    cluster.kill(3)
+    cluster.restart(2)
+    controller = cluster.controller
+    path = records.config_path((kind, name))
+    controller.store.commit([Put(path, records.encode({UNCLEAN: "true"}), controller.core.versions.expected(path))])
+    controller.settle()
+    assert controller.state("t").leader == 2
     cluster.check()

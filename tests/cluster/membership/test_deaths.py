@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from barnabas.cluster.metadata.image import Kept
+from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.instructions import StandDown
+from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import SessionState
-from barnabas.protocol.values import NO_LEADER
+from barnabas.protocol.values import NO_LEADER, ResourceType
 from tests.cluster.members import Members, created, stop_silently
 
 
@@ -177,3 +179,19 @@ async def test_when_all_crash_and_keep_what_they_had_the_first_to_be_back_leads(
     await cluster.start(2)
     await cluster.until(cluster.is_settled)
     assert all(state.leader == 2 for state in cluster.controller.image.topics["t"].partitions)
+
+
+async def test_what_nobody_leads_is_led_as_soon_as_settings_allow_it(cluster: Members) -> None:
+    controller = cluster.controller
+    first, last = (node.broker_id for node in cluster.live if node is not controller)
+    await controller.member.create_topics([NewTopic("t", assignments=[(0, (first, last))])])
+    for broker_id in (first, last):
+        cluster.nodes[broker_id].crash()
+        await cluster.until(cluster.is_settled)
+    await cluster.start(first)
+    await cluster.until(cluster.is_settled)
+    assert (cluster.state("t").leader, cluster.state("t").isr) == (NO_LEADER, (last,))
+    change = ResourceChange(ResourceType.TOPIC, "t", [("unclean.leader.election.enable", AlterOperation.SET, "true")])
+    assert await controller.member.alter_configs([change]) == [None]
+    await cluster.until(lambda: cluster.state("t").leader == first)
+    await cluster.until(cluster.is_settled)

@@ -4,7 +4,8 @@ Owns every decision that the office is needed for, on what `ControllerState` kno
 A command returns what to answer and a `Plan`, and answers for each item of its request by itself. A single broker is a cluster of one: it
 runs the same commands, only that nobody can take its office.
 
-What becomes of partitions when brokers come and go is planned in steps of some milliseconds, each a commit of its own:
+What becomes of partitions when brokers come and go, or when settings come to allow unclean elections, is planned in steps of some
+milliseconds, each a commit of its own:
 
     controller.observe(found)
     while controller.is_unsettled:
@@ -92,11 +93,11 @@ class Controller(EveryBroker):
 
     @property
     def is_unsettled(self) -> bool:
-        """Brokers came or went, and not all that follows is done."""
+        """Brokers came or went, or settings allow more, and not all that follows is done."""
         return bool(self._unsettled)
 
     def settle(self) -> Plan:
-        """The next step of what follows from brokers that came or went; it may be empty though more steps follow."""
+        """The next step of what follows from that; it may be empty though more steps follow."""
         plan = self._new_plan()
         planner = self._partitions(plan)
         self._unsettled = planner.settle(self._unsettled)

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from barnabas.cluster.controller.election import ClaimOutcome, Election
 from barnabas.cluster.metadata import records
-from barnabas.cluster.metadata.image import MetadataImage
+from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, Topic
 from barnabas.cluster.metadata.observation import Observation, observe_all
 from barnabas.cluster.metadata.records import ControllerOffice
 from barnabas.cluster.planning.instructions import Instruction, UpdateBrokerConfig
@@ -28,7 +28,7 @@ from barnabas.config.describe import Layers
 from barnabas.config.settings import topic_config
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.protocol.values import ALL_BROKERS, ResourceType
+from barnabas.protocol.values import ALL_BROKERS, NO_LEADER, ResourceType
 
 
 class ControllerState:
@@ -57,6 +57,7 @@ class ControllerState:
         self._controller_epoch: Entry | None = None
         self._office: ControllerOffice | None = None
         self._last_broker_epoch = self._next_block = 0
+        self._unsettled: list[str] = []
         self.observe(observe_all(self.image, entries))
         self.settle_all()
 
@@ -72,13 +73,15 @@ class ControllerState:
         self.image = self.image.apply(plan.delta)
         if plan.delta.brokers or plan.delta.gone_brokers:
             self.settle_all()
+        before = self.config
         for instruction in plan.instructions:
             if isinstance(instruction, UpdateBrokerConfig):
                 self.config = instruction.config
+        self._unsettle_reconfigured(before, plan.delta)
         return plan.instructions
 
     def observe(self, found: Observation) -> None:
-        """What others wrote; what brokers that came or went mean for partitions is planned by `settle`."""
+        """What others wrote; what it means for partitions is planned by `settle`."""
         if found.is_complete:
             self.versions = Versions()
         self.versions.reread(found.entries)
@@ -93,12 +96,26 @@ class ControllerState:
         self.image = self.image.apply(delta)
         if delta.brokers or delta.gone_brokers:
             self.settle_all()
+        before = self.config
         if any(kind is ResourceType.BROKER for kind, _ in delta.configs):
             self.config = self._config_now()
+        self._unsettle_reconfigured(before, delta)
 
     def settle_all(self) -> None:
         """Look at every topic again: who may lead has changed, or it is not known what the last controller has done."""
         self._unsettled = list(self.image.topics)
+
+    def _unsettle_reconfigured(self, before: BrokerConfig, delta: MetadataDelta) -> None:
+        """Look again at what nobody leads where an unclean election is allowed since settings changed."""
+        if self.config.unclean_leader_election_enable and not before.unclean_leader_election_enable:
+            self.settle_all()
+            return
+        changed = (self.image.topic(name) for kind, name in delta.configs if kind is ResourceType.TOPIC)
+        leaderless = [topic.name for topic in changed if topic is not None and self._awaits_unclean_election(topic)]
+        self._unsettled = list(dict.fromkeys((*self._unsettled, *leaderless))) if leaderless else self._unsettled
+
+    def _awaits_unclean_election(self, topic: Topic) -> bool:
+        return any(state.leader == NO_LEADER for state in topic.partitions) and self._policy(topic.name).unclean
 
     @property
     def deleted_topics(self) -> set[UUID]:
