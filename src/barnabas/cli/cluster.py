@@ -114,7 +114,7 @@ def _lost(connection: Connection, leaderless: Sequence[str]) -> dict[str, list[i
             answer = wire.request(DescribeTopicPartitionsRequest(topics=wanted, cursor=cursor))
             for topic in answer.topics:
                 for item in topic.partitions:
-                    if item.leader_id < 0 and not item.isr_nodes:
+                    if item.leader_id < 0 and not item.isr_nodes and not item.eligible_leader_replicas:
                         found[f"{topic.name}:{item.partition_index}"] = list(item.last_known_elr or ())
             if answer.next_cursor is None:
                 return found

@@ -19,6 +19,7 @@ from barnabas.protocol.messages.describe_topic_partitions import (
     RequestCursor,
     TopicRequest,
 )
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.values import ResourceType
 from tests.cluster.harness import FakeBroker, FakeLog
 
@@ -67,6 +68,32 @@ async def test_topics_come_in_pages() -> None:
         assert await page(broker, ["a", "no", "b d"]) == ([("a", 0, [0, 1, 2]), ("b d", 17, []), ("no", 3, [])], None)
         for cursor in (("a", -1), ("z", 0)):
             assert await page(broker, ["a"], 2, cursor) == ([("a", 42, [])], None)
+
+
+# As Kafka 4.3 says it, but for the leader of those that died in one moment, of which Kafka keeps the last.
+@pytest.mark.parametrize(
+    ("state", "in_sync", "eligible", "last_known"),
+    [
+        (PartitionState(2, 1, (2, 3), (2, 3)), [2, 3], [], []),
+        (PartitionState(-1, 1, (3,), (3,)), [], [3], [3]),
+        (PartitionState(-1, 1, (2, 3), (3,)), [], [3], [3]),
+        (PartitionState(-1, 1, (2, 3), (3,), eligible=(2,)), [], [2, 3], [3]),
+        (PartitionState(-1, 1, (2, 3), (2, 3)), [], [2, 3], []),
+        (PartitionState(-1, 1, (2, 3, 4), (3,), last_known=(2,)), [], [3], [2]),
+        (PartitionState(-1, 1, (2, 3), (3,), is_lost=True, last_known=(2, 3)), [], [], [2, 3]),
+    ],
+)
+async def test_where_nobody_leads_nobody_is_in_sync(
+    state: PartitionState, in_sync: list[int], eligible: list[int], last_known: list[int]
+) -> None:
+    async with FakeBroker(brokers=(1, 2)) as broker:
+        delta = MetadataDelta(topics=(Topic("t", UUID(int=1), (state,)),))
+        broker.controller._core.image = broker.metadata.apply(delta)
+        described = await broker.ask(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]), 0)
+        (told,) = described.topics[0].partitions
+        assert (told.isr_nodes, told.eligible_leader_replicas, told.last_known_elr) == (in_sync, eligible, last_known)
+        answer = await broker.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+        assert answer.topics[0].partitions[0].isr_nodes == in_sync
 
 
 @pytest.mark.parametrize("version", range(1, 6))

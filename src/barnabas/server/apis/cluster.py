@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.metadata.image import PartitionState, Topic
@@ -124,11 +125,26 @@ def _partition(broker: Broker, topic: str, index: int, state: PartitionState) ->
         leader_id=leader,
         leader_epoch=state.leader_epoch,
         replica_nodes=state.replicas,
-        isr_nodes=() if state.is_lost else state.isr,
-        eligible_leader_replicas=state.eligible,
-        last_known_elr=[r for r in state.last_known if state.is_lost or r not in (*state.isr, *state.eligible)],
+        isr_nodes=state.isr if state.leader != NO_LEADER else (),
+        eligible_leader_replicas=_eligible(state),
+        last_known_elr=_last_known(state),
         offline_replicas=[replica for replica in state.replicas if replica in offline],
     )
+
+
+def _eligible(state: PartitionState) -> Sequence[int]:
+    """Where nobody leads, the in-sync replicas that stay written down are such ones: dead, and able to lead when they are back."""
+    if state.leader != NO_LEADER or state.is_lost:
+        return state.eligible
+    return [replica for replica in state.replicas if replica in state.isr or replica in state.eligible]
+
+
+def _last_known(state: PartitionState) -> Sequence[int]:
+    """Where nobody leads and one replica was left in sync, that one led last: it is what Kafka shows."""
+    if state.is_lost:
+        return state.last_known
+    told = [replica for replica in state.last_known if replica not in (*state.isr, *state.eligible)]
+    return state.isr if not told and state.leader == NO_LEADER and len(state.isr) == 1 else told
 
 
 def _refused(name: str, code: ErrorCode, operations: int = NOT_ASKED) -> DescribeTopicPartitionsResponseTopic:

@@ -124,7 +124,7 @@ def _describe(broker: Broker, topic: Topic, request: MetadataRequest) -> Metadat
             leader_id=state.leader,
             leader_epoch=state.leader_epoch,
             replica_nodes=state.replicas,
-            isr_nodes=state.isr,
+            isr_nodes=state.isr if state.leader != NO_LEADER else (),
         )
         for index, state in enumerate(topic.partitions)
     ]
