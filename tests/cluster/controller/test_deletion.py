@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.cluster.controller.core import Controller
 from barnabas.cluster.metadata import records
+from barnabas.cluster.planning.plan import Plan
 from barnabas.cluster.planning.topics import NewTopic
 from barnabas.cluster.store.interface import Entry
 from barnabas.config.broker import BrokerConfig
@@ -57,6 +58,21 @@ def test_a_broker_that_is_gone_for_good_is_waited_for_no_more(cluster: Cluster) 
     cluster.controller.commit(core.delete_topics([("t", ZERO_UUID)])[1])
     cluster.controller.commit(core.unregister(3))
     assert list(core.image.deletions.values()) == [(1, 2)]
+
+
+def test_a_broker_without_replicas_is_known_until_it_is_unregistered(cluster: Cluster) -> None:
+    core = cluster.controller.core
+    for _ in range(2):
+        cluster.kill(3)
+        cluster.restart(3)
+        with pytest.raises(KafkaError) as alive:
+            core.unregister(3)
+        assert alive.value.code is ErrorCode.INVALID_REQUEST
+    cluster.kill(3)
+    assert core.unregister(3) == Plan()
+    with pytest.raises(KafkaError) as twice:
+        core.unregister(3)
+    assert twice.value.code is ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
 def test_a_deletion_left_by_a_broker_without_a_cluster_is_anyones() -> None:

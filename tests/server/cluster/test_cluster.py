@@ -11,6 +11,7 @@ from barnabas.cli.cluster import describe_cluster
 from barnabas.cli.connection import Connection
 from barnabas.cluster.metadata.image import PartitionState
 from barnabas.cluster.planning.partitions import MoveRequest
+from barnabas.cluster.planning.topics import NewTopic
 from barnabas.errors import ErrorCode, LogDirFailed
 from barnabas.protocol.messages import alter_partition_reassignments as reassign
 from barnabas.protocol.messages import elect_leaders as elect
@@ -125,6 +126,27 @@ async def test_every_broker_takes_what_is_the_controllers(tmp_path: Path) -> Non
         assert (await metadata(client, "t")).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         await cluster.until(lambda: not any(b.metadata.deletions for b in cluster.brokers.values()))
         assert not any(b.partitions.topic("t") for b in cluster.brokers.values())
+
+
+async def unregister(client: Client, broker_id: int) -> int:
+    answer = await client.ask((64, 0), UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse)
+    return int(answer.error_code)
+
+
+async def test_a_broker_that_was_drained_and_stopped_is_unregistered_once(tmp_path: Path) -> None:
+    async with running(tmp_path, count=4) as cluster:
+        kept, drained, replicating = cluster.others
+        left = [cluster.controller.config.broker_id, replicating]
+        outcomes = await cluster.controller.controller.create_topics([NewTopic("t", assignments=[(0, left)])])
+        assert [outcome.error for outcome in outcomes] == [None]
+        client = cluster.clients[kept]
+        assert await unregister(client, drained) == ErrorCode.INVALID_REQUEST
+        for stopped in (drained, replicating):
+            await cluster.stop(stopped)
+            await cluster.until(partial(is_gone, cluster, stopped))
+        assert await unregister(client, drained) == ErrorCode.NONE
+        assert await unregister(client, drained) == ErrorCode.BROKER_ID_NOT_REGISTERED
+        assert [await unregister(client, replicating) for _ in range(2)] == [ErrorCode.NONE] * 2
 
 
 async def test_a_topic_is_made_by_asking_for_it(tmp_path: Path) -> None:

@@ -61,14 +61,18 @@ class Controller(EveryBroker):
     # Brokers
 
     def unregister(self, broker_id: int) -> Plan:
-        """Wait for a broker no more that is gone for good; raises KafkaError."""
+        """Wait for a broker no more that is gone for good; raises KafkaError.
+
+        It is known as long as it has replicas or logs to remove, and until this is asked where this process saw it go.
+        """
         if broker_id in self.image.brokers:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker {broker_id} is alive; stop it first.")
         waiting = [topic_id for topic_id, brokers in self.image.deletions.items() if broker_id in brokers]
-        known = any(broker_id in state.replicas for topic in self.image.topics.values() for state in topic.partitions)
-        if not waiting and not known:
+        has_replicas = any(broker_id in state.replicas for topic in self.image.topics.values() for state in topic.partitions)
+        if not waiting and not has_replicas and broker_id not in self._departed:
             raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered.")
         plan = self._new_plan()
+        self._departed -= {broker_id}
         self._forget(plan, broker_id, waiting)
         return plan.build()
 

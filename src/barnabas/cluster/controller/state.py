@@ -7,6 +7,7 @@ Rules
   1. The image is never ahead of the store: it changes in `committed`, and in `observe` with what was read.
   2. At most one plan is under way; the next command is planned on the image that the last one left.
   3. In a cluster only the elected controller plans for others, and each such plan carries the fence of its election.
+  4. A registration is ephemeral. That a broker had one and is gone is remembered by who saw it, while its process runs (`_departed`).
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class ControllerState:
         self.election = Election(self.broker_id, incarnation)
         self._alone = alone
         self.config = static
+        self._departed: frozenset[int] = frozenset()
         self.load(entries)
 
     def load(self, entries: Iterable[Entry]) -> None:
@@ -71,8 +73,7 @@ class ControllerState:
         for broker in plan.delta.brokers:
             self._last_broker_epoch = max(self._last_broker_epoch, broker.epoch)
         self.image = self.image.apply(plan.delta)
-        if plan.delta.brokers or plan.delta.gone_brokers:
-            self.settle_all()
+        self._brokers_changed(plan.delta)
         before = self.config
         for instruction in plan.instructions:
             if isinstance(instruction, UpdateBrokerConfig):
@@ -94,8 +95,7 @@ class ControllerState:
         self._next_block = max(self._next_block, _number(found.entries.get(records.PRODUCER_IDS)))
         delta = found.delta
         self.image = self.image.apply(delta)
-        if delta.brokers or delta.gone_brokers:
-            self.settle_all()
+        self._brokers_changed(delta)
         before = self.config
         if any(kind is ResourceType.BROKER for kind, _ in delta.configs):
             self.config = self._config_now()
@@ -104,6 +104,11 @@ class ControllerState:
     def settle_all(self) -> None:
         """Look at every topic again: who may lead has changed, or it is not known what the last controller has done."""
         self._unsettled = list(self.image.topics)
+
+    def _brokers_changed(self, delta: MetadataDelta) -> None:
+        if delta.brokers or delta.gone_brokers:
+            self._departed = self._departed.union(delta.gone_brokers).difference(self.image.brokers)
+            self.settle_all()
 
     def _unsettle_reconfigured(self, before: BrokerConfig, delta: MetadataDelta) -> None:
         """Look again at what nobody leads where an unclean election is allowed since settings changed."""
