@@ -399,4 +399,6 @@ class Broker:
         return 200, b"ok\n"
 
     def _ready_page(self) -> tuple[int, bytes]:
+        if self.ready and self.member is not None and self.member.is_down:
+            return 503, b"not ready: stood down, for its session with the metadata store is lost or in doubt\n"
         return (200, b"ready\n") if self.ready else (503, b"not ready\n")

@@ -1,4 +1,7 @@
-"""Who leads a partition, told to clients that asked the wrong broker (KIP-951), so that they need not ask for the metadata first."""
+"""Who leads a partition, told to clients that asked the wrong broker (KIP-951), so that they need not ask for the metadata first.
+
+A broker that stood down does not name itself: others may lead by now what its metadata says that it leads, and it refuses to.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,17 @@ if TYPE_CHECKING:
 TOLD_WITH = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
+def may_lead(broker: Broker, broker_id: int) -> bool:
+    """Whether clients may be told that this one leads what the metadata here says."""
+    return broker_id != broker.config.broker_id or broker.member is None or not broker.member.is_down
+
+
 def current_leader(broker: Broker, topic: str, partition: int) -> tuple[int, int] | None:
-    """Broker id and leader epoch as the metadata here has them; None while nobody leads."""
+    """Broker id and leader epoch as the metadata here has them; None while nobody leads, as far as is known."""
     state = broker.metadata.partition(topic, partition)
-    return None if state is None or state.leader == NO_LEADER else (state.leader, state.leader_epoch)
+    if state is None or state.leader == NO_LEADER or not may_lead(broker, state.leader):
+        return None
+    return state.leader, state.leader_epoch
 
 
 def endpoints_of(broker: Broker, leaders: Iterable[tuple[int, int] | None], listener: str) -> list[NodeEndpoint]:

@@ -53,7 +53,9 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.protocol.values import NO_LEADER
 from barnabas.server.broker import Broker
+from barnabas.server.leaders import current_leader
 from barnabas.server.scraping import render
 from tests.server.cluster.in_process import Cluster, running
 from tests.server.in_process import Client
@@ -332,6 +334,36 @@ async def test_a_broker_that_is_given_up_refuses_until_it_is_back(tmp_path: Path
         now = others[0].metadata.topics["t"].partitions[0].leader
         assert await cluster.clients[now].produce(b"after") == ErrorCode.NONE
         assert await cluster.clients[now].fetch() == (0, [b"before", b"after"])
+
+
+async def leaders_told(client: Client) -> list[tuple[int, int]]:
+    """Error and leader of the only partition of a topic, as Metadata and DescribeTopicPartitions say it."""
+    described = await client.ask(
+        (75, 0), DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]), DescribeTopicPartitionsResponse
+    )
+    answers = [(await metadata(client, "t")).topics[0].partitions[0], described.topics[0].partitions[0]]
+    return [(told.error_code, told.leader_id) for told in answers]
+
+
+async def test_a_broker_that_stood_down_does_not_name_itself_as_leader(tmp_path: Path) -> None:
+    async with running(tmp_path) as cluster:
+        assert await create(cluster.clients[1], "t", 1) == ErrorCode.NONE
+        leader = cluster.controller.metadata.topics["t"].partitions[0].leader
+        broker, client, store = cluster.brokers[leader], cluster.clients[leader], cluster.stores[leader]
+        epoch = broker.metadata.topics["t"].partitions[0].leader_epoch
+        member = broker.member
+        assert member is not None
+        store.suspend()
+        assert not member.is_down, "the session surely lives as yet"
+        assert await leaders_told(client) == [(ErrorCode.NONE, leader)] * 2
+        assert (broker._ready_page()[0], current_leader(broker, "t", 0)) == (200, (leader, epoch))
+        member._stand_down("the time is over for which the session surely lives")
+        assert await leaders_told(client) == [(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER)] * 2
+        assert (broker._ready_page()[0], current_leader(broker, "t", 0)) == (503, None)
+        store.resume()
+        await cluster.until(lambda: not member.is_down)
+        assert await leaders_told(client) == [(ErrorCode.NONE, leader)] * 2
+        assert broker._ready_page()[0] == 200
 
 
 async def test_requests_between_brokers_are_announced_in_a_cluster_only(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from barnabas.protocol.messages.describe_topic_partitions import (
 )
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+from barnabas.server.leaders import may_lead
 
 if TYPE_CHECKING:
     from barnabas.server.broker import Broker
@@ -113,7 +114,8 @@ def _described(broker: Broker, topic: Topic, first: int, limit: int) -> Describe
 def _partition(broker: Broker, topic: str, index: int, state: PartitionState) -> DescribeTopicPartitionsResponsePartition:
     alive = broker.metadata.brokers
     is_offline = broker.partitions.is_offline(topic, index)
-    leader = NO_LEADER if is_offline and state.leader == broker.config.broker_id else state.leader
+    is_refused = not may_lead(broker, state.leader) or (is_offline and state.leader == broker.config.broker_id)
+    leader = NO_LEADER if is_refused else state.leader
     topic_id = broker.metadata.topics[topic].topic_id
     offline = {replica for replica in state.replicas if replica not in alive}
     offline |= broker.metadata.offline_brokers(topic_id, index)

@@ -23,6 +23,7 @@ from barnabas.protocol.messages.metadata import (
 )
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.apis.operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+from barnabas.server.leaders import may_lead
 from barnabas.server.quotas.mutations import mutation_quota
 
 if TYPE_CHECKING:
@@ -130,6 +131,8 @@ def _describe(broker: Broker, topic: Topic, request: MetadataRequest) -> Metadat
     ]
     if broker.member is not None:
         _mark_absent(broker.metadata.brokers, partitions)
+        if not may_lead(broker, broker.config.broker_id):
+            _mark_not_led_by(broker.config.broker_id, partitions)
         for other in broker.metadata.brokers.values():
             if other.offline and other.broker_id != broker.config.broker_id:
                 for index in other.offline.get(topic.topic_id, ()):
@@ -153,16 +156,26 @@ def _mark_absent(alive: Container[int], partitions: Sequence[MetadataResponsePar
     for partition in partitions:
         partition.offline_replicas = [replica for replica in partition.replica_nodes if replica not in alive]
         if partition.leader_id not in alive:
-            partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
-            partition.leader_id = NO_LEADER
+            _mark_leaderless(partition)
+
+
+def _mark_not_led_by(broker_id: int, partitions: Sequence[MetadataResponsePartition]) -> None:
+    """It may be that others lead by now: clients ask again, and elsewhere."""
+    for partition in partitions:
+        if partition.leader_id == broker_id:
+            _mark_leaderless(partition)
 
 
 def _mark_offline(broker_id: int, partition: MetadataResponsePartition) -> None:
     """The log of a broker's replica cannot be used."""
     partition.offline_replicas = [*partition.offline_replicas, broker_id]
     if partition.leader_id == broker_id:
-        partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
-        partition.leader_id = NO_LEADER
+        _mark_leaderless(partition)
+
+
+def _mark_leaderless(partition: MetadataResponsePartition) -> None:
+    partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+    partition.leader_id = NO_LEADER
 
 
 def _respond(
