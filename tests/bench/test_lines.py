@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -108,10 +109,12 @@ def test_deliveries_of_queues_are_counted_and_acknowledged(size: int) -> None:
     with near, far:
         talk = queues.QueueTalk.__new__(queues.QueueTalk)
         talk.socket = near
-        consumer = queues._Consumer(talk, "q-0", size, 10)
+        read: Counter[str] = Counter()
+        consumer = queues._Consumer(talk, "q-0", size, 10, read)
         first, second = (_delivery(tag, bytes(size)) for tag in (1, 2))
         assert consumer.take(_view(first + second[:-1])) == (1, len(first))
         assert far.recv(100) == _confirmation(1, multiple=True)
+        assert read == {"q-0": 1}
         with pytest.raises(BadAnswer, match="delivery 7, expected 2"):
             consumer.take(_view(_delivery(7, bytes(size))))
         with pytest.raises(BadAnswer, match="something else"):
