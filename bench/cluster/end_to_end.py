@@ -137,6 +137,7 @@ class _Consumer:
         self.socket = socket.create_connection(streams[0].address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.latencies: array[float] = array("d")
+        self.counts_from = 0.0  # the moment from which messages that are due are told of
         self.came = 0
         self._streams = {(stream.topic, stream.partition): stream for stream in streams}
         self._offsets: dict[str, dict[int, int]] = {}
@@ -174,7 +175,7 @@ class _Consumer:
                 raise BadAnswer(f"partition {stream.partition} answered offset {offset}, expected {offsets[stream.partition]}")
             after = offset + head[12]
             first, last = max(offset - stream.waiting, 0), max(after - stream.waiting, 0)
-            self.latencies.extend((now - meant) * 1000 for meant in stream.meant[first:last])
+            self.latencies.extend((now - meant) * 1000 for meant in stream.meant[first:last] if meant >= self.counts_from)
             self.came += head[12]
             offsets[stream.partition] = after
             position += size
@@ -200,14 +201,16 @@ def measure_streams(
     rate: int,
     seconds: float,
     value_bytes: int = VALUE_BYTES,
+    warm_up_s: float = 0.0,
 ) -> EndToEnd:
-    """As `measure`, where the streams of each connection are said; those of one have one address."""
+    """As `measure`, where the streams of each connection are said; those of one have one address. The schedule begins `warm_up_s` earlier,
+    and what was consumed is told of those that are due after that."""
     wake_in_time()
     acknowledged: array[float] = array("d")
     lines = {_Producer(streams, acks, value_bytes, acknowledged): streams for streams in producers}
     readers = [_Consumer(streams) for streams in consumers]
     try:
-        caught_up = _run(lines, readers, rate, int(rate * seconds))
+        caught_up = _run(lines, readers, rate, int(rate * seconds), int(rate * warm_up_s))
     finally:
         for each in _descriptors(chain(lines, readers)).values():
             each.socket.close()
@@ -215,17 +218,20 @@ def measure_streams(
     return EndToEnd(array("d", sorted(acknowledged)), consumed, caught_up)
 
 
-def _run(lines: Mapping[_Producer, Sequence[Stream]], consumers: Sequence[_Consumer], rate: int, total: int) -> tuple[int, float]:
+def _run(
+    lines: Mapping[_Producer, Sequence[Stream]], consumers: Sequence[_Consumer], rate: int, counted: int, uncounted: int
+) -> tuple[int, float]:
     by_descriptor = _descriptors(chain(lines, consumers))
     rows = zip_longest(*([(line, stream) for stream in streams] for line, streams in lines.items()))
     turns = [turn for row in rows for turn in row if turn is not None]  # of one connection after the other
     waiting = sum(stream.waiting for _, stream in turns)
     began = time.perf_counter() + 0.01
     for consumer in consumers:
+        consumer.counts_from = began + uncounted / rate
         consumer.fetch()
-    sent, caught_up = 0, (0, 0.0)
+    sent, total, caught_up = 0, uncounted + counted, (0, 0.0)
     descriptors = list(by_descriptor)
-    while sum(len(consumer.latencies) for consumer in consumers) < total:
+    while sum(consumer.came for consumer in consumers) < waiting + total:
         now = time.perf_counter()
         while sent < total and began + sent / rate <= now:
             line, stream = turns[sent % len(turns)]

@@ -204,8 +204,16 @@ class ActiveMq(OwnProcess):
         return Load(int(requests), int(records), seconds)
 
     def end_to_end(
-        self, topics: Sequence[str], message: Message, rate: int, seconds: float, *, partitions: int = 1, waiting: int = 0
+        self,
+        topics: Sequence[str],
+        message: Message,
+        rate: int,
+        seconds: float,
+        *,
+        partitions: int = 1,
+        waiting: int = 0,
+        warm_up_s: float = 0.0,
     ) -> Delays:
-        words = ",".join(topics), message.value_bytes, rate, seconds, partitions, waiting
+        words = ",".join(topics), message.value_bytes, rate, seconds, partitions, waiting, warm_up_s
         late, came, after, *delays = map(float, self._ask("delays " + " ".join(map(str, words))).split())
         return Delays(array("d", delays), late, (int(came), after))

@@ -135,13 +135,27 @@ class _KafkaProtocol:
         )
 
     def end_to_end(
-        self, topics: Sequence[str], message: Message, rate: int, seconds: float, *, partitions: int = 1, waiting: int = 0
+        self,
+        topics: Sequence[str],
+        message: Message,
+        rate: int,
+        seconds: float,
+        *,
+        partitions: int = 1,
+        waiting: int = 0,
+        warm_up_s: float = 0.0,
     ) -> Delays:
         streams = [Stream(self.address, topic, number, waiting) for topic in topics for number in range(partitions)]
         shares = [streams[number::CLIENTS] for number in range(min(CLIENTS, len(streams)))]
         with undisturbed():
             found = measure_streams(
-                shares, shares, acks=message.acks, rate=rate, seconds=seconds, value_bytes=message.value_bytes
+                shares,
+                shares,
+                acks=message.acks,
+                rate=rate,
+                seconds=seconds,
+                value_bytes=message.value_bytes,
+                warm_up_s=warm_up_s,
             )
         return Delays(found.consumed, caught_up=found.caught_up)
 

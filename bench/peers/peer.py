@@ -126,9 +126,20 @@ class Peer(Protocol):
         ...
 
     def end_to_end(
-        self, topics: Sequence[str], message: Message, rate: int, seconds: float, *, partitions: int = 1, waiting: int = 0
+        self,
+        topics: Sequence[str],
+        message: Message,
+        rate: int,
+        seconds: float,
+        *,
+        partitions: int = 1,
+        waiting: int = 0,
+        warm_up_s: float = 0.0,
     ) -> Delays:
-        """Messages on a schedule made beforehand, to topics with names of one length; in each partition `waiting` lie already."""
+        """Messages on a schedule made beforehand, to topics with names of one length; in each partition `waiting` lie already.
+
+        The schedule begins `warm_up_s` earlier with messages that do not count.
+        """
         ...
 
     def stored(self, topic: str, partitions: int) -> int:

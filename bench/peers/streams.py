@@ -91,7 +91,15 @@ class StreamPeer(OwnProcess):
             return read(watch, [self.receiver(stream, message, pull) for stream in streams_of(topic, partitions)], messages)
 
     def end_to_end(
-        self, topics: Sequence[str], message: Message, rate: int, seconds: float, *, partitions: int = 1, waiting: int = 0
+        self,
+        topics: Sequence[str],
+        message: Message,
+        rate: int,
+        seconds: float,
+        *,
+        partitions: int = 1,
+        waiting: int = 0,
+        warm_up_s: float = 0.0,
     ) -> Delays:
         streams = [stream for topic in topics for stream in streams_of(topic, partitions)]
         one = Message(message.value_bytes, 1, message.acks)
@@ -99,7 +107,7 @@ class StreamPeer(OwnProcess):
             lines = [self.line(stream, one, 1, ONE_WINDOW) for stream in streams]
             receivers = [self.receiver(stream, one, PULL) for stream in streams]
             with undisturbed():
-                return on_schedule(watch, lines, receivers, rate, int(rate * seconds), waiting)
+                return on_schedule(watch, lines, receivers, rate, int(rate * seconds), waiting, int(rate * warm_up_s))
 
 
 def connect(address: tuple[str, int]) -> socket.socket:
@@ -189,14 +197,20 @@ def read(watch: Watch, receivers: Sequence[Receiver], messages: int) -> Load:
 
 
 def on_schedule(
-    watch: Watch, lines: Sequence[Line], receivers: Sequence[Receiver], rate: int, total: int, waiting: int = 0
+    watch: Watch,
+    lines: Sequence[Line],
+    receivers: Sequence[Receiver],
+    rate: int,
+    total: int,
+    waiting: int = 0,
+    uncounted: int = 0,
 ) -> Delays:
     """Send one message after the other to the lines in turn; receiver i is of the stream that line i writes to, and in which `waiting`
-    messages lie already."""
+    messages lie already. `uncounted` messages go before the `total`."""
     wake_in_time()
     try:
         watch.add([*(line.socket for line in lines), *(receiver.socket for receiver in receivers)])
-        return _Schedule(lines, receivers, rate, total, waiting).run(watch)
+        return _Schedule(lines, receivers, rate, uncounted + total, waiting, uncounted).run(watch)
     finally:
         for line in lines:
             line.socket.close()
@@ -207,9 +221,12 @@ def on_schedule(
 class _Schedule:
     """One run of `on_schedule`."""
 
-    def __init__(self, lines: Sequence[Line], receivers: Sequence[Receiver], rate: int, total: int, waiting: int) -> None:
+    def __init__(
+        self, lines: Sequence[Line], receivers: Sequence[Receiver], rate: int, total: int, waiting: int, uncounted: int
+    ) -> None:
         self._lines, self._receivers = lines, receivers
-        self._rate, self._total, self._waiting = rate, total, waiting
+        self._rate, self._total, self._waiting, self._uncounted = rate, total, waiting, uncounted
+        self._counts_from = 0.0
         self._answers = {line.socket.fileno(): _Inbox(line) for line in lines}
         self._inboxes = {receiver.socket.fileno(): (number, _Inbox(receiver)) for number, receiver in enumerate(receivers)}
         self._meant: list[array[float]] = [array("d") for _ in lines]
@@ -219,15 +236,16 @@ class _Schedule:
 
     def run(self, watch: Watch) -> Delays:
         began = time.perf_counter() + 0.01
+        self._counts_from = began + self._uncounted / self._rate
         for receiver in self._receivers:
             receiver.begin()
         backlog, caught_up = self._waiting * len(self._lines), (0, 0.0)
-        while len(self._delays) < self._total:
+        while self._came < backlog + self._total:
             self._send(began)
             due = began + self._sent / self._rate - time.perf_counter()
             readable = watch.readable(max(due, 0) if self._sent < self._total else STALLED_S)
             if not readable and self._sent == self._total:
-                raise BadAnswer(f"{len(self._delays)} of {self._total} messages came, then none for {STALLED_S:g} s")
+                raise BadAnswer(f"{self._came - backlog} of {self._total} messages came, then none for {STALLED_S:g} s")
             for descriptor in readable:
                 if descriptor in self._answers:
                     self._answers[descriptor].receive()
@@ -248,6 +266,7 @@ class _Schedule:
     def _take(self, number: int, inbox: _Inbox) -> None:
         count, now = inbox.receive(), time.perf_counter()
         before, after = self._taken[number], self._taken[number] + count
-        self._delays.extend((now - at) * 1000 for at in self._meant[number][max(before, 0) : max(after, 0)])
+        came = self._meant[number][max(before, 0) : max(after, 0)]
+        self._delays.extend((now - at) * 1000 for at in came if at >= self._counts_from)
         self._taken[number] = after
         self._came += count

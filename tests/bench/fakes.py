@@ -31,6 +31,8 @@ class FakePeer:
         self.seconds_each = seconds_each
         self.largest_batch = largest_batch
         self.asked: list[str] = []
+        self.warm_ups: list[float] = []
+        self.loads: list[tuple[int, Amount]] = []  # partitions, and how much
         self.topics: dict[str, int] = {}
         self.is_running = False
 
@@ -57,6 +59,7 @@ class FakePeer:
         if message.batch > self.largest_batch:
             raise CannotDo("it has no batches")
         self.asked.append(f"produce {message.batch}")
+        self.loads.append((partitions, amount))
         records = int(amount.messages)
         self.topics[topic] += records
         return Load(records // message.batch, records, records * self.seconds_each)
@@ -66,9 +69,18 @@ class FakePeer:
         return Load(1, messages, messages * self.seconds_each)
 
     def end_to_end(
-        self, topics: Sequence[str], message: Message, rate: int, seconds: float, *, partitions: int = 1, waiting: int = 0
+        self,
+        topics: Sequence[str],
+        message: Message,
+        rate: int,
+        seconds: float,
+        *,
+        partitions: int = 1,
+        waiting: int = 0,
+        warm_up_s: float = 0.0,
     ) -> Delays:
         self.asked.append(f"end to end {len(topics)} of {partitions}")
+        self.warm_ups.append(warm_up_s)
         return Delays(array("d", range(1, int(rate * seconds) + 1)), caught_up=(waiting, 0.5))
 
     def stored(self, topic: str, partitions: int) -> int:

@@ -154,6 +154,13 @@ def test_messages_that_wait_are_no_part_of_the_schedule() -> None:
     assert found.caught_up[0] >= 7
 
 
+def test_the_first_messages_of_a_schedule_do_not_count() -> None:
+    near, far = socket.socketpair()
+    with closing(streams.Watch()) as watch:
+        found = streams.on_schedule(watch, [_Wire(far)], [_Wire(near)], 1_000, 50, uncounted=20)
+    assert len(found.consumed) == 50
+
+
 def test_a_broker_of_ours_takes_and_gives_all_that_is_counted() -> None:
     with Barnabas() as peer:
         for topic, message in (("single", Message(100, 1, 0)), ("batches", Message(100, 10, 1))):
@@ -163,9 +170,12 @@ def test_a_broker_of_ours_takes_and_gives_all_that_is_counted() -> None:
             assert peer.consume(topic, message, load.records, pull_bytes=20_000).records == load.records
         peer.create("delays", 2)
         peer.create("others", 2)
+        peer.create("warm", 1)
         found = peer.end_to_end(["delays", "others"], Message(100, 1, 1), 1_000, 0.2, partitions=2)
         assert len(found.consumed) == 200
         assert found.caught_up == (0, 0.0)
+        found = peer.end_to_end(["warm"], Message(100, 1, 1), 1_000, 0.2, warm_up_s=0.1)
+        assert len(found.consumed) == 200
         peer.create("waiting", 1)
         load = peer.produce("waiting", Message(100, 10, 1), Amount(2_000, 30.0))
         found = peer.end_to_end(["waiting"], Message(100, 10, 1), 1_000, 0.2, waiting=load.records)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from bench.peers.peer import CannotDo, Message, Peer
-from bench.suite import bends, figures, guard, idle, page, results
+from bench.suite import bends, figures, guard, idle, memory, openmessaging, page, results
 from bench.suite.case import Case, Outcome
-from bench.suite.growth import GROWTH, Point, points
+from bench.suite.growth import BATCH, GROWTH, PARTITIONS, Point, points
 from bench.suite.idle import IDLE
 from bench.suite.kreps import KREPS
 from bench.suite.linkedin import producing
@@ -104,6 +104,7 @@ def test_a_fresh_measure_starts_a_system_for_each_repetition() -> None:
 @pytest.mark.parametrize("case", [KREPS, OPENMESSAGING, GROWTH, IDLE], ids=lambda case: str(case.name))
 def test_a_case_measures_all_that_it_says(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle, "SETTLE_S", 0.0)
+    monkeypatch.setattr(memory, "use", lambda megabytes: None)
     monkeypatch.setattr(idle, "IDLE_S", 0.01)
     outcome = case.run({"barnabas": lambda: FakePeer(1e-3)}, OPTIONS, lambda line: None)
     assert all(measured.runs["barnabas"] for measured in outcome.measured)
@@ -122,6 +123,27 @@ def test_messages_of_topics_and_a_backlog_are_asked_for() -> None:
     OPENMESSAGING.run({"barnabas": lambda: peer}, OPTIONS, lambda line: None)
     assert {"end to end 1 of 100", "end to end 100 of 1"} <= set(peer.asked)
     assert not peer.topics
+
+
+def test_what_is_measured_at_a_rate_began_before_on_the_same_topics() -> None:
+    peer = FakePeer()
+    OPENMESSAGING.run({"barnabas": lambda: peer}, OPTIONS, lambda line: None)
+    counted = [warm_up_s for asked, warm_up_s in zip(_end_to_ends(peer), peer.warm_ups, strict=True) if asked == "1 of 100"]
+    assert counted == [0.0, openmessaging.MANY_WARM_UP_S, openmessaging.MANY_WARM_UP_S]  # the warm-up, and the repetitions
+
+
+def _end_to_ends(peer: FakePeer) -> list[str]:
+    return [asked.removeprefix("end to end ") for asked in peer.asked if asked.startswith("end to end ")]
+
+
+def test_each_partition_has_a_message_before_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "use", lambda megabytes: None)
+    peer = FakePeer()
+    (measure,) = [each for each in GROWTH.measures(OPTIONS) if each.name == "partitions"]
+    measure.run(peer, Meter(peer.pids))
+    assert [partitions for partitions, _ in peer.loads] == [count for count in PARTITIONS for _ in range(2)]
+    assert [amount.messages for _, amount in peer.loads[::2]] == [count * BATCH for count in PARTITIONS]
+    assert all(amount.seconds >= 3.0 for _, amount in peer.loads)
 
 
 def _up_to(most: int, place: int) -> Point:

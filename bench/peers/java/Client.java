@@ -58,7 +58,7 @@ public class Client {
                 return Long.toString(stored(words[1]));
             case "delays":
                 return delays(names(words[1].split(","), number(words[5])), number(words[2]), number(words[3]),
-                        Double.parseDouble(words[4]), Long.parseLong(words[6]));
+                        Double.parseDouble(words[4]), Long.parseLong(words[6]), Double.parseDouble(words[7]));
             case "delete":
                 return delete(words[1], number(words[2]));
             default:
@@ -184,9 +184,13 @@ public class Client {
         return "done";
     }
 
-    /** How late the generator was at its p99, when consumers had caught up, and the milliseconds of each message since it was due. */
-    private String delays(String[] queues, int bytes, int rate, double seconds, long waiting) throws Exception {
-        int total = (int) (rate * seconds);
+    /**
+     * How late the generator was at its p99, when consumers had caught up, and the milliseconds of each message since it was due; messages
+     * of the first `warmUp` seconds do not count.
+     */
+    private String delays(String[] queues, int bytes, int rate, double seconds, long waiting, double warmUp) throws Exception {
+        int uncounted = (int) (rate * warmUp);
+        int total = uncounted + (int) (rate * seconds);
         double[] late = new double[total];
         Run run = new Run(queues, rate, total, waiting);
         Thread[] consumers = new Thread[queues.length];
@@ -229,10 +233,11 @@ public class Client {
         if (failed.get() != null) {
             throw failed.get();
         }
-        Arrays.sort(run.delays);
-        Arrays.sort(late);
-        StringBuilder answer = new StringBuilder(String.format("%.4f %s", late[(int) (total * 0.99)], run.caughtUp));
-        for (double delay : run.delays) {
+        Arrays.sort(run.delays, uncounted, total);
+        Arrays.sort(late, uncounted, total);
+        double lateness = late[uncounted + (int) ((total - uncounted) * 0.99)];
+        StringBuilder answer = new StringBuilder(String.format("%.4f %s", lateness, run.caughtUp));
+        for (double delay : Arrays.copyOfRange(run.delays, uncounted, total)) {
             answer.append(String.format(" %.4f", delay));
         }
         return answer.toString();
