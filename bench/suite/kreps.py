@@ -105,8 +105,11 @@ def _delays(message: Message, rate: int, seconds: float) -> Callable[[Peer, Mete
 
 
 def percentiles(found: Delays) -> Figures:
+    """Of the delays, and how late the generator was where it is told."""
     ordered: array[float] = found.consumed
+    late = {"late_p99": found.generator_late_p99_ms} if found.generator_late_p99_ms else {}
     return {
+        **late,
         "value": percentile(ordered, 99.0),
         "p50": percentile(ordered, 50.0),
         "p99": percentile(ordered, 99.0),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as Xml
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bench.peers.peer import CannotDo, Message, Peer
+from bench.peers.peer import CannotDo, Delays, Message, Peer
 from bench.suite import bends, figures, guard, idle, memory, openmessaging, page, results
 from bench.suite.case import Case, Outcome
 from bench.suite.growth import BATCH, GROWTH, PARTITIONS, Point, points
 from bench.suite.idle import IDLE
-from bench.suite.kreps import KREPS
+from bench.suite.kreps import KREPS, percentiles
 from bench.suite.linkedin import producing
 from bench.suite.measure import BARE, Figures, Measure, Meter, Options, View, take_turns
 from bench.suite.openmessaging import OPENMESSAGING
@@ -130,6 +131,11 @@ def test_what_is_measured_at_a_rate_began_before_on_the_same_topics() -> None:
     OPENMESSAGING.run({"barnabas": lambda: peer}, OPTIONS, lambda line: None)
     counted = [warm_up_s for asked, warm_up_s in zip(_end_to_ends(peer), peer.warm_ups, strict=True) if asked == "1 of 100"]
     assert counted == [0.0, openmessaging.MANY_WARM_UP_S, openmessaging.MANY_WARM_UP_S]  # the warm-up, and the repetitions
+
+
+def test_how_late_the_generator_was_is_kept_where_it_is_told() -> None:
+    assert percentiles(Delays(array("d", [1.0]), 0.25))["late_p99"] == 0.25
+    assert "late_p99" not in percentiles(Delays(array("d", [1.0])))
 
 
 def _end_to_ends(peer: FakePeer) -> list[str]:

@@ -22,6 +22,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 
 /** Does what its standard input says, a command a line, and answers a line to each: Client PORT. */
 public class Client {
@@ -220,7 +221,7 @@ public class Client {
             for (int sent = 0; sent < total; sent++) {
                 long meant = run.meant(sent);
                 for (long left = meant - System.nanoTime(); left > 0; left = meant - System.nanoTime()) {
-                    Thread.sleep(left / 1_000_000L, (int) (left % 1_000_000L));
+                    LockSupport.parkNanos(left); // Thread.sleep waits for whole milliseconds
                 }
                 late[sent] = (System.nanoTime() - meant) / 1e6;
                 run.sent = sent + 1;
