@@ -40,7 +40,7 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 HEAP = "1g"
-MOST_PRODUCERS = 4
+MOST_PRODUCERS = 4  # each a JVM
 GREETING = b"ActiveMQ"  # in what a broker says first
 
 
@@ -180,9 +180,9 @@ class ActiveMq(OwnProcess):
 
     def produce(self, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Load:
         if max(producers, partitions) > MOST_PRODUCERS:
-            raise CannotDo("its producers are processes of their own, too many for one machine")
+            raise CannotDo(f"a limit of this suite: a producer is a process of its own, {MOST_PRODUCERS} at most")
         if partitions > producers:
-            raise CannotDo("a producer writes to one queue")
+            raise CannotDo("a limit of this suite: a producer writes to one queue")
         queues = streams_of(topic, partitions)
         each = int(min(amount.messages, 1e9)) // producers
 

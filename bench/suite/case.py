@@ -86,5 +86,5 @@ def line_of(measured: Measured) -> str:
     for found in measured.as_json():
         lines.append(f"{found['title']} ({found['unit']})")
         lines += [f"    {key:<10} {spread(values(found, key))}" for key in found["runs"]]
-    lines += [f"    {key:<10} - {reason}" for key, reason in measured.dashes.items()]
+    lines += [f"    {key:<10} - {reason}" for key, reason in (measured.dashes | measured.ends).items()]
     return "\n".join(lines)

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from compileall import compile_dir
+from itertools import chain
 from pathlib import Path
 
 import barnabas
@@ -151,7 +152,7 @@ def _run(chosen: argparse.Namespace) -> int:
         )
         outcome = CASES[name].run(makers, options, _say)
         result = results.describe(name, command=command, options=options, peers=outcome.peers, measured=outcome.measured)
-        if any(reason.startswith(FAILED) for measured in outcome.measured for reason in measured.dashes.values()):
+        if any(FAILED in reason for each in outcome.measured for reason in chain(each.dashes.values(), each.ends.values())):
             code = 1
         if folder is not None:
             _say(f"-> {results.write(result, folder).name}")

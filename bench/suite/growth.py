@@ -17,7 +17,7 @@ from bench.peers.process import cpu_of
 from bench.suite import memory
 from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.linkedin import fill
-from bench.suite.measure import Figures, Measure, Meter, Options
+from bench.suite.measure import FAILURES, Figures, Measure, Meter, Options, reason_of
 
 SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 PARTITIONS = (1, 10, 100, 1_000, 5_000)
@@ -40,15 +40,17 @@ class Point:
     cpu_s_per_gb: float
 
 
-def points(places: Iterable[int], measure_at: Callable[[int], Point]) -> Figures:
-    """The figures of each place up to one that cannot be done, and the last rate as a share of the best as the value."""
+def points(places: Iterable[int], measure_at: Callable[[int], Point], meter: Meter) -> Figures:
+    """The figures of each place up to one that cannot be done, and the last rate as a share of the best as the value; `meter` is told why
+    a line ends early."""
     found: dict[int, Point] = {}
     for place in places:
         try:
             found[place] = measure_at(place)
-        except CannotDo:
+        except FAILURES as error:
             if not found:
                 raise
+            meter.ended = f"ends before {place:,}: {reason_of(error)}"
             break
     figures = {f"at_{place}": point.mb_per_s for place, point in found.items()}
     figures |= {f"cpu_{place}": point.cpu_s_per_gb for place, point in found.items()}
@@ -80,7 +82,7 @@ def _sizes(options: Options) -> Callable[[Peer, Meter], Figures]:
             with fresh_topic(peer, "size", largest_bytes=size) as topic:
                 return _written(peer, topic, message, amount)
 
-        return points(SIZES, at)
+        return points(SIZES, at, meter)
 
     return run
 
@@ -92,7 +94,9 @@ def _partitions(options: Options) -> Callable[[Peer, Meter], Figures]:
         def at(count: int) -> Point:
             nonlocal each_s
             if each_s * count > CREATE_LIMIT_S:
-                raise CannotDo(f"{count:,} partitions would take {each_s * count:.0f} s to make")
+                raise CannotDo(
+                    f"a limit of this suite: to make them would take {each_s * count:.0f} s, over {CREATE_LIMIT_S:g} s"
+                )
             message, first = Message(VALUE_BYTES, BATCH, 1), Amount(BATCH * count, PARTITIONS_SECONDS)
             seconds = max(options.seconds, PARTITIONS_SECONDS)
             amount = Amount(BYTES_EACH * seconds / VALUE_BYTES, seconds)
@@ -103,7 +107,7 @@ def _partitions(options: Options) -> Callable[[Peer, Meter], Figures]:
                 _written(peer, topic, message, first, partitions=count, producers=WRITERS)  # all of them, since lines take turns
                 return _written(peer, topic, message, amount, partitions=count, producers=WRITERS)
 
-        return points(PARTITIONS, at)
+        return points(PARTITIONS, at, meter)
 
     return run
 
@@ -114,7 +118,7 @@ def _producers(options: Options) -> Callable[[Peer, Meter], Figures]:
             with fresh_topic(peer, "producers") as topic:
                 return _written(peer, topic, Message(VALUE_BYTES), Amount(options.messages, options.seconds), producers=count)
 
-        return points(PRODUCERS, at)
+        return points(PRODUCERS, at, meter)
 
     return run
 
@@ -139,7 +143,7 @@ def _consumers(options: Options) -> Callable[[Peer, Meter], Figures]:
             return _point(came * VALUE_BYTES, seconds, spent)
 
         try:
-            return points(CONSUMERS, at)
+            return points(CONSUMERS, at, meter)
         finally:
             peer.delete(topic)
 

@@ -5,7 +5,7 @@ Rules
   2. CPU and memory are of the part that `Meter` encloses; the share of the machine that went to neither system nor client is kept beside.
   3. A `fresh` measure starts a system for each repetition, beside those that run.
   4. What a system cannot do becomes its dash, with the reason. So does a `BadAnswer` or a lost connection: a figure of a system that errs
-     is none, but those of the others are.
+     is none, but those of the others are. A line of several places ends there, and keeps those before.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bench.servers import busy_seconds
 from bench.wire import BadAnswer
 
 BARE, FAILED = "bare", "failed"
+FAILURES = (CannotDo, BadAnswer, PeerUnavailable, OSError)
 Figures = dict[str, float]
 
 
@@ -45,6 +46,7 @@ class Meter:
         self._pids = pids
         self._began = self._busy = self._own = self._theirs = 0.0
         self.figures: Figures = {}
+        self.ended = ""  # why a line has no more places
 
     def __enter__(self) -> Self:
         forget_peak(self._pids)
@@ -109,6 +111,7 @@ class Measured:
     measure: Measure
     runs: dict[str, list[Figures]] = field(default_factory=dict)
     dashes: dict[str, str] = field(default_factory=dict)
+    ends: dict[str, str] = field(default_factory=dict)  # why lines end before the last place
 
     def as_json(self) -> list[dict[str, Any]]:
         """The measure, and its views after it."""
@@ -123,6 +126,7 @@ class Measured:
             "across": what.across,
             "runs": self.runs,
             "dashes": self.dashes,
+            "ends": self.ends,
         }
         return [whole, *(self._seen(view) for view in what.views)]
 
@@ -138,6 +142,7 @@ class Measured:
             "across": None,
             "runs": {key: [{"value": run[view.figure]} for run in runs] for key, runs in self.runs.items() if key not in without},
             "dashes": {**self.dashes, **dict.fromkeys(without, view.missing)},
+            "ends": {},
         }
 
 
@@ -162,7 +167,7 @@ def _warm_up(measure: Measure, key: str, peer: Peer, measured: Measured) -> bool
     if measure.is_fresh:
         return True
     warm_up = measure.warm_up
-    return _try((lambda: _once(measure, peer)) if warm_up is None else (lambda: warm_up(peer)), key, measured)
+    return _try((lambda: _once(measure, peer, Meter(peer.pids))) if warm_up is None else (lambda: warm_up(peer)), key, measured)
 
 
 def _repeat(
@@ -171,10 +176,14 @@ def _repeat(
     def once() -> None:
         if measure.is_fresh:
             with makers[key]() as peer:
-                figures = _once(measure, peer)
+                meter = Meter(peer.pids)
+                figures = _once(measure, peer, meter)
         else:
-            figures = _once(measure, peers[key])
+            meter = Meter(peers[key].pids)
+            figures = _once(measure, peers[key], meter)
         measured.runs.setdefault(key, []).append(figures)
+        if meter.ended:
+            measured.ends[key] = meter.ended
 
     _try(once, key, measured)
 
@@ -183,20 +192,25 @@ def _try(what: Callable[[], object], key: str, measured: Measured) -> bool:
     """Whether it went well; what a system cannot do, or fails at, is its dash, and its figures so far go."""
     try:
         what()
-    except CannotDo as error:
-        measured.dashes[key] = str(error)
-    except (BadAnswer, PeerUnavailable, OSError) as error:
-        if isinstance(error.__context__, SystemExit | KeyboardInterrupt):
-            raise error.__context__ from None  # cleaning up failed on the way out
-        measured.dashes[key] = f"{FAILED}: {' '.join(str(error).split())}"
+    except FAILURES as error:
+        measured.dashes[key] = reason_of(error)
     else:
         return True
     measured.runs.pop(key, None)
+    measured.ends.pop(key, None)
     return False
 
 
-def _once(measure: Measure, peer: Peer) -> Figures:
-    meter = Meter(peer.pids)
+def reason_of(error: Exception) -> str:
+    """What the page says of one of `FAILURES`; where it came of cleaning up on the way out, the interruption is raised instead."""
+    if isinstance(error, CannotDo):
+        return str(error)
+    if isinstance(error.__context__, SystemExit | KeyboardInterrupt):
+        raise error.__context__ from None
+    return f"{FAILED}: {' '.join(str(error).split())}"
+
+
+def _once(measure: Measure, peer: Peer, meter: Meter) -> Figures:
     figures = {**measure.run(peer, meter), **meter.figures}
     if figures.get("messages") and "cpu_s" in figures:
         figures["cpu_s_per_million"] = figures["cpu_s"] / figures["messages"] * 1e6

@@ -26,10 +26,11 @@ HEAD = """
 Measured by `python -m bench run`, which starts every system on loopback with fresh data, lets them stand side by side, and loads one at a
 time, all of them in each repetition and in turning order. Clients and systems share the cores, so the CPU that a system took for a million
 messages, and the most memory that it had, stand beside its rate. Figures are medians with the smallest and the largest; *times* says how
-many times better barnabas is, the median of the ratios of the pairs. A dash is what a system cannot do. No system syncs its files for each
-message. What a repetition of throughput needs of memory was used just before it: the host of this machine takes idle pages away and gives
-them again one by one (`bench/suite/memory.py`). Counts are smaller than in the studies, so that a case takes about six minutes; where
-others worked on the machine meanwhile, each case says how much of it they took, and rates are lower than at rest.
+many times better barnabas is, the median of the ratios of the pairs. A dash is what a system cannot do, or, where it says so, what this
+suite cannot do with it. No system syncs its files for each message. What a repetition of throughput needs of memory was used just before
+it: the host of this machine takes idle pages away and gives them again one by one (`bench/suite/memory.py`). Counts are smaller than in the
+studies, so that a case takes about six minutes; where others worked on the machine meanwhile, each case says how much of it they took, and
+rates are lower than at rest.
 """
 
 
@@ -113,17 +114,22 @@ def _growing(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
     places = [place for place, _ in max(series.values(), key=len, default=[])]
     if all(place in places for points in series.values() for place, _ in points):
         dashes = [[peers[key]["name"], *("-" for _ in places), reason] for key, reason in measure["dashes"].items()]
-        text += "\n" + _places(measure["across"], places, series, dashes)
+        ends = {peers[key]["name"]: reason for key, reason in measure.get("ends", {}).items()}
+        text += "\n" + _places(measure["across"], places, series, dashes, ends)
         spent = _points(measure, peers, _SPENT)
         if any(spent.values()):
-            text += "\nCPU seconds of the system for a GB of values:\n\n" + _places(measure["across"], places, spent, [])
+            text += "\nCPU seconds of the system for a GB of values:\n\n" + _places(measure["across"], places, spent, [], {})
     ours = series.get(peers[OURS]["name"], []) if OURS in peers else []
     said = bends.sentence(f"{case}/{measure['name']}", measure["across"], ours)
     return text + (f"\n{fill(said, LINE)}\n" if said else "")
 
 
-def _places(across: str, places: Sequence[float], series: Mapping[str, Points], more: Sequence[list[str]]) -> str:
-    rows = [[name, *(_or_dash(dict(points).get(place)) for place in places), ""] for name, points in series.items()]
+def _places(
+    across: str, places: Sequence[float], series: Mapping[str, Points], more: Sequence[list[str]], ends: Mapping[str, str]
+) -> str:
+    rows = [
+        [name, *(_or_dash(dict(points).get(place)) for place in places), ends.get(name, "")] for name, points in series.items()
+    ]
     return table([across, *(number(place) for place in places), ""], [*rows, *more])
 
 

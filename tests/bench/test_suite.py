@@ -159,10 +159,42 @@ def _up_to(most: int, place: int) -> Point:
 
 
 def test_a_line_ends_where_a_system_can_do_no_more() -> None:
-    found = points((1, 2, 4), lambda place: _up_to(2, place))
+    meter = Meter([])
+    found = points((1, 2, 4), lambda place: _up_to(2, place), meter)
     assert found == {"at_1": 10.0, "at_2": 5.0, "cpu_1": 1.0, "cpu_2": 1.0, "value": 0.5}
+    assert meter.ended == "ends before 4: more than it takes"
     with pytest.raises(CannotDo):
-        points((1, 2), lambda place: _up_to(0, place))
+        points((1, 2), lambda place: _up_to(0, place), meter)
+
+
+def test_a_line_keeps_its_places_where_a_system_fails_at_one(tmp_path: Path) -> None:
+    def at(place: int) -> Point:
+        if place > 1:
+            raise BadAnswer("it has lost a message")
+        return Point(10.0, 1.0)
+
+    line = Measure("line", "line", "MB/s", lambda peer, meter: points((1, 2), at, meter), across="places")
+    outcome = _case(line).run({"barnabas": FakePeer}, OPTIONS, lambda line: None)
+    (measured,) = outcome.measured
+    assert measured.dashes == {}
+    assert measured.ends == {"barnabas": "ends before 2: failed: it has lost a message"}
+    assert "| fake | 10 | ends before 2: failed: it has lost a message |" in page.render(
+        [(_case(line), _result(_case(line), outcome))], tmp_path
+    )
+
+
+def test_a_line_is_not_kept_where_it_was_interrupted() -> None:
+    def at(place: int) -> Point:
+        try:
+            if place > 1:
+                raise KeyboardInterrupt
+        finally:
+            if place > 1:
+                raise BadAnswer("it is gone")
+        return Point(10.0, 1.0)
+
+    with pytest.raises(KeyboardInterrupt):
+        points((1, 2), at, Meter([]))
 
 
 def test_a_line_that_bends_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
