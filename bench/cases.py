@@ -231,9 +231,8 @@ CASES = (
 )
 
 
-def time_to_ready(make: Callable[[], Server]) -> tuple[float, float]:
-    """Seconds from spawn to the first answers, and resident memory two seconds later with nothing to do."""
+def idle_memory_mb(make: Callable[[], Server]) -> float:
+    """Resident memory two seconds after the first answers, with nothing to do."""
     with make() as server:
-        ready = server.ready_after_s
         time.sleep(2)
-        return ready, resident_mb(server.pid)
+        return resident_mb(server.pid)

@@ -15,7 +15,7 @@ from typing import Any
 
 from barnabas.protocol.records.scan import compiled
 from bench import report
-from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, time_to_ready
+from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, idle_memory_mb
 from bench.cluster.page import render as render_cluster
 from bench.quota import RESULTS as QUOTA_RESULTS
 from bench.quota import render as render_quota
@@ -35,9 +35,8 @@ PARTS = (
     (STORAGE_RESULTS, render_storage),
     (QUOTA_RESULTS, render_quota),
 )  # as far as measured
-READY, IDLE, LOADED = "ready", "idle-memory", "loaded-memory"
+IDLE, LOADED = "idle-memory", "loaded-memory"
 PROCESS_CASES = {
-    READY: ("time to ready", "s", 0.3),
     IDLE: ("resident memory, idle", "MB", 60.0),
     LOADED: ("resident memory, after all the load", "MB", None),
 }
@@ -58,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if compiled is None:
         print("no machine code for the check of records (tools/build_hook.py): plain Python is measured", file=sys.stderr)
     print(f"{'':<60} {report.OURS:>30} {report.THEIRS:>30}   ratio")
-    _measure_starts(wanted, options.repeat, results)
+    if IDLE in wanted:
+        _measure_idle(options.repeat, results)
     cases = [case for case in CASES if case.name in wanted]
     if cases:
         _measure_cases(cases, QUICK if options.quick else FULL, options.repeat, results, with_memory=LOADED in wanted)
@@ -85,20 +85,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _measure_starts(wanted: Sequence[str], repeat: int, results: dict[str, Any]) -> None:
-    if READY not in wanted and IDLE not in wanted:
-        return
+def _measure_idle(repeat: int, results: dict[str, Any]) -> None:
     makers: tuple[Callable[[], Server], ...] = (Barnabas, Kafka)
-    ready: Runs = {report.OURS: [], report.THEIRS: []}
     idle: Runs = {report.OURS: [], report.THEIRS: []}
     for _ in range(repeat):
-        for name, make in zip(ready, makers, strict=True):
-            seconds, memory = time_to_ready(make)
-            ready[name].append({"s": seconds})
-            idle[name].append({"MB": memory})
-    for case, runs in ((READY, ready), (IDLE, idle)):
-        if case in wanted:
-            _keep(results, _process_case(case), runs)
+        for name, make in zip(idle, makers, strict=True):
+            idle[name].append({"MB": idle_memory_mb(make)})
+    _keep(results, _process_case(IDLE), idle)
 
 
 def _measure_cases(cases: Sequence[Case], lengths: Lengths, repeat: int, results: dict[str, Any], *, with_memory: bool) -> None:

@@ -16,6 +16,8 @@ from bench.suite.measure import BARE
 
 CHARTS = PAGE.with_suffix("")  # the folder docs/performance/
 LINE = 140
+AHEAD = 2.0  # times what each system does that has no target of its own
+SHARE_OF_BARE, CONSUMING = 0.8, "consume"  # of sendfile, and how measures of it are called
 OURS, KAFKA = "barnabas", "kafka"
 Result = dict[str, Any]
 Points = list[tuple[float, float]]
@@ -120,8 +122,21 @@ def _growing(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
         if any(spent.values()):
             text += "\nCPU seconds of the system for a GB of values:\n\n" + _places(measure["across"], places, spent, [], {})
     ours = series.get(peers[OURS]["name"], []) if OURS in peers else []
+    text += _short_of(measure["across"], ours, series)
     said = bends.sentence(f"{case}/{measure['name']}", measure["across"], ours)
     return text + (f"\n{fill(said, LINE)}\n" if said else "")
+
+
+def _short_of(across: str, ours: Points, series: Mapping[str, Points]) -> str:
+    """Where a line of another is not as far below ours as it should be."""
+    at = dict(ours)
+    short = {
+        name: [number(place) for place, value in points if place in at and at[place] < AHEAD * value]
+        for name, points in series.items()
+        if points is not ours
+    }
+    told = [f"{name} at {', '.join(places)}" for name, places in short.items() if places]
+    return f"\n{fill(f'Less than {AHEAD:g} times ({across}): ' + '; '.join(told), LINE)}.\n" if told else ""
 
 
 def _places(
@@ -160,10 +175,22 @@ def _target(measure: Result, peers: Mapping[str, Any]) -> str:
         said.append(f"To reach: {measure['target']:g} times Apache Kafka: {'yes' if times >= measure['target'] else '**no**'}.")
     if measure["limit"] is not None and ours is not None:
         said.append(f"To reach: under {measure['limit']:g} {measure['unit']}: {'yes' if ours < measure['limit'] else '**no**'}.")
+    bare = median(values(measure, BARE))
+    if measure["name"].startswith(CONSUMING) and bare and ours is not None:
+        said.append(f"To reach: {SHARE_OF_BARE:.0%} of bare sendfile: {'yes' if ours >= SHARE_OF_BARE * bare else '**no**'}.")
+    short = [f"{peers[key]['name']} ({found:.2f})" for key, found in _ratios(measure) if key != KAFKA and found < AHEAD]
+    if short:
+        said.append(f"Less than {AHEAD:g} times: {', '.join(short)}.")
     lost = [peers[key]["name"] for key in measure["runs"] if _verdict(measure, key)]
     if lost:
         said.append(f"We lose to {', '.join(lost)} here.")
-    return f"\n{' '.join(said)}\n" if said else ""
+    return f"\n{fill(' '.join(said), LINE)}\n" if said else ""
+
+
+def _ratios(measure: Result) -> list[tuple[str, float]]:
+    """How many times better we are than each."""
+    found = [(key, ratio(measure, OURS, key)) for key in measure["runs"] if key not in (OURS, BARE)]
+    return [(key, times) for key, times in found if times is not None]
 
 
 def _draw(case: Case, result: Result, folder: Path) -> str:

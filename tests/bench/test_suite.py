@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bench.cluster import page as cluster_page
 from bench.peers.peer import CannotDo, Delays, Message, Peer
+from bench.report import OURS, THEIRS
 from bench.suite import bends, figures, guard, idle, memory, openmessaging, page, results
 from bench.suite.case import Case, Outcome
 from bench.suite.growth import BATCH, GROWTH, PARTITIONS, Point, points
@@ -279,6 +281,45 @@ def test_the_page_says_where_we_lose(tmp_path: Path) -> None:
     text = page.render([(case, _result(case, case.run(makers, OPTIONS, lambda line: None)))], tmp_path)
     assert "We lose to Kafka here." in text
     assert "**no**" in text
+
+
+def _of(name: str, times: dict[str, float], bare: float | None = None) -> results.Result:
+    """A result of one measure in which each system takes so many microseconds for a message."""
+    makers = {key: (lambda key=key, each=each: FakePeer(each * 1e-6, name=key)) for key, each in times.items()}
+    case = _case(_rate(name, producing(Message(100, 1, 1), OPTIONS)))
+    result = _result(case, case.run(makers, OPTIONS, lambda line: None))
+    if bare is not None:
+        result["measures"][0]["runs"][BARE] = [{"value": bare}] * OPTIONS.rounds
+    return result
+
+
+def test_the_page_says_who_is_less_than_half_as_good(tmp_path: Path) -> None:
+    result = _of("rate", {"barnabas": 2.0, "kafka": 3.0, "near": 3.0, "ahead": 1.0, "far": 8.0})
+    text = page.render([(_case(), result)], tmp_path)
+    assert "Less than 2 times: near (1.50), ahead (0.50). We lose to ahead here." in text
+
+
+@pytest.mark.parametrize(("bare", "said"), [(600_000.0, "yes"), (650_000.0, "**no**")])
+def test_consuming_is_judged_by_the_bare_loop(bare: float, said: str, tmp_path: Path) -> None:
+    text = page.render([(_case(), _of("consume", {"barnabas": 2.0}, bare))], tmp_path)
+    assert f"To reach: 80% of bare sendfile: {said}." in text
+    assert "sendfile" not in page.render([(_case(), _of("produce", {"barnabas": 2.0}, bare))], tmp_path)
+
+
+def test_the_page_says_at_which_places_a_line_is_less_than_twice_anothers(tmp_path: Path) -> None:
+    def line(peer: Peer, meter: Meter) -> Figures:
+        return {"at_1": 4.0, "at_10": 4.0, "value": 1.0} if peer.name == "barnabas" else {"at_1": 1.0, "at_10": 3.0, "value": 1.0}
+
+    case = _case(Measure("line", "line", "MB/s", line, across="places"))
+    outcome = case.run({"barnabas": lambda: FakePeer(name="barnabas"), "near": lambda: FakePeer(name="near")}, OPTIONS, print)
+    assert "Less than 2 times (places): near at 10." in page.render([(case, _result(case, outcome))], tmp_path)
+
+
+@pytest.mark.parametrize(("theirs", "said"), [(2.5, ">= 2x: yes"), (1.8, ">= 2x: **no**")])
+def test_cpu_of_replicated_writes_is_to_be_half_at_most(theirs: float, said: str) -> None:
+    runs = {OURS: [{"cpu_s_per_million": 1.0}], THEIRS: [{"cpu_s_per_million": theirs}]}
+    assert cluster_page._cpu({"unit": "records/s", "title": "bulk, acks=all", "runs": runs})[-1] == said
+    assert cluster_page._cpu({"unit": "records/s", "title": "bulk, acks=1", "runs": runs})[-1] == "better"
 
 
 def test_what_grows_is_drawn_as_lines(tmp_path: Path) -> None:
