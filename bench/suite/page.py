@@ -53,8 +53,8 @@ def _systems(results: Sequence[tuple[Case, Result]]) -> str:
     for _, result in results:
         known |= {key: peer for key, peer in result["peers"].items() if "version" in peer}
     rows = []
-    for peer in known.values():
-        first = [peer["name"], peer["version"]]
+    for key, peer in known.items():
+        first = [peer["name"], "said with each case" if key == OURS else peer["version"]]
         for setting in peer["settings"]:
             told = f"`{setting['name']}`" + (f" = `{setting['value']}`" if setting["value"] else "")
             rows.append([*first, told, setting["why"]])
@@ -71,10 +71,24 @@ def _conditions(result: Result) -> str:
     absent = [f"{peer['name']}: {peer['unavailable']}" for peer in result["peers"].values() if "unavailable" in peer]
     return (
         f"`{result['command']}` on {result['date']}: {machine['processor']}, {machine['cores']} cores, {machine['memory']}, "
-        f"{machine['kernel']}, Python {machine['python']}, Java {machine['java']}; {options['rounds']} repetitions; a load ends after "
+        f"{machine['kernel']}, Python {machine['python']}, Java {machine['java']}; {_commit(result)}a load ends after "
         f"{options['messages']:,} messages or {options['seconds']:g} s.{busy}"
         + "".join(f" Not measured: {each}." for each in absent)
     )
+
+
+def _commit(result: Result) -> str:
+    """Which barnabas it was: cases are measured one by one."""
+    ours = result["peers"].get(OURS, {})
+    return f"{ours['name']}: {ours['version']}; " if "version" in ours else ""
+
+
+def _repetitions(measure: Result) -> str:
+    """How many there were, of each system where they differ."""
+    counts = sorted({len(runs) for key, runs in measure["runs"].items() if key != BARE})
+    if not counts:
+        return ""
+    return f"\n{' or '.join(map(str, counts))} repetition{'s' if counts != [1] else ''}.\n"
 
 
 def _measure(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
@@ -106,13 +120,17 @@ def _measure(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
         spent = _or_blank(median(values(measure, BARE, "cpu_s_per_million")))
         rows.append(["bare system calls", spread(values(measure, BARE)), *("" for _ in extra), spent, "", "", ""])
     head = ["", measure["unit"], *extra, "CPU s per million", "peak MB", "times", ""]
-    return f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n\n" + table(head, rows) + _target(measure, peers)
+    return (
+        f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n{_repetitions(measure)}\n"
+        + table(head, rows)
+        + _target(measure, peers)
+    )
 
 
 def _growing(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
     """A table of the places of a line; where they differ in kind from one system to the other, the line alone tells."""
     series = _points(measure, peers)
-    text = f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n"
+    text = f"\n### {measure['title'][0].upper()}{measure['title'][1:]}\n{_repetitions(measure)}"
     places = [place for place, _ in max(series.values(), key=len, default=[])]
     if all(place in places for points in series.values() for place, _ in points):
         dashes = [[peers[key]["name"], *("-" for _ in places), reason] for key, reason in measure["dashes"].items()]

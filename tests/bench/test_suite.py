@@ -293,6 +293,23 @@ def _of(name: str, times: dict[str, float], bare: float | None = None) -> result
     return result
 
 
+def test_the_page_counts_the_repetitions_of_each_measure(tmp_path: Path) -> None:
+    rare = Measure("rare", "rare", "s", lambda peer, meter: {"value": 1.0}, rounds=1)
+    case = _case(rare, _produce_50())
+    text = page.render([(case, _result(case, case.run({"barnabas": FakePeer}, OPTIONS, lambda line: None)))], tmp_path)
+    assert "### Rare\n\n1 repetition.\n" in text
+    assert "### Fifty\n\n2 repetitions.\n" in text
+
+
+def test_the_commit_stands_with_each_case(tmp_path: Path) -> None:
+    first, second = (_of(name, {"barnabas": 1.0}) for name in ("one", "two"))
+    second["peers"]["barnabas"]["version"] = "commit 2"
+    text = page.render([(_case(), first), (_case(), second)], tmp_path)
+    assert "barnabas: 1; a load" in text
+    assert "barnabas: commit 2; a load" in text
+    assert "| barnabas | said with each case |" in text
+
+
 def test_the_page_says_who_is_less_than_half_as_good(tmp_path: Path) -> None:
     result = _of("rate", {"barnabas": 2.0, "kafka": 3.0, "near": 3.0, "ahead": 1.0, "far": 8.0})
     text = page.render([(_case(), result)], tmp_path)
