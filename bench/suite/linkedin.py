@@ -20,7 +20,7 @@ from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.measure import Figures, Measure, Meter, Options
 
 VALUE_BYTES, PULL_BYTES = 200, 200_000
-LEAST_READ_S = 0.5  # shorter ones are repeated
+LEAST_READ_S = LEAST_BARE_S = 0.5  # shorter ones are repeated
 MUCH_BYTES = 100_000_000  # from here on removing the files would disturb what follows
 WRITTEN_AFTER_S = 2.0  # what systems keep back before they write it to their files
 FILL_SECONDS = 2.0
@@ -28,6 +28,11 @@ FILL_SECONDS = 2.0
 
 def produced(load: Load) -> Figures:
     return {"value": load.records_per_s, "messages": float(load.records), "seconds": load.seconds}
+
+
+def together(loads: Sequence[Load]) -> Load:
+    """Loads that came one after the other."""
+    return Load(len(loads), sum(load.records for load in loads), sum(load.seconds for load in loads))
 
 
 def producing(message: Message, options: Options, *, producers: int = 1, partitions: int = 1) -> Callable[[Peer, Meter], Figures]:
@@ -85,16 +90,19 @@ def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) ->
                 loads.append(peer.consume(topic, message, messages, pull_bytes=pull_bytes))
                 if peer.stored(topic, 1) < messages:
                     break
-        return produced(Load(len(loads), sum(load.records for load in loads), sum(load.seconds for load in loads)))
+        return produced(together(loads))
 
     def bare() -> Figures:
         batch = batch_of(50, value_bytes)
         size = len(batch) * (options.messages // 50)
+        loads: list[Load] = []
         with Bare(SEND, size) as loop:
             drain(loop.address, options.messages, size)  # to warm up, as the systems are
             before = cpu_of([loop.pid])
-            load = drain(loop.address, options.messages, size)
+            while sum(load.seconds for load in loads) < LEAST_READ_S:
+                loads.append(drain(loop.address, options.messages, size))
             spent = cpu_of([loop.pid]) - before
+        load = together(loads)
         return {**produced(load), "cpu_s": spent, "cpu_s_per_million": spent / load.records * 1e6}
 
     return Measure(
@@ -110,15 +118,21 @@ def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) ->
 
 
 def bare_producing(message: Message, options: Options) -> Callable[[], Figures]:
-    """The loop that receives and writes, under the same load."""
+    """The loop that receives and writes, under the same load and in such memory as the systems have."""
 
     def run() -> Figures:
         batch = batch_of(message.batch, message.value_bytes)
         pattern = Pattern(1, batch, message.batch, 1, BATCH_WINDOW, BATCH_WINDOW // 4)
+        loads: list[Load] = []
+        spent = 0.0
         with Bare(RECEIVE) as loop:
-            before = cpu_of([loop.pid])
-            load = produce(loop.address, TOPIC, 1, pattern, options.seconds, options.messages / message.batch * len(batch))
-            spent = cpu_of([loop.pid]) - before
+            while sum(load.seconds for load in loads) < LEAST_BARE_S:
+                memory.use(options.messages * message.value_bytes / 1e6)
+                before = cpu_of([loop.pid])
+                most_bytes = options.messages / message.batch * len(batch)
+                loads.append(produce(loop.address, TOPIC, 1, pattern, options.seconds, most_bytes))
+                spent += cpu_of([loop.pid]) - before
+        load = together(loads)
         return {**produced(load), "cpu_s": spent, "cpu_s_per_million": spent / load.records * 1e6}
 
     return run

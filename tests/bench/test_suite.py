@@ -16,7 +16,7 @@ from bench.suite.case import Case, Outcome
 from bench.suite.growth import BATCH, GROWTH, PARTITIONS, Point, points
 from bench.suite.idle import IDLE
 from bench.suite.kreps import KREPS, percentiles
-from bench.suite.linkedin import producing
+from bench.suite.linkedin import bare_producing, consuming, producing
 from bench.suite.measure import BARE, Figures, Measure, Meter, Options, View, take_turns
 from bench.suite.openmessaging import OPENMESSAGING
 from bench.wire import BadAnswer
@@ -351,6 +351,18 @@ def _kept(value: float, bare: float | None, cpu: float) -> dict[str, object]:
     if bare is not None:
         runs[BARE] = [{"value": bare, "cpu_s_per_million": 1.0}]
     return {"name": "m", "higher_is_better": True, "runs": runs}
+
+
+def test_a_bare_loop_has_half_a_second_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[float] = []
+    monkeypatch.setattr(memory, "use", used.append)
+    written = bare_producing(Message(100, 50, 1), OPTIONS)()
+    assert written["seconds"] >= 0.5
+    assert 1 < len(used) <= written["messages"] / OPTIONS.messages
+    assert set(used) == {OPTIONS.messages * 100 / 1e6}
+    read = consuming("consume", Options(messages=200_000), 100, 1_000_000).bare
+    assert read is not None
+    assert read()["seconds"] >= 0.5
 
 
 def test_the_guard_names_what_became_slower_than_the_bare_loop_tells() -> None:
