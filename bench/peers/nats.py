@@ -9,6 +9,7 @@ import itertools
 import json
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ from tools.kafka import free_ports
 from bench.peers.peer import CannotDo, Message, Setting
 from bench.peers.process import Process, program
 from bench.peers.redis import value
-from bench.peers.streams import StreamPeer, connect, streams_of
+from bench.peers.streams import Receiver, StreamPeer, connect, streams_of
 from bench.wire import BadAnswer
 
 EXPIRES_NS = 60_000_000_000
@@ -124,7 +125,13 @@ class Nats(StreamPeer):
     def receiver(self, stream: str, message: Message, pull: int) -> _Puller:
         config = {"deliver_policy": "all", "ack_policy": "none", "inactive_threshold": INACTIVE_NS}
         made = self._do(f"CONSUMER.CREATE.{stream}", {"stream_name": stream, "config": config})
-        return _Puller(self.greet(), f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{made['name']}", pull)
+        return _Puller(self.greet(), f"{stream}.{made['name']}", pull)
+
+    def leave(self, receivers: Sequence[Receiver]) -> None:
+        """A consumer outlives its connection until its threshold, and a thousand of them are seen in memory and CPU."""
+        for receiver in receivers:
+            assert isinstance(receiver, _Puller)
+            self._do(f"CONSUMER.DELETE.{receiver.consumer}")
 
 
 def _new_inbox() -> bytes:
@@ -164,11 +171,13 @@ class _Publisher:
 class _Puller:
     """One connection of a consumer, with `PULLS` requests waiting."""
 
-    def __init__(self, line: socket.socket, subject: str, pull: int) -> None:
+    def __init__(self, line: socket.socket, consumer: str, pull: int) -> None:
         self.socket = line
+        self.consumer = consumer  # its stream and its name
         self._pull, self._left = pull, pull
         inbox = _new_inbox()
         self._subscription = _subscription(inbox)
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{consumer}"
         self._request = _publication(subject.encode(), inbox, json.dumps({"batch": pull, "expires": EXPIRES_NS}).encode())
 
     def begin(self) -> None:

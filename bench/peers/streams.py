@@ -58,6 +58,9 @@ class StreamPeer(OwnProcess):
         """Args: pull: messages to ask for at a time."""
         raise NotImplementedError
 
+    def leave(self, receivers: Sequence[Receiver]) -> None:
+        """Remove what the system keeps of consumers whose connections are closed."""
+
     def stored(self, topic: str, partitions: int) -> int:
         raise NotImplementedError
 
@@ -88,7 +91,10 @@ class StreamPeer(OwnProcess):
     def consume(self, topic: str, message: Message, messages: int, *, partitions: int = 1, pull_bytes: int) -> Load:
         pull = max(pull_bytes // message.value_bytes // partitions, 1)
         with closing(Watch()) as watch:
-            return read(watch, [self.receiver(stream, message, pull) for stream in streams_of(topic, partitions)], messages)
+            receivers = [self.receiver(stream, message, pull) for stream in streams_of(topic, partitions)]
+            load = read(watch, receivers, messages)
+        self.leave(receivers)
+        return load
 
     def end_to_end(
         self,
@@ -107,7 +113,9 @@ class StreamPeer(OwnProcess):
             lines = [self.line(stream, one, 1, ONE_WINDOW) for stream in streams]
             receivers = [self.receiver(stream, one, PULL) for stream in streams]
             with undisturbed():
-                return on_schedule(watch, lines, receivers, rate, int(rate * seconds), waiting, int(rate * warm_up_s))
+                found = on_schedule(watch, lines, receivers, rate, int(rate * seconds), waiting, int(rate * warm_up_s))
+        self.leave(receivers)
+        return found
 
 
 def connect(address: tuple[str, int]) -> socket.socket:

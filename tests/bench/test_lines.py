@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from bench.load import Load
 from bench.peers import nats, rabbitmq, redis, streams
 from bench.peers import rabbitmq_queues as queues
 from bench.peers.kafka_protocol import Barnabas
@@ -65,7 +66,7 @@ def test_nats_acknowledgements_are_counted(line: socket.socket) -> None:
 
 
 def test_nats_messages_are_counted_and_asked_for_again(line: socket.socket) -> None:
-    puller = nats._Puller(line, "$JS.API.CONSUMER.MSG.NEXT.s.c", 2)
+    puller = nats._Puller(line, "s.c", 2)
     message = b"MSG s 1 $JS.ACK.s.c.1.1.1.1700.0 4\r\nabcd\r\n"
     assert puller.take(_view(message * 2)) == (2, 2 * len(message))
     assert puller.take(_view(message + message[:-3])) == (1, len(message))
@@ -119,6 +120,20 @@ def test_deliveries_of_queues_are_counted_and_acknowledged(size: int) -> None:
             consumer.take(_view(_delivery(7, bytes(size))))
         with pytest.raises(BadAnswer, match="something else"):
             consumer.take(_view(bytes(len(first))))
+
+
+def test_consumers_of_nats_go_with_their_connections(line: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def do(peer: nats.Nats, subject: str, body: object = None) -> dict[str, str]:
+        asked.append(subject)
+        return {"name": "c1"}
+
+    monkeypatch.setattr(nats.Nats, "_do", do)
+    monkeypatch.setattr(nats.Nats, "greet", lambda self: line)
+    monkeypatch.setattr(streams, "read", lambda watch, receivers, messages: Load(1, messages, 1.0))
+    nats.Nats().consume("t", Message(10, 1, 1), 5, pull_bytes=100)
+    assert asked == ["CONSUMER.CREATE.t-0", "CONSUMER.DELETE.t-0.c1"]
 
 
 def test_systems_without_batches_say_so() -> None:
