@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from bench.peers.peer import PeerUnavailable
 from bench.peers.process import program
@@ -28,6 +30,13 @@ def test_the_list_has_every_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert front.main(["list"]) == 0
     listed = {line.split()[0] for line in capsys.readouterr().out.splitlines()}
     assert listed == {*front.CASES, *front.OTHERS}
+
+
+def test_the_guard_cannot_fail_the_run_of_ci() -> None:
+    run = (Path(__file__).resolve().parents[2] / ".ci" / "run").read_text().splitlines()
+    (guard,) = [line for line in run if "bench-guard" in line]
+    assert guard.startswith("timeout ")
+    assert " || echo " in guard
 
 
 def test_a_program_that_is_not_there_is_named_with_its_package() -> None:
