@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as Xml
 from array import array
 from collections.abc import Callable
@@ -212,6 +213,11 @@ def test_a_line_that_bends_is_told_with_its_reason(monkeypatch: pytest.MonkeyPat
 def test_every_reason_is_of_a_line_that_there_is() -> None:
     lines = {f"{case.name}/{m.name}" for case in (KREPS, GROWTH) for m in case.measures(OPTIONS) if m.across}
     assert bends.REASONS.keys() <= lines
+
+
+def test_reasons_of_growth_have_no_figures_that_the_results_have() -> None:
+    told = " ".join(reason for name, reason in bends.REASONS.items() if name.startswith("growth/"))
+    assert not re.search(r"[0-9] (us|s|MB/s|%)( |\.|,|;)", told)
 
 
 def test_places_that_a_system_does_not_reach_are_dashes(tmp_path: Path) -> None:
