@@ -5,7 +5,8 @@ Rules
   2. Its settings are those that its documentation recommends for many messages; where they differ from its defaults, a `Setting` says
      why and where that is written. No peer syncs to disk for each message.
   3. What a system cannot do is a `CannotDo`, a dash in the tables; one that is not installed is a `PeerUnavailable`, one line of text.
-  4. Messages are counted by the system itself after a load: what was sent and is not there is a `BadAnswer`.
+  4. What was sent is accounted for, or it is a `BadAnswer`: without acknowledgements the system itself counts after a load; with them
+     answers are checked (Kafka's protocol, ActiveMQ), or the system counts as well.
 """
 
 from __future__ import annotations
