@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = options.case or [case.name for case in CASES] + list(PROCESS_CASES)
     results = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": report.command_of("bench", arguments),
         "quick": options.quick,
         "repetitions": options.repeat,
         "machine": report.describe_machine(),

@@ -30,7 +30,7 @@ from barnabas.protocol.messages.alter_client_quotas import (
     RequestEntryData,
 )
 from bench import latency, wire
-from bench.report import describe_machine
+from bench.report import by_command, command_of, describe_machine
 from bench.servers import Barnabas, Kafka, Server, create_topic, delete_topic
 from bench.storage.result import Result, lines_of, spread
 
@@ -180,7 +180,8 @@ def _in_turns(servers: Sequence[Server], repeat: int) -> list[Server]:
 def render(page: dict[str, Any]) -> str:
     """The part of `docs/performance.md`."""
     results = [Result(**each) for each in page["results"]]
-    text = f"{TITLE}\nMeasured on {page['date']}, {page['repetitions']} repetitions.\n\n| | | | target |\n| --- | --- | ---: | --- |\n"
+    text = f"{TITLE}\nMeasured on {page['date']}, {page['repetitions']} repetitions.{by_command(page)}\n\n"
+    text += "| | | | target |\n| --- | --- | ---: | --- |\n"
     for result in results:
         for row, (label, values) in enumerate(result.figures.items()):
             title = f"{result.title} ({result.unit})" if not row else ""
@@ -210,6 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = Path(options.json)
         kept = {each["case"]: each for each in json.loads(path.read_text())["results"]} if path.exists() else {}
         page = {
+            "command": command_of("bench.quota", arguments),
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "repetitions": options.repeat,
             "machine": describe_machine(),

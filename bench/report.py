@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import statistics
 import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -58,6 +61,20 @@ The data source and the sink beside Spark's own connector, the ratios that were 
 BARE_NOTE = """A loop that takes requests from the sockets and writes them to files, and one that sends a file, in the same turns with
 the same client. They look at nothing: no CRC, no records, no offsets.
 """
+
+
+def command_of(module: str, arguments: Sequence[str] | None) -> str:
+    """What was asked for, without the file for the results, which is a place on this machine."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if "--json" in words:
+        at = words.index("--json")
+        del words[at : at + 2]
+    return shlex.join(["python", "-m", module, *words])
+
+
+def by_command(results: Result) -> str:
+    """The command of results that keep it, as a sentence."""
+    return f" Measured by `{results['command']}`." if "command" in results else ""
 
 
 def describe_machine() -> dict[str, str]:
@@ -170,6 +187,7 @@ def render(results: Result) -> str:
     )
     text += f"Python {machine['python']}, Java {machine['java']}; {results['repetitions']} repetitions, {results['date']}"
     text += ", in short measurements (`--quick`).\n" if results["quick"] else ".\n"
+    text += by_command(results).lstrip() + "\n" if "command" in results else ""
     shares = [
         run["others_cpu"] for case in results["cases"] for runs in case["runs"].values() for run in runs if "others_cpu" in run
     ]

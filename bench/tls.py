@@ -26,7 +26,7 @@ from tools.kafka import free_ports
 from barnabas.testing.certificates import Certificates
 from bench.consume import consume
 from bench.load import Address, Load, Pattern, produce
-from bench.report import OURS, THEIRS, describe_machine, table
+from bench.report import OURS, THEIRS, by_command, command_of, describe_machine, table
 from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, create_topic, delete_topic
 from bench.wire import record_batch
 
@@ -201,7 +201,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             others = busy_seconds() - busy - (sum(map(cpu_seconds, pids)) - own)
             share = max(others, 0.0) / (time.monotonic() - began) / (os.cpu_count() or 1)
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    results = {"date": today, "repetitions": options.repeat, "machine": describe_machine(), "others_cpu": share, "cases": cases}
+    command = command_of("bench.tls", arguments)
+    results = {
+        "command": command,
+        "date": today,
+        "repetitions": options.repeat,
+        "machine": describe_machine(),
+        "others_cpu": share,
+        "cases": cases,
+    }
     Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
     print(render(results))
     return 0
@@ -236,7 +244,7 @@ def render(results: dict[str, Any]) -> str:
             [case["title"], f"{cells[0]} ({cells[1]})", f"{cells[2]} ({cells[3]})", f"{ratio:.2f}x", " / ".join(cpu), verdict]
         )
     head = ["records/s over TLS (plain)", OURS, THEIRS, "ratio", "CPU s per million", ">= 1x"]
-    others = f"\nOther work took {results['others_cpu']:.0%} of the machine's CPU while measuring.\n\n"
+    others = f"\nOther work took {results['others_cpu']:.0%} of the machine's CPU while measuring.{by_command(results)}\n\n"
     return TITLE + NOTES + others + table(head, rows)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.report import describe_machine
+from bench.report import by_command, command_of, describe_machine
 from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, create_topic, delete_topic, end_offsets
 from bench.storage.result import Result, judged, lines_of, spread
 from bench.transacting import Transactor, transact
@@ -218,7 +218,7 @@ def render(page: dict[str, Any]) -> str:
     """The part of `docs/performance.md`."""
     results = [Result(**each) for each in page["results"]]
     ours, theirs = results[0].figures
-    text = f"{TITLE}\nMeasured on {page['date']}, {page['repetitions']} repetitions. "
+    text = f"{TITLE}\nMeasured on {page['date']}, {page['repetitions']} repetitions.{by_command(page)} "
     text += f"Other work took {page['others_cpu']:.0%} of the machine's CPU meanwhile.\n\n"
     text += f"|  | {ours} | {theirs} | ratio | target |\n| --- | ---: | ---: | ---: | --- |\n"
     for each in results:
@@ -244,6 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         others = busy_seconds() - busy - (sum(map(cpu_seconds, pids)) - own)
         share = max(0.0, others / ((time.monotonic() - began) * (os.cpu_count() or 1)))
     page = {
+        "command": command_of("bench.transactions", arguments),
         "others_cpu": share,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "repetitions": options.repeat,

@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--alone", action="store_true", help="only ours, without Apache Kafka beside it")
     parser.add_argument("--json", metavar="FILE", help="write the results here; cases that were not measured keep what is there")
     options = parser.parse_args(arguments)
+    command = report.command_of("bench.cluster", arguments)
     unknown = [name for name in options.cases if name not in names]
     if unknown:
         parser.error(f"there is no case {unknown[0]}; there are {', '.join(names)}")
@@ -45,13 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for result in results:
                 print(report.line_of(result), flush=True)
             if options.json:  # after each, for all of it takes half an hour
-                _keep(Path(options.json), results, quick=options.quick)
+                _keep(Path(options.json), results, command, quick=options.quick)
     if not options.alone and (not options.cases or RESYNC in options.cases):
         resync = measure_resync(options.repeat)
         for each in resync:
             print("\n".join(lines_of(each)), flush=True)
         if options.json:
-            _keep(Path(options.json), [], quick=options.quick, resync=resync)
+            _keep(Path(options.json), [], command, quick=options.quick, resync=resync)
     return 0
 
 
@@ -110,7 +111,9 @@ def _measure(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> Figures:
     return {**figures, "others_cpu": max(others, 0.0) / (time.monotonic() - began) / (os.cpu_count() or 1)}
 
 
-def _keep(path: Path, results: Sequence[report.Result], *, quick: bool, resync: Sequence[Result] | None = None) -> None:
+def _keep(
+    path: Path, results: Sequence[report.Result], command: str, *, quick: bool, resync: Sequence[Result] | None = None
+) -> None:
     before: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"cases": [], "resync": []}
     known = before["cases"]
     measured = {result["name"]: result for result in results}
@@ -119,6 +122,7 @@ def _keep(path: Path, results: Sequence[report.Result], *, quick: bool, resync: 
     kept = [each for each in known if each["name"] not in measured] + list(measured.values())
     page = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": command,
         "quick": quick,
         "machine": report.describe_machine(),
         "resync": before["resync"] if resync is None else [each.as_json() for each in resync],

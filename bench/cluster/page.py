@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from bench.report import OURS, THEIRS, Result, spread, table, titled, verdict
+from bench.report import OURS, THEIRS, Result, by_command, spread, table, titled, verdict
 from bench.storage.result import Result as Labelled
 from bench.storage.result import spread as spread_of
 
@@ -27,6 +27,7 @@ Measured by `python -m bench.cluster` as above, with these differences:
 def render(page: dict[str, Any]) -> str:
     short = " in short measurements (`--quick`)" if page["quick"] else ""
     text = f"\n## Three brokers beside three of Kafka\n\nMeasured on {page['date']}{short}; a figure alone was measured once."
+    text += by_command(page)
     cases: list[Result] = page["cases"]
     shares = [run["others_cpu"] for case in cases for runs in case["runs"].values() for run in runs if "others_cpu" in run]
     if shares:

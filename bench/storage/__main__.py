@@ -39,15 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("\n".join(lines_of(result)), flush=True)
         results += found
     if options.json:
-        _keep(Path(options.json), results, quick=options.quick)
+        _keep(Path(options.json), results, report.command_of("bench.storage", arguments), quick=options.quick)
     return 0
 
 
-def _keep(path: Path, results: Sequence[Result], *, quick: bool) -> None:
+def _keep(path: Path, results: Sequence[Result], command: str, *, quick: bool) -> None:
     known = json.loads(path.read_text())["results"] if path.exists() else []
     measured = {result.case for result in results}
     page = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": command,
         "quick": quick,
         "machine": report.describe_machine(),
         "results": [each for each in known if each["case"] not in measured] + [result.as_json() for result in results],

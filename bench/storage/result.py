@@ -6,6 +6,8 @@ import statistics
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from bench.report import by_command
+
 TITLE = "\n## Storage at work\n"
 NOTES = """
 Measured by `python -m bench.storage`, with pairs taken in turns where two things are compared. *While compacting* means that the cleaner
@@ -64,7 +66,7 @@ def render(page: dict[str, Any]) -> str:
     """The part of `docs/performance.md`, from what `python -m bench.storage` has written."""
     results = page["results"]
     short = ", in short measurements" if page["quick"] else ""
-    text = f"{TITLE}\nMeasured on {page['date']}{short}.\n"
+    text = f"{TITLE}\nMeasured on {page['date']}{short}.{by_command(page)}\n"
     text += "\n| | | | ratio | target |\n| --- | --- | ---: | ---: | --- |\n"
     for result in (Result(**each) for each in results):
         for row, (label, values) in enumerate(result.figures.items()):
