@@ -58,6 +58,8 @@ SPARK = """
 The data source and the sink beside Spark's own connector, the ratios that were to be reached, and what bounds those that are not:
 [spark.md](spark.md#speed), measured by `make sparkbench`.
 """
+MEMORY = "Start and memory"
+READY_NOTE = "How long it takes until a broker is ready is measured [beside the others](#start).\n\n"
 BARE_NOTE = """A loop that takes requests from the sockets and writes them to files, and one that sends a file, in the same turns with
 the same client. They look at nothing: no CRC, no records, no offsets.
 """
@@ -195,7 +197,7 @@ def render(results: Result) -> str:
         text += f"Other work took {statistics.median(shares):.0%} of the machine's CPU while measuring (median).\n"
     by_unit = [
         ("Throughput", [c for c in results["cases"] if c["unit"] == "records/s"]),
-        ("Memory", [c for c in results["cases"] if c["unit"] == "MB"]),
+        (MEMORY, [c for c in results["cases"] if c["unit"] == "MB"]),
     ]
     for title, cases in by_unit:
         if cases:
@@ -203,7 +205,9 @@ def render(results: Result) -> str:
                 [titled(c), spread(c, OURS, c["figure"]), spread(c, THEIRS, c["figure"]), f"{c['ratio']:.2f}x", verdict(c)]
                 for c in cases
             ]
-            text += f"\n## {title}\n\n" + table(["", OURS, THEIRS, "ratio", "target"], rows)
+            text += f"\n## {title}\n\n{READY_NOTE if title == MEMORY else ''}" + table(
+                ["", OURS, THEIRS, "ratio", "target"], rows
+            )
     text += _latency_table([c for c in results["cases"] if "p99_ms" in c["runs"][OURS][0]])
     text += _cpu_table([c for c in results["cases"] if "cpu_s_per_million" in c["runs"][OURS][0]])
     text += _bare_table([c for c in results["cases"] if BARE in c["runs"]])
