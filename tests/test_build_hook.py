@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tools import build_hook
 
-from barnabas.protocol.records import walk
+from barnabas.protocol.records import crc, walk
 
 QUESTION = """
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -42,7 +42,8 @@ def test_the_compiled_copy_works_and_knows_its_source(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for package in (folder, *folder.parents[:2]):
         (package / "__init__.py").touch()
-    shutil.copy(walk.__file__, folder)
+    for module in (walk, crc):  # and what it loads
+        shutil.copy(str(module.__file__), folder)
     assert build_hook.compile_into(folder) == ""
     answer = subprocess.run(
         [sys.executable, "-c", QUESTION],
