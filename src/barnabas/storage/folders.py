@@ -5,7 +5,7 @@ Owns the names of folders. What is found is put right at once, as far as that lo
     <topic>-<partition>                     a log
     <topic>-<partition>.<id>-delete         a deletion that a stop interrupted: removed
     <topic>-<partition>.<id>-future         a copy on its way to this directory: emptied, and `interrupted`, so that it begins again
-    <topic>-<partition>.<id>-stray          a log of another topic that had the name: left alone
+    <topic>-<partition>.<id>-stray          a log of another topic that had the name, which nobody deleted: left alone
     one log in two directories              a move that was all but finished, or a log that was made in vain: the other folder is removed
 """
 

@@ -70,8 +70,7 @@ class Hosting:
         if found is not None and found.topic_id is None:
             found.adopt_topic_id(topic.topic_id)
         if found is not None and found.topic_id != topic.topic_id:
-            logger.warning("event=removing-log topic=%s partition=%d reason='its topic was deleted'", topic.name, index)
-            logs.delete(topic.name, index).remove()
+            self._put_away(found)
             found = None
         if found is None and logs.failed_directories:
             logger.error(
@@ -87,6 +86,18 @@ class Hosting:
         else:
             self._host(found, self._believed(state))
         return True
+
+    def _put_away(self, stray: Log) -> None:
+        """Take the log of another topic that had the name out of the way.
+
+        It goes if the metadata says that its topic was deleted. Metadata that was put back from a copy may not know a topic that is wanted.
+        """
+        logs = self._broker.logs
+        if stray.topic_id in self._broker.controller.deleted_topics:
+            logger.info("event=finishing-topic-deletion topic=%s partition=%d", stray.topic, stray.partition)
+            logs.delete(stray.topic, stray.partition).remove()
+        else:
+            logs.set_aside(stray.topic, stray.partition)
 
     def _sort_out_strays(self) -> None:
         """Remove the logs of topics that are deleted and of partitions that are elsewhere now."""

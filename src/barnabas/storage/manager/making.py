@@ -70,14 +70,26 @@ class MakingLogs(LogOffsets):
         if failure is not None:
             raise failure
         if existing is not None and existing.topic_id != topic_id:
-            stray, existing = (existing, self._homes.pop(key)), None
-            del self._logs[key]
-            self._counts[stray[1].path] -= 1
+            stray, existing = self._take_out(key), None
         if existing is None:
             home = self._home_of(key)
             self._counts[home.path] += 1
             return FoundLog(key, home, partial(self._make, key, home, topic_id, config, stray))
         return existing
+
+    def set_aside(self, topic: str, partition: int) -> None:
+        """Take a log out of use that is of no topic that is known; its folder keeps what it has under another name. Blocks.
+
+        Raises:
+            StorageError: the folder cannot be renamed.
+        """
+        key = topic, partition
+        self._set_aside(key, *self._take_out(key))
+
+    def _take_out(self, key: TopicPartition) -> tuple[Log, LogDirectory]:
+        home = self._homes.pop(key)
+        self._counts[home.path] -= 1
+        return self._logs.pop(key), home
 
     def _failure_of(self, key: TopicPartition) -> LogDirFailed | None:
         if key in self._hidden:
