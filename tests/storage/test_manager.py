@@ -13,6 +13,7 @@ import pytest
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import CorruptLog, KafkaError, LogDirFailed, StorageExhausted
 from barnabas.storage import checkpoints
+from barnabas.storage.check.directory import read_data_folder
 from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, read_cluster_id
 from barnabas.storage.files import Files, OsFiles
 from barnabas.storage.manager import LogManager
@@ -161,6 +162,77 @@ def test_a_crash_in_the_middle_of_a_deletion_is_finished_at_the_start(tmp_path: 
     assert len(logs) == 0
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
     garbage.remove()
+    logs.close()
+
+
+def test_what_others_put_into_a_log_goes_with_it(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "kept").touch()
+    logs = opened(tmp_path / "data")
+    folder = logs.create("t", 0, TOPIC_ID, TopicConfig()).directory
+    (folder / "notes" / "older").mkdir(parents=True)
+    (folder / "notes" / "older" / "1.txt").touch()
+    (folder / "notes" / "link").symlink_to(tmp_path / "elsewhere")
+    logs.delete("t", 0).remove()
+    assert [path for path in (tmp_path / "data").iterdir() if path.is_dir()] == []
+    assert (tmp_path / "elsewhere" / "kept").exists()
+    logs.close()
+
+
+def test_what_cannot_be_removed_is_left_to_the_next_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files = FailingFiles()
+    logs = manager(tmp_path, files=files)
+    logs.open_all(lambda _: TopicConfig())
+    log = logs.create("t", 0, TOPIC_ID, TopicConfig())
+    (log.directory / "held").touch()
+    garbage = logs.delete("t", 0)
+    (doomed,) = tmp_path.glob("t-0.*-delete")
+    files.fail(frozenset({"unlink"}), doomed / "held", errno.EPERM)
+    for _ in range(2):
+        garbage.remove()
+        logs.close()
+        assert [path.name for path in doomed.iterdir()] == ["held"]
+        assert f"event=deleted-log-not-removed path={doomed}" in caplog.text
+        caplog.clear()
+        logs = manager(tmp_path, files=files)
+        logs.open_all(lambda _: TopicConfig())
+    logs.close()
+    files.heal()
+    opened(tmp_path).close()
+    assert not doomed.exists()
+
+
+def test_a_disk_that_does_not_let_go_of_a_deleted_log_has_failed(tmp_path: Path) -> None:
+    files = FailingFiles()
+    logs = manager(tmp_path, files=files)
+    logs.open_all(lambda _: TopicConfig())
+    logs.create("t", 0, TOPIC_ID, TopicConfig())
+    garbage = logs.delete("t", 0)
+    files.fail(frozenset({"unlink"}), tmp_path, errno.EIO)
+    with pytest.raises(LogDirFailed):
+        garbage.remove()
+    logs.abandon()
+
+
+@pytest.mark.parametrize("purpose", ["delete", "future"])
+def test_a_file_with_the_name_of_a_folder_on_its_way_is_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, purpose: str
+) -> None:
+    path = tmp_path / f"x.5f0e0c3a2b1d4e6f8091a2b3c4d5e6f7-{purpose}"
+    path.write_text("mine")
+    opened(tmp_path).close()
+    assert path.read_text() == "mine"
+    assert f"event=foreign-entry-left-alone path={path}" in caplog.text
+    (finding,) = [each for each in read_data_folder(OsFiles(), tmp_path).findings if each.path == path]
+    assert finding.repair is None
+
+
+def test_a_folder_in_a_copy_that_was_interrupted_goes(tmp_path: Path) -> None:
+    copy = tmp_path / "t-0.5f0e0c3a2b1d4e6f8091a2b3c4d5e6f7-future"
+    (copy / "notes").mkdir(parents=True)
+    (copy / "notes" / "1.txt").touch()
+    logs = opened(tmp_path)
+    assert list(copy.iterdir()) == []
     logs.close()
 
 

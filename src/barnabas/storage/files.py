@@ -86,6 +86,10 @@ class Files(Protocol):
 
     def exists(self, path: Path, /) -> bool: ...
 
+    def is_directory(self, path: Path, /) -> bool:
+        """Whether a folder lies there; a symbolic link to one is none."""
+        ...
+
     def file_size(self, path: Path, /) -> int: ...
 
     def list_directory(self, path: Path, /) -> list[str]:
@@ -166,6 +170,9 @@ class OsFiles:
 
     def exists(self, path: Path, /) -> bool:
         return path.exists()
+
+    def is_directory(self, path: Path, /) -> bool:
+        return path.is_dir() and not path.is_symlink()
 
     def file_size(self, path: Path, /) -> int:
         return path.stat().st_size

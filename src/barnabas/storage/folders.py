@@ -21,7 +21,7 @@ from barnabas.storage import checkpoints
 from barnabas.storage.checkpoints import TopicPartition
 from barnabas.storage.directory import LogDirectory
 from barnabas.storage.files import Files
-from barnabas.storage.garbage import remove_folder
+from barnabas.storage.garbage import remove_deleted, remove_folder
 from barnabas.storage.moving import MARKER
 from barnabas.storage.segment import LOG_SUFFIX, file_name
 
@@ -79,7 +79,9 @@ class FolderFinder:
             self.interrupted[key], self.begun[key] = directory, path
         logger.info("event=log-copy-begins-again path=%s", path)
         for name in self._files.list_directory(path):
-            if name != MARKER:
+            if self._files.is_directory(path / name):
+                remove_folder(self._files, path / name)
+            elif name != MARKER:
                 self._files.unlink(path / name)
 
     def _choose(self, name: str, one: LogDirectory, other: LogDirectory) -> LogDirectory:
@@ -115,12 +117,12 @@ class FolderFinder:
     def _partition_of(self, directory: LogDirectory, name: str) -> TopicPartition | None:
         """Which partition a name in a log directory is of; leftovers of deletions are removed."""
         path = directory.path / name
-        if DELETED_FOLDER.fullmatch(name):
-            logger.info("event=deleted-log-removed path=%s", path)
-            remove_folder(self._files, path)
-            return None
         match = LOG_FOLDER.fullmatch(name)
-        if FUTURE_FOLDER.fullmatch(name):
+        if DELETED_FOLDER.fullmatch(name) and self._files.is_directory(path):
+            logger.info("event=deleted-log-removed path=%s", path)
+            remove_deleted(self._files, path)
+            return None
+        if FUTURE_FOLDER.fullmatch(name) and self._files.is_directory(path):
             self._drop_copy(directory, path)
             return None
         if match is None or name == KRAFT_FOLDER:

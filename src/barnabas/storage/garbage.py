@@ -2,17 +2,24 @@
 
 Rules
   1. Whoever makes it has renamed the files, so that a crash before the removal leaves names that the next start removes.
-  2. `remove` blocks and runs in a thread; until then the descriptors stay open, so that reads under way finish.
+  2. In a folder that is to go, all goes, folders of others too; a symbolic link goes, and not what it leads to.
+  3. An entry that cannot be removed (its rights, a mount) says nothing of the disk: it is named in the log and left to the next start.
+  4. `remove` blocks and runs in a thread; until then the descriptors stay open, so that reads under way finish.
 """
 
 from __future__ import annotations
 
+import errno
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from barnabas.errors import StorageError
 from barnabas.storage.faults import storage_error
 from barnabas.storage.files import Files
+
+logger = logging.getLogger(__name__)
+OF_THE_ENTRY = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY, errno.EISDIR, errno.ENOTDIR})
 
 
 class Garbage:
@@ -45,7 +52,7 @@ class Garbage:
             for path in self._paths:
                 self._files.unlink(path)
             if self.directory is not None and self._files.exists(self.directory):
-                remove_folder(self._files, self.directory)
+                remove_deleted(self._files, self.directory)
         except OSError as error:
             folder = self.directory or self._paths[0].parent
             raise storage_error(folder.parent, error) from error
@@ -77,7 +84,60 @@ def remove_all(garbage: Iterable[Garbage]) -> None:
 
 
 def remove_folder(files: Files, directory: Path) -> None:
-    """Remove a partition's folder with the files in it."""
-    for name in files.list_directory(directory):
-        files.unlink(directory / name)
-    files.remove_directory(directory)
+    """Remove a folder with all that is in it.
+
+    Raises:
+        OSError: of the first entry that could not be removed; unless it is the disk's, the others are.
+    """
+    failures = _remove_tree(files, directory)
+    if failures:
+        raise failures[0]
+
+
+def remove_deleted(files: Files, directory: Path) -> None:
+    """Remove a folder which by its name the next start removes; what cannot be removed is left to that.
+
+    Raises:
+        OSError: the disk does not work.
+    """
+    failures = _remove_tree(files, directory)
+    if failures:
+        note = "the next start tries again"
+        logger.warning("event=deleted-log-not-removed path=%s note=%r error=%r", directory, note, str(failures[0]))
+
+
+def _remove_tree(files: Files, directory: Path) -> list[OSError]:
+    """Remove what can be removed; what was met, but for errors of the disk, which are raised."""
+    failures: list[OSError] = []
+
+    def names_in(folder: Path) -> list[str]:
+        try:
+            return files.list_directory(folder)
+        except OSError as error:
+            _keep(error, failures)
+            return []
+
+    folders = [directory]
+    for folder in folders:  # which grows meanwhile
+        for name in names_in(folder):
+            path = folder / name
+            if files.is_directory(path):
+                folders.append(path)
+            else:
+                _remove(files.unlink, path, failures)
+    for folder in reversed(folders):
+        _remove(files.remove_directory, folder, failures)
+    return failures
+
+
+def _remove(remove: Callable[[Path], None], path: Path, failures: list[OSError]) -> None:
+    try:
+        remove(path)
+    except OSError as error:
+        _keep(error, failures)
+
+
+def _keep(error: OSError, failures: list[OSError]) -> None:
+    if error.errno not in OF_THE_ENTRY:
+        raise error
+    failures.append(error)

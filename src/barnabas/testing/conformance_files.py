@@ -85,6 +85,7 @@ class FilesConformance:
         files.replace_file(tmp_path / "x" / "y" / "file", b"1")
         files.rename(tmp_path / "x" / "y", tmp_path / "z")
         assert files.read_file(tmp_path / "z" / "file") == b"1"
+        assert [files.is_directory(tmp_path / name) for name in ("z", "z/file", "none")] == [True, False, False]
         with pytest.raises(OSError, match="not empty"):
             files.remove_directory(tmp_path / "z")
         files.unlink(tmp_path / "z" / "file")

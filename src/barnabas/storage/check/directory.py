@@ -63,7 +63,7 @@ def read_data_folder(files: Files, path: Path) -> DataFolder:
     """The files of the folder itself, and what is wrong with them."""
     found = DataFolder(path, was_clean=files.exists(path / CLEAN_SHUTDOWN_FILE))
     for name in files.list_directory(path):
-        found.findings += _name(found, name)
+        found.findings += _name(files, found, name)
     for name in checkpoints.OFFSET_CHECKPOINTS:
         try:
             found.offsets[name] = checkpoints.read_offsets(files, path / name)
@@ -74,15 +74,16 @@ def read_data_folder(files: Files, path: Path) -> DataFolder:
     return found
 
 
-def _name(found: DataFolder, name: str) -> Iterator[Finding]:
+def _name(files: Files, found: DataFolder, name: str) -> Iterator[Finding]:
     path = found.path / name
+    is_directory = files.is_directory(path)
     if name == KRAFT_FOLDER or name in KNOWN_NAMES:
         return
-    if DELETED_FOLDER.fullmatch(name):
+    if is_directory and DELETED_FOLDER.fullmatch(name):
         loss = "nothing is lost: the next start removes it"
         found.deleted.add(name.rpartition(".")[0])
         yield Finding(path, "a deleted partition that is not removed yet", loss, repair=Repair.REMOVE_FOLDER, mended=True)
-    elif FUTURE_FOLDER.fullmatch(name):
+    elif is_directory and FUTURE_FOLDER.fullmatch(name):
         if found.was_clean:
             return  # a stop leaves it for the next start to go on from
         what, loss = (

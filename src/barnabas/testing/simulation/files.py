@@ -159,6 +159,10 @@ class FaultyFiles:
         self._check()
         return self.disk.find(path) is not None
 
+    def is_directory(self, path: Path, /) -> bool:
+        self._check()
+        return isinstance(self.disk.find(path), Folder)
+
     def file_size(self, path: Path, /) -> int:
         self._check()
         return len(self.disk.file(path).data)
