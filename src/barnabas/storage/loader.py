@@ -32,7 +32,6 @@ from barnabas.storage.producer_loading import load_producers, snapshot_offsets, 
 from barnabas.storage.producer_state import ProducerStates
 from barnabas.storage.recovering import recover_segments
 from barnabas.storage.segment import (
-    DELETED_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
     Segment,
@@ -44,7 +43,11 @@ logger = logging.getLogger(__name__)
 
 FOREIGN_NAMED = 5  # in the line that says so
 OWN_NAME = re.compile(r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata")
-LEFTOVERS = (DELETED_SUFFIX, ".tmp")
+# Files that a crash leaves, ours or Kafka's, by their whole names: whose files lie beside them is not known.
+LEFTOVER = re.compile(
+    r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(cleaned|swap))?\.(deleted|tmp)"
+    r"|(leader-epoch-checkpoint|partition\.metadata|moved\.tmp)\.tmp|moved\.tmp"
+)
 
 
 @dataclass(slots=True)
@@ -163,7 +166,7 @@ def _without_leftovers(files: Files, directory: Path) -> list[str]:
     """Names of the folder, rid of what a crash left behind; what is none of a log's stays and is passed over."""
     names, foreign = [], []
     for name in finish_swaps(files, directory, files.list_directory(directory)):
-        if name.endswith(LEFTOVERS):
+        if LEFTOVER.fullmatch(name) and not files.is_directory(directory / name):
             files.unlink(directory / name)
         elif OWN_NAME.fullmatch(name):
             names.append(name)

@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.cli.main import run
 from barnabas.testing import Broker
 from tests.server.clients import Client
 
+OTHERS = {  # as if a folder of photos were given as the data folder
+    "photos-2019/draft.tmp": "mine", "photos-2019/00000000000000000000.log.deleted.tmp": "mine", "photos-2019/cat.deleted": "mine",
+    "photos-2019/old.tmp/1.txt": "mine", "photos-2019/leader-epoch-checkpoint.tmp/1.txt": "mine", "photos-2019/1.log.cleaned": "mine",
+    "draft.tmp": "mine", "meta.properties.old.tmp": "mine", "log-start-offset-checkpoint.d/1.tmp": "mine",
+}  # fmt: skip
 NOTES = {"notes.txt": "mine", "t-0/readme.md": "mine too", "old-backup/00000000000000000000.log": "not a batch"}
 
 
@@ -53,3 +59,20 @@ def test_files_of_others_are_left_alone_and_named_once(tmp_path: Path) -> None:
         for name in ("path={}/notes.txt", "path={}/old-backup", "directory={}/t-0 names='readme.md'"):
             assert sum(line.endswith(name.format(broker.data_dir)) for line in lines) == 1
         assert {name: (broker.data_dir / name).read_text() for name in NOTES} == NOTES
+
+
+def test_no_start_and_no_repair_takes_files_of_others_for_leftovers(tmp_path: Path) -> None:
+    for name, text in OTHERS.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    leftover = tmp_path / "photos-2019" / "00000000000000000000.log.deleted"
+    with Broker(data_dir=tmp_path) as broker:
+        broker.stop()
+        assert {name: (tmp_path / name).read_text() for name in OTHERS} == OTHERS
+        leftover.touch()
+        run(["doctor", "check", "--data-dir", str(tmp_path), "--repair"])
+        assert {name: (tmp_path / name).read_text() for name in OTHERS} == OTHERS
+        assert not leftover.exists()
+        leftover.touch()
+        broker.start()
+        assert not leftover.exists()

@@ -16,7 +16,7 @@ from barnabas.storage import checkpoints
 from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.check.partition import PartitionContext, PartitionReport
 from barnabas.storage.checkpoints import TopicPartition
-from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, LAST_BOOT_FILE, LOCK_FILE
+from barnabas.storage.directory import CLEAN_SHUTDOWN_FILE, LAST_BOOT_FILE, LOCK_FILE, OWN_FILES
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
 from barnabas.storage.folders import DELETED_FOLDER, FUTURE_FOLDER, KRAFT_FOLDER, LOG_FOLDER, STRAY_FOLDER
 from barnabas.storage.moving import MARKER
@@ -33,6 +33,7 @@ KNOWN_NAMES = {
     "metadata.db.reserve",  # room for it on a full disk
     *checkpoints.OFFSET_CHECKPOINTS,
 }
+UNFINISHED = {name + TEMPORARY_SUFFIX for name in OWN_FILES}
 WITHOUT_IT = {  # what it costs that a checkpoint does not parse
     checkpoints.CLEANED_OFFSETS: "nothing is lost: compacted logs are looked at from their start once more",
 }
@@ -96,7 +97,7 @@ def _name(files: Files, found: DataFolder, name: str) -> Iterator[Finding]:
         yield Finding(path, what, "nothing reads it", why_not="only you can tell whether its records are wanted")
     elif match := LOG_FOLDER.fullmatch(name):
         found.partitions[match["topic"], int(match["partition"])] = path
-    elif name.endswith(TEMPORARY_SUFFIX):
+    elif name in UNFINISHED and not is_directory:
         loss = "nothing is lost: the file that it was to replace is there"
         yield Finding(path, "an unfinished replacement of a small file", loss, repair=Repair.REMOVE_FILE, mended=True)
     else:

@@ -16,7 +16,9 @@ from barnabas.storage.check.finding import Finding, Repair
 from barnabas.storage.check.indexes import SegmentFiles
 from barnabas.storage.check.segments import SEGMENT_FILE, PartitionContext, PartitionReport, SegmentsCheck
 from barnabas.storage.compaction.swap import CLEANED_SUFFIX, SWAP_SUFFIX, UnfinishedSwaps, find_unfinished
+from barnabas.storage.compaction.swap import OWN_NAME as OF_SWAP
 from barnabas.storage.files import TEMPORARY_SUFFIX, Files
+from barnabas.storage.loader import LEFTOVER
 from barnabas.storage.moving import MARKER
 from barnabas.storage.segment import (
     ABORTED_SUFFIX,
@@ -51,7 +53,7 @@ def check_partition(
     report = PartitionReport(folder)
     swaps, broken = _unfinished_swaps(files, folder, names)
     report.findings += broken
-    report.findings += _leftovers(folder, names, swaps)
+    report.findings += _leftovers(files, folder, names, swaps)
     segments = _segments(folder, names, swaps)
     if not segments:
         report.findings.append(
@@ -106,24 +108,25 @@ def _swap_name(base: int) -> str:
     return file_name(base, LOG_SUFFIX) + SWAP_SUFFIX
 
 
-def _leftovers(folder: Path, names: list[str], swaps: UnfinishedSwaps | None) -> Iterator[Finding]:
+def _leftovers(files: Files, folder: Path, names: list[str], swaps: UnfinishedSwaps | None) -> Iterator[Finding]:
     for name in names:
         path = folder / name
         suffix = path.suffix
+        is_of_swap = OF_SWAP.fullmatch(name) is not None
         if name == MARKER:
             what = "the log was moved here from another data folder, where it may still lie"
             yield Finding(
                 path, what, "nothing is lost: the next start removes what is left there", why_not=STILL_NEEDED, mended=True
             )
-        elif suffix == CLEANED_SUFFIX or (suffix == SWAP_SUFFIX and swaps is not None and name in swaps.unwanted):
+        elif is_of_swap and (suffix == CLEANED_SUFFIX or (swaps is not None and name in swaps.unwanted)):
             what = LEFTOVER_SUFFIXES[CLEANED_SUFFIX]
             yield Finding(path, what, NOTHING_LOST, repair=Repair.FINISH_COMPACTION, mended=True)
-        elif suffix == SWAP_SUFFIX:
+        elif is_of_swap:
             if swaps is not None:
                 what = "a compacted segment that has not taken its place yet"
                 loss = "nothing is lost: the next start finishes that"
                 yield Finding(path, what, loss, repair=Repair.FINISH_COMPACTION, mended=True)
-        elif suffix in LEFTOVER_SUFFIXES:
+        elif LEFTOVER.fullmatch(name) and not files.is_directory(path):
             yield Finding(path, LEFTOVER_SUFFIXES[suffix], NOTHING_LOST, repair=Repair.REMOVE_FILE, mended=True)
         elif name not in KNOWN_FILES and not SEGMENT_FILE.fullmatch(name):
             yield Finding(path, "not a file of a log", "nothing reads it", why_not="whoever put it there may want it")

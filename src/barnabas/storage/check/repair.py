@@ -18,6 +18,7 @@ from barnabas.storage.files import Files
 from barnabas.storage.garbage import remove_folder
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.index_repair import note_entries
+from barnabas.storage.loader import LEFTOVER
 from barnabas.storage.segment import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 
 ORDER = {Repair.FINISH_COMPACTION: 0, Repair.CUT_TAIL: 1}
@@ -76,7 +77,7 @@ def _try(files: Files, finding: Finding, replacements: Mapping[Path, bytes]) -> 
 
 def _finish_compaction(files: Files, folder: Path) -> str:
     for name in finish_swaps(files, folder, files.list_directory(folder)):
-        if name.endswith(DELETED_SUFFIX):
+        if name.endswith(DELETED_SUFFIX) and LEFTOVER.fullmatch(name):
             files.unlink(folder / name)
     return "repaired: finished as the next start would"
 
