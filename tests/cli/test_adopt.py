@@ -14,6 +14,8 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.errors import LoginFailed
 from barnabas.cluster.stopped.kraft.metadata_log import KraftMetadata
+from barnabas.cluster.store.embedded import EmbeddedStore
+from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.errors import KafkaError
 from barnabas.protocol.records.header import split_batches
 from barnabas.protocol.records.record import build_batch
@@ -263,6 +265,27 @@ def test_obstacles_refuse_all(command: Command, kafka_folder: Path, name: str, d
     assert ended.code == 2
     assert obstacle in ended.err
     assert tree(kafka_folder) == before
+
+
+def test_a_commit_that_fails_takes_over_nothing(command: Command, kafka_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(store: EmbeddedStore, _operations: object) -> int:
+        raise StoreUnavailable(f"{store.path}: the disk fails")
+
+    before = set(tree(kafka_folder))
+    with monkeypatch.context() as failing:
+        failing.setattr(EmbeddedStore, "commit", fail)
+        assert command("broker", "adopt", "--data-dir", kafka_folder).code == 1
+    assert set(tree(kafka_folder)) == before
+    assert command("broker", "adopt", "--data-dir", kafka_folder).code == 0
+
+
+def test_what_a_kill_left_of_taking_over_is_no_obstacle(command: Command, kafka_folder: Path) -> None:
+    for name in ("metadata.db.adopting", "metadata.db.adopting-wal", "metadata.db-wal"):
+        (kafka_folder / name).write_bytes(b"half of it")
+    assert command("broker", "adopt", "--data-dir", kafka_folder).code == 0
+    assert {path.name for path in kafka_folder.glob("metadata.db*")} == {"metadata.db"}
+    with EmbeddedStore(kafka_folder) as store:
+        assert [entry.path for entry in store.list("/topics/")] == ["/topics/flights"]
 
 
 def test_partitions_that_are_elsewhere_are_an_obstacle(command: Command, kafka_folder: Path) -> None:

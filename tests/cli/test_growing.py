@@ -76,6 +76,15 @@ async def test_a_broker_does_not_grow_where_something_of_others_lies(
     assert command("cluster", "migrate", "--data-dir", tmp_path, "--metadata", f"{address}/barnabas").code == 0
 
 
+async def test_the_metadata_of_an_earlier_time_is_not_written_over(command: Command, tmp_path: Path) -> None:
+    await alone(tmp_path)
+    (tmp_path / "metadata.db.migrated").write_bytes(b"earlier")
+    refused = command("cluster", "migrate", "--data-dir", tmp_path, "--metadata", "zookeeper://127.0.0.1:1/unused")
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1)
+    assert "is there already" in refused.err
+    assert (tmp_path / "metadata.db.migrated").read_bytes() == b"earlier"
+
+
 def check_moves(command: Command, brokers: list[Broker]) -> None:
     server = "--bootstrap-server", ",".join(each.bootstrap_servers for each in brokers)
 

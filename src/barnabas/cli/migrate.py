@@ -25,8 +25,8 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
     --metadata, and others beside it. The address must be empty or barnabas' own, with what a copy that was interrupted left there: give
     the cluster a root that nothing else uses.
 
-    Exit code 2: the broker is running, there is no metadata.db, there is a cluster at the address already, or something of others lies
-    there; then nothing was done.
+    Exit code 2: the broker is running, there is no metadata.db, there is a metadata.db.migrated of an earlier time, there is a cluster at
+    the address already, or something of others lies there; then nothing was done.
     """
     from barnabas.cli.data_folder import locked
     from barnabas.cluster.stopped.migration import ClusterExists, ForeignEntry, is_named
@@ -37,6 +37,9 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
     database = data_dir / FILE_NAME
     if not database.is_file():
         raise BadInput(f"{data_dir} has no {FILE_NAME}: no broker stood alone on it, or it was migrated already")
+    kept = database.with_name(FILE_NAME + MIGRATED_SUFFIX)
+    if kept.exists():
+        raise BadInput(f"{kept} is there already, and metadata.db is to get that name; move it away first")
     with locked(data_dir):
         with EmbeddedStore(data_dir) as source:
             if not is_named(source.list("/")):
@@ -46,6 +49,6 @@ def migrate(output: Output, data_dir: Path, metadata: str) -> None:
                     done = carry_out(source, target)
                 except (ClusterExists, ForeignEntry) as error:
                     raise BadInput(str(error)) from error
-        database.rename(database.with_name(FILE_NAME + MIGRATED_SUFFIX))
+        database.rename(kept)
     message = f"copied {done.topics} topics with {done.partitions} partitions of cluster {done.cluster_id} to {address}"
     output.done(message, done._asdict())

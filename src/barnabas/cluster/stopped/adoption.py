@@ -1,7 +1,7 @@
 """Taking over data folders that Apache Kafka wrote: which topics they hold, and the metadata that this broker needs to serve them.
 
 Owns the plan (what would be taken over, what not, what stands against it) and its one commit. The logs stay as they are, byte by
-byte: the format is the same. What is written is `metadata.db`, in the first folder.
+byte: the format is the same. What is written is `metadata.db`, in the first folder; until it holds everything it has another name.
 
 Rules
   1. Topic ids come from the partitions' folders, names and counts from both the folders and Kafka's metadata log; they must agree.
@@ -23,8 +23,8 @@ from barnabas.cluster.metadata.image import COORDINATED_TOPICS, PartitionState, 
 from barnabas.cluster.planning.internal_topics import internal_topic
 from barnabas.cluster.stopped.kraft.declared import KraftDeclared
 from barnabas.cluster.stopped.kraft.metadata_log import FOLDER, KraftMetadata, read_metadata_log
-from barnabas.cluster.store.embedded import FILE_NAME, EmbeddedStore
-from barnabas.cluster.store.interface import ABSENT, Put
+from barnabas.cluster.store.embedded import FILE_NAME, MEMORY_SUFFIX, RESERVE_SUFFIX, WAL_SUFFIX, EmbeddedStore
+from barnabas.cluster.store.interface import ABSENT, Operation, Put, StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.settings import check_broker, check_topic
 from barnabas.config.topic import TopicConfig
@@ -32,10 +32,13 @@ from barnabas.errors import CorruptLog, KafkaError
 from barnabas.protocol.values import ResourceType
 from barnabas.storage import checkpoints
 from barnabas.storage.check.directory import DataFolder, read_data_folder
-from barnabas.storage.files import Files
+from barnabas.storage.files import Files, sync_file
 from barnabas.storage.index import OFFSET_ENTRY, TIME_ENTRY
 from barnabas.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX
 from barnabas.storage.snapshot import decode_snapshot
+
+UNFINISHED = FILE_NAME + ".adopting"
+SIDE_FILES = (WAL_SUFFIX, MEMORY_SUFFIX, RESERVE_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,9 +275,29 @@ def adopt(files: Files, plan: Adoption, secret: bytes) -> None:
     operations += [_put_settings(ResourceType.BROKER, name, kept) for name, kept in plan.broker_settings.items() if kept]
     for kind, key, value in plan.declared.declarations(secret):
         operations.append(Put(records.declaration_path(kind, key), records.encode(value), ABSENT))
-    with EmbeddedStore(plan.folders[0].path) as store:
-        store.commit(operations)
-    files.sync_directory(plan.folders[0].path)
+    _make_database(files, plan.folders[0].path, operations)
+
+
+def _make_database(files: Files, folder: Path, operations: Sequence[Operation]) -> None:
+    """Make `metadata.db` with these operations in it, or none: a broker that found an empty one would put all logs aside as strays."""
+    _remove_unfinished(files, folder)  # a kill may have left it
+    try:
+        with EmbeddedStore(folder, UNFINISHED) as store:
+            store.commit(operations)
+        if files.exists(folder / (UNFINISHED + WAL_SUFFIX)):
+            raise StoreUnavailable(f"{folder / UNFINISHED}: what was committed could not be put into the file itself")
+        sync_file(files, folder / UNFINISHED)
+        for suffix in SIDE_FILES:
+            files.unlink(folder / (FILE_NAME + suffix))  # of a database that is gone: SQLite would read its log into this one
+        files.rename(folder / UNFINISHED, folder / FILE_NAME)
+    finally:
+        _remove_unfinished(files, folder)
+    files.sync_directory(folder)
+
+
+def _remove_unfinished(files: Files, folder: Path) -> None:
+    for suffix in ("", *SIDE_FILES):
+        files.unlink(folder / (UNFINISHED + suffix))
 
 
 def _is_empty(files: Files, path: Path) -> bool:

@@ -35,6 +35,7 @@ from barnabas.cluster.store.reserve import Reserve
 
 FILE_NAME = "metadata.db"
 RESERVE_SUFFIX = ".reserve"
+WAL_SUFFIX, MEMORY_SUFFIX = "-wal", "-shm"  # SQLite's
 NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)  # primary codes; the second where the file of shared memory cannot grow
 FORMAT = 1  # of the tables, kept in the file as user_version
 BUSY_TIMEOUT_S = 5.0
@@ -52,10 +53,14 @@ COMMIT;
 
 
 class EmbeddedStore:
-    """An open `metadata.db`; may be handed from thread to thread, not used by two at once."""
+    """An open `metadata.db`; may be handed from thread to thread, not used by two at once.
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE_NAME
+    Args:
+        name: of the file, while it is made and not yet to be found by a broker.
+    """
+
+    def __init__(self, folder: Path, name: str = FILE_NAME) -> None:
+        self.path = folder / name
         self._watchers: list[Watcher] = []
         self._session_watchers: list[SessionWatcher] = []
         try:
@@ -64,7 +69,7 @@ class EmbeddedStore:
             )
         except sqlite3.Error as error:
             raise StoreUnavailable(f"{self.path}: {error}") from error
-        self._reserve = Reserve(self.path.with_name(FILE_NAME + RESERVE_SUFFIX))
+        self._reserve = Reserve(self.path.with_name(name + RESERVE_SUFFIX))
         self._reserve.is_there = self._reserve.path.exists()
         try:
             try:
