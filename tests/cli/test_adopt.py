@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import struct
 from base64 import b64encode
 from pathlib import Path
@@ -26,6 +25,7 @@ from barnabas.storage import checkpoints
 from barnabas.storage.files import OsFiles
 from barnabas.testing import Broker
 from tests.cli.conftest import Command
+from tests.locks import held_by_another_process
 
 FLIGHTS, WEATHER, GONE = (UUID(int=number) for number in (7, 8, 9))
 FIRST = "0" * 20
@@ -296,9 +296,7 @@ def test_partitions_that_are_elsewhere_are_an_obstacle(command: Command, kafka_f
 
 
 def test_a_running_kafka_is_refused(command: Command, kafka_folder: Path) -> None:
-    (kafka_folder / ".lock").touch()
-    with (kafka_folder / ".lock").open("rb+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with held_by_another_process(kafka_folder / ".lock"):
         ended = command("broker", "adopt", "--data-dir", kafka_folder)
     assert ended.code == 2
     assert "a broker is running on" in ended.err

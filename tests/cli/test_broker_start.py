@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from barnabas.cli.broker import collect_properties
 from barnabas.cli.errors import BadInput
 from barnabas.testing.broker import ADDRESS
 from tests.cli.conftest import Command, ignoring_sigint
+from tests.locks import held_by_another_process
 
 NOTHING: dict[str, Any] = {"data_dir": None, "listeners": None, "pairs": (), "config_file": None, "broker_id": None}
 
@@ -75,6 +77,23 @@ def test_a_second_broker_on_the_folder_is_refused(tmp_path: Path) -> None:
         second = run_to_end(*options)
     assert second.returncode == 1
     assert str(tmp_path / "data") in second.stderr.splitlines()[-1]
+
+
+def test_a_broker_is_refused_where_kafka_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with held_by_another_process(folder / ".lock"):
+        ended = run_to_end("broker", "start", "--data-dir", folder, "--listeners", "PLAINTEXT://127.0.0.1:0")
+    assert ended.returncode == 1
+    assert "another broker is using it" in ended.stderr.splitlines()[-1]
+    assert [path.name for path in folder.iterdir()] == [".lock"]
+
+
+def test_kafka_is_refused_where_a_broker_runs(tmp_path: Path) -> None:
+    with running("broker", "start", "--data-dir", tmp_path, "--listeners", "PLAINTEXT://127.0.0.1:0") as (_, line):
+        assert line
+        with (tmp_path / ".lock").open("rb+") as file, pytest.raises(BlockingIOError):
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_places_that_cannot_be_used_are_named_in_one_line(tmp_path: Path) -> None:

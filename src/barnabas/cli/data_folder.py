@@ -11,6 +11,8 @@ from pathlib import Path
 from barnabas.cli.errors import BadInput
 from barnabas.storage.directory import LOCK_FILE
 
+LOCKS = (fcntl.flock, fcntl.lockf)  # a java.nio lock is one of fcntl: who takes both shuts out brokers of either kind
+
 
 def is_locked(path: Path) -> bool:
     """Whether a broker holds the folder's lock."""
@@ -18,8 +20,7 @@ def is_locked(path: Path) -> bool:
     if not lock.exists() or not os.access(lock, os.W_OK):
         return False
     with lock.open("rb+") as file:
-        # A java.nio lock is one of fcntl, ours may be one of flock: a broker of either kind shows in one of them.
-        for take in (fcntl.flock, fcntl.lockf):
+        for take in LOCKS:
             try:
                 take(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -42,5 +43,6 @@ def locked(path: Path) -> Iterator[None]:
         yield
         return
     with lock.open("rb+") as file:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for take in LOCKS:
+            take(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

@@ -119,7 +119,10 @@ class Files(Protocol):
         ...
 
     def lock(self, path: Path, /) -> int | None:
-        """A descriptor that holds the file locked against other processes until closed; None if one of them has it."""
+        """A descriptor that holds the file locked against other processes until closed; None if one of them has it.
+
+        Nothing else in the process may open the file meanwhile: closing any of its descriptors may give up the lock.
+        """
         ...
 
 
@@ -211,10 +214,15 @@ class OsFiles:
     def lock(self, path: Path, /) -> int | None:
         fileno = self.open(path, create=True)
         try:
-            fcntl.flock(fileno, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # flock shuts out this process' other descriptors too; fcntl's lock is the one that Java takes and sees.
+            for take in (fcntl.flock, fcntl.lockf):
+                take(fileno, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(fileno)
             return None
+        except OSError:
+            os.close(fileno)
+            raise
         return fileno
 
 
