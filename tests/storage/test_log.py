@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -194,6 +195,32 @@ def test_a_log_of_which_all_is_too_old_becomes_empty_and_goes_on(tmp_path: Path)
     append(log, b"y", time_ms=NOW)
     assert log.unflushed_bytes == log.size_bytes
     assert [record.offset for record in read_all(log)] == [1]
+    log.close()
+
+
+@pytest.mark.parametrize("is_follower", [False, True])
+def test_records_without_a_time_are_as_old_as_the_last_write(tmp_path: Path, is_follower: bool) -> None:
+    log = open_log(tmp_path, replace(SMALL, retention_ms=4000))
+    for offset, now_ms in enumerate((NOW, NOW + 3500)):
+        if is_follower:
+            log.append_as_follower(batch(b"x", time_ms=-1, base_offset=offset), now_ms=now_ms)
+        else:
+            log.append_as_leader(batch(b"x", time_ms=-1), leader_epoch=0, now_ms=now_ms)
+    assert retain(log, NOW + 7500) == 0
+    assert retain(log, NOW + 7501) == 1
+    log.close()
+
+
+def test_records_without_a_time_are_as_old_as_their_file_after_a_start(tmp_path: Path) -> None:
+    log = open_log(tmp_path, replace(SMALL, retention_ms=4000))
+    append(log, b"x", time_ms=-1)
+    log.close()
+    (file,) = (tmp_path / "topic-0").glob("*.log")
+    written_ms = NOW + 10_000
+    os.utime(file, ns=(0, written_ms * 1_000_000))
+    log = open_log(tmp_path, replace(SMALL, retention_ms=4000))
+    assert retain(log, written_ms + 4000) == 0
+    assert retain(log, written_ms + 4001) == 1
     log.close()
 
 

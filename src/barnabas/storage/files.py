@@ -92,6 +92,10 @@ class Files(Protocol):
 
     def file_size(self, path: Path, /) -> int: ...
 
+    def modified_ms(self, path: Path, /) -> int:
+        """When the file was last written to, by the wall clock."""
+        ...
+
     def list_directory(self, path: Path, /) -> list[str]:
         """Names in the folder, sorted."""
         ...
@@ -179,6 +183,9 @@ class OsFiles:
 
     def file_size(self, path: Path, /) -> int:
         return path.stat().st_size
+
+    def modified_ms(self, path: Path, /) -> int:
+        return path.stat().st_mtime_ns // 1_000_000
 
     def list_directory(self, path: Path, /) -> list[str]:
         return sorted(os.listdir(path))

@@ -29,5 +29,4 @@ def count_not_retained(segments: Segments, config: TopicConfig, log_start_offset
 
 
 def _is_too_old(segment: Segment, config: TopicConfig, now_ms: int) -> bool:
-    newest = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
-    return 0 <= config.retention_ms < now_ms - newest
+    return 0 <= config.retention_ms < now_ms - segment.newest_ms

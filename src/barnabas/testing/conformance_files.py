@@ -62,6 +62,17 @@ class FilesConformance:
             files.read_file(tmp_path / "none")
         assert not files.exists(tmp_path / "none")
 
+    def test_a_write_changes_when_a_file_was_written_to(self, files: Files, tmp_path: Path) -> None:
+        fileno = files.open(tmp_path / "a", create=True)
+        made_ms = files.modified_ms(tmp_path / "a")
+        write_all(files, fileno, b"abc", 0)
+        written_ms = files.modified_ms(tmp_path / "a")
+        files.pread(fileno, 3, 0)
+        assert made_ms <= written_ms == files.modified_ms(tmp_path / "a")
+        files.close(fileno)
+        with pytest.raises(FileNotFoundError):
+            files.modified_ms(tmp_path / "none")
+
     def test_replacing_leaves_one_file_with_the_new_bytes(self, files: Files, tmp_path: Path) -> None:
         for data, sync in ((b"old", True), (b"newer", False), (b"", True)):
             files.replace_file(tmp_path / "a", data, sync=sync)

@@ -266,7 +266,9 @@ def test_the_newest_record_is_found_where_a_newer_one_was_compacted(tmp_path: Pa
 def test_a_segment_without_times_is_as_old_as_those_it_was_made_of(tmp_path: Path) -> None:
     log = filled(tmp_path)
     old = log.segments[0].created_ms
+    for segment in log.segments:
+        segment.written_ms = NOW - 5
     for group in groups_of(log):
         asyncio.run(replace_segments(log, group, NOW + 10**6, Steps({})))
-    assert log.segments[0].created_ms == old
+    assert (log.segments[0].created_ms, log.segments[0].written_ms) == (old, NOW - 5)
     log.close()

@@ -64,7 +64,7 @@ def dirtiness(
     first_dirty = cleaned_offset if log_start_offset <= cleaned_offset <= segments.active.next_offset else log_start_offset
     end, below = segments[0].base_offset, []
     for segment in segments.sealed:
-        is_young = config.min_compaction_lag_ms > 0 and segment.max_timestamp > now_ms - config.min_compaction_lag_ms
+        is_young = config.min_compaction_lag_ms > 0 and segment.newest_ms > now_ms - config.min_compaction_lag_ms
         if segment.next_offset > limit_offset or (is_young and segment.next_offset > first_dirty):
             break
         below.append(segment)

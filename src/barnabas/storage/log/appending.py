@@ -109,6 +109,7 @@ class GrowingLog(ReadableLog):
 
         self._write(segment, (base_offset, header.batch_length, leader_epoch), data, size)
         segment.appended(last_offset, size, header.max_timestamp, config.index_interval_bytes)
+        segment.written_ms = now_ms
         self.log_end_offset = last_offset + 1
         if marker is not None:
             self._count_marker(segment, header, base_offset, marker)
@@ -241,6 +242,7 @@ class GrowingLog(ReadableLog):
             write_all(self._files, segment.fileno, data[:size], segment.size)
         except OSError as error:
             raise self._write_failed(error) from error
+        segment.written_ms = now_ms
         interval, position = self.config.index_interval_bytes, 0
         for header in headers[at:stop]:
             batch_size = header.batch_length + LENGTH_OVERHEAD

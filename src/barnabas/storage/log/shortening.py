@@ -131,6 +131,7 @@ class ShrinkingLog(GrowingLog):
 
         Raises:
             SegmentsGone: they are not neighbours of this log any more.
+            OSError: the disk does not say how old they are.
         """
         segments = self._segments
         start = bisect_left(segments.bases, replaced[0])
@@ -138,8 +139,8 @@ class ShrinkingLog(GrowingLog):
         is_here = cleaned.directory == self.directory  # not so if the log has moved to another log directory meanwhile
         if self._closed or self.is_swapping or not is_here or [segment.base_offset for segment in old] != list(replaced):
             raise SegmentsGone(self.directory.name)
+        cleaned.created_ms, cleaned.written_ms = old[-1].created_ms, old[-1].written_ms
         segments.replace(old, [cleaned])
-        cleaned.created_ms = old[-1].created_ms
         self._swapping = cleaned
         return old
 

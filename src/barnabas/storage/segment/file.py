@@ -44,6 +44,7 @@ class SegmentFile:
         "time_index",
         "trust",
         "used",
+        "written_ms",
     )
 
     has_aborted: bool  # whether there is a file of aborted transactions
@@ -54,6 +55,7 @@ class SegmentFile:
     _recent_last: array[int]  # last offsets of the last batches
     _recent_positions: array[int]
     trust: Trust
+    written_ms: int  # when the last batch came; `append_run` does not count, for its records have timestamps
 
     def __init__(self, files: Files, directory: Path, base_offset: int, created_ms: int, name_suffix: str = "") -> None:
         self.files = files
@@ -124,6 +126,11 @@ class SegmentFile:
         if self.open_files is not None:
             self.open_files.forget(self)
             self.open_files = None
+
+    @property
+    def newest_ms(self) -> int:
+        """What its age counts from: the largest timestamp of its records or, where none has one, the last write."""
+        return self.max_timestamp if self.max_timestamp >= 0 else self.written_ms
 
     def end_offset(self) -> int:
         """The offset behind its last record, and behind a gap that follows it."""

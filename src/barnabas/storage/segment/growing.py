@@ -38,7 +38,7 @@ class Segment(SearchedSegment):
         segment._fileno = files.open(segment.path, create=True)
         try:
             files.truncate(segment._fileno, 0)
-            segment.max_timestamp, segment.offset_of_max_timestamp = NO_TIMESTAMP, base_offset
+            segment.max_timestamp, segment.offset_of_max_timestamp, segment.written_ms = NO_TIMESTAMP, base_offset, now_ms
             segment.trust = Trust(files, 0, segment.end_offset)
             segment.index, segment.time_index = segment.make_indexes()
             for index in (segment.index, segment.time_index):

@@ -169,6 +169,9 @@ class WalkedSegment(SegmentFile):
         self.max_timestamp = last[0] if last else NO_TIMESTAMP
         self.offset_of_max_timestamp = self.base_offset + (last[1] if last else 0)
 
+    def _open_written_ms(self) -> None:
+        self.written_ms = self.files.modified_ms(self.path)
+
     def _open_recent(self) -> None:
         self._recent_last, self._recent_positions = array("q"), array("q")
 
@@ -182,4 +185,5 @@ FOUND_OUT_LATER: dict[str, Callable[[WalkedSegment], None]] = {
     "_recent_last": WalkedSegment._open_recent,
     "_recent_positions": WalkedSegment._open_recent,
     "trust": WalkedSegment.doubt_all,
+    "written_ms": WalkedSegment._open_written_ms,
 }

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -70,6 +70,7 @@ class File:
     data: bytearray = field(default_factory=bytearray)  # as processes read it
     durable: bytearray = field(default_factory=bytearray)  # as the platter has it
     pending: list[Write | Truncate] = field(default_factory=list)
+    modified_ms: int = 0
 
     def write(self, position: int, data: bytes) -> None:
         put(self.data, position, data)
@@ -199,13 +200,15 @@ class Disk:
     Args:
         random: decides what a power cut leaves.
         capacity_bytes: of all files together; None is endless.
+        now_ms: the wall clock.
     """
 
-    def __init__(self, random: Random, capacity_bytes: int | None = None) -> None:
+    def __init__(self, random: Random, capacity_bytes: int | None = None, now_ms: Callable[[], int] = lambda: 0) -> None:
         self.random = random
         self.root = Folder()
         self.locked: set[File] = set()
         self.capacity_bytes = capacity_bytes
+        self.now_ms = now_ms
         self.used_bytes = 0
 
     def find(self, path: Path) -> Node | None:

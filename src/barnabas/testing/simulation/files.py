@@ -59,7 +59,7 @@ class FaultyFiles:
         if node is None and create:
             folder = self.disk.folder(path.parent)
             self._change(Operation.CREATE, path)
-            node = File()
+            node = File(modified_ms=self.disk.now_ms())
             folder.change((path.name, node))
             self._after_change()
         return self._descriptor(self.disk.file(path), path)
@@ -134,6 +134,7 @@ class FaultyFiles:
         self._change(Operation.TRUNCATE, path)
         before = len(file.data)
         file.truncate(size)
+        file.modified_ms = self.disk.now_ms()
         self.disk.used_bytes += len(file.data) - before
         self._after_change()
 
@@ -166,6 +167,10 @@ class FaultyFiles:
     def file_size(self, path: Path, /) -> int:
         self._check()
         return len(self.disk.file(path).data)
+
+    def modified_ms(self, path: Path, /) -> int:
+        self._check()
+        return self.disk.file(path).modified_ms
 
     def list_directory(self, path: Path, /) -> list[str]:
         self._check()
@@ -280,6 +285,7 @@ class FaultyFiles:
         if data:
             self.disk.used_bytes += max(0, position + len(data) - len(file.data))
             file.write(position, data)
+            file.modified_ms = self.disk.now_ms()
 
     def _sync(self, file: File, path: Path) -> None:
         try:

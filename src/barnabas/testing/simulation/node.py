@@ -168,7 +168,7 @@ class Node:
         return process.broker.failure.done() or bool(process.broker.logs.failed_directories)
 
     def _new_disk(self) -> Disk:
-        disk = Disk(Random(self.world.random.getrandbits(64)))
+        disk = Disk(Random(self.world.random.getrandbits(64)), now_ms=self.world.now_ms)
         for directory in self.directories:
             disk.make_durable(directory)
         return disk
