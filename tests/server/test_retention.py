@@ -104,6 +104,16 @@ def test_the_empty_policy_and_minus_one_keep_for_ever(shared: Broker) -> None:
     assert all(client.bounds() == (0, 20) for client in kept)
 
 
+@pytest.mark.parametrize(("policy", "refused"), [("", None), ("compact,delete", None), ("compact", KafkaError.POLICY_VIOLATION)])
+def test_a_client_may_delete_where_not_all_is_kept_by_key(shared: Broker, policy: str, refused: int | None) -> None:
+    client = Client(shared, f"delete-{policy.replace(',', '-')}").create(cleanup_policy=policy, retention_ms="-1")
+    assert client.produce(5, key=b"k") == []
+    (deleted,) = client.admin.delete_records([TopicPartition(client.topic, 0, 3)]).values()
+    error = deleted.exception(WAIT_S)
+    assert (error.args[0].code() if error is not None else None) == refused
+    assert client.bounds() == (0 if refused else 3, 5)
+
+
 def test_both_policies_together_delete_too(client: Client) -> None:
     client.create(cleanup_policy="compact,delete", retention_ms=str(HOUR_MS))
     assert client.produce(5, time_ms=ago(DAY_MS), key=b"k") == []

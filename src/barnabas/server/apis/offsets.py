@@ -179,7 +179,8 @@ async def _wait_for_followers(partition: Partition, answer: DeleteRecordsPartiti
 def _delete_records(broker: Broker, partition: Partition, offset: int) -> int:
     if partition.topic in broker.internal_topics:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if "delete" not in partition.log.config.cleanup_policy:
+    policy = partition.log.config.cleanup_policy
+    if "compact" in policy and "delete" not in policy:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
     target = partition.high_watermark if offset == HIGH_WATERMARK else offset
     if target < 0 or target > partition.high_watermark:
