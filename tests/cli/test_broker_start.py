@@ -180,6 +180,34 @@ def test_what_is_said_later_wins(tmp_path: Path) -> None:
     assert collect_properties(**{**options, "listeners": "PLAINTEXT://option:1"})["listeners"] == "PLAINTEXT://option:1"
 
 
+@pytest.mark.parametrize("how_to_start", [["broker", "start"], ["start"]])
+@pytest.mark.parametrize(
+    ("said", "folder"),
+    [
+        ([], "environment"),
+        (["--config", "log.dirs=config"], "config"),
+        (["--config-file", "server.properties"], "file"),
+        (["--config", "log.dirs=config", "--data-dir", "option"], "option"),
+    ],
+)
+def test_the_environment_names_the_folder_where_nothing_else_does(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how_to_start: list[str], said: list[str], folder: str
+) -> None:
+    started: list[dict[str, str]] = []
+
+    def run_server(properties: dict[str, str], *_: object) -> int:
+        started.append(properties)
+        return 0
+
+    for module in ("broker", "start"):
+        monkeypatch.setattr(f"barnabas.cli.{module}.run_server", run_server)
+    monkeypatch.setenv("BARNABAS_DATA_DIR", "environment")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "server.properties").write_text("log.dirs=file\n")
+    assert command(*how_to_start, *said).code == 0
+    assert [properties["log.dirs"] for properties in started] == [folder]
+
+
 def test_a_missing_settings_file_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot read"):
         collect_properties(**{**NOTHING, "config_file": str(tmp_path / "missing")})

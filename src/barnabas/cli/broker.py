@@ -1,6 +1,6 @@
 """`barnabas broker start`: from options, settings file and `--config` to the properties of the server.
 
-What is said later wins: the settings file, then --config, then the options that have a name of their own.
+What is said later wins: the environment, then the settings file, then --config, then the options that have a name of their own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from barnabas.cli.adopt import adopt
 from barnabas.cli.lazy import HELP_OPTIONS
@@ -57,7 +58,7 @@ broker.add_command(drain_broker)
     type=click.Path(),
     envvar="BARNABAS_DATA_DIR",
     show_envvar=True,
-    help="The folder of the topics; made when missing.",
+    help="The folder of the topics; made when missing. The environment counts where the settings name none.",
 )
 @click.option("--listeners", metavar="NAME://HOST:PORT,...", help="Where to accept connections; port 0 takes a free one.")
 @broker_options
@@ -66,10 +67,18 @@ def broker_start(data_dir: str | None, listeners: str | None, **options: Any) ->
 
     The line on standard output comes when it accepts connections, and names the addresses.
     """
-    properties = collect_properties(data_dir=data_dir, listeners=listeners, **server_options(options))
+    said = data_dir if is_given("data_dir") else None
+    properties = collect_properties(data_dir=said, listeners=listeners, **server_options(options))
     if not {"log.dirs", "log.dir"} & properties.keys():
-        raise click.UsageError("no data folder: give --data-dir, or log.dirs in the settings")
+        if data_dir is None:
+            raise click.UsageError("no data folder: give --data-dir, or log.dirs in the settings")
+        properties["log.dirs"] = data_dir
     return run_server(properties, options["metrics_listener"], options["log_level"])
+
+
+def is_given(name: str) -> bool:
+    """Whether the option stands on the command line, and is neither the environment's nor the default."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def server_options(options: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from barnabas.cli.broker import broker_options, collect_properties, run_server, server_options
+from barnabas.cli.broker import broker_options, collect_properties, is_given, run_server, server_options
 
 DATA_DIR = "barnabas-data"
 LISTENERS = "PLAINTEXT://127.0.0.1:9092"
@@ -15,7 +15,7 @@ LISTENERS = "PLAINTEXT://127.0.0.1:9092"
 
 @click.command()
 @click.option("--data-dir", type=click.Path(), default=DATA_DIR, show_default=True, envvar="BARNABAS_DATA_DIR", show_envvar=True,
-              help="The folder of the topics; made when missing.")  # fmt: skip
+              help="The folder of the topics; made when missing. Environment and default count where the settings name none.")  # fmt: skip
 @click.option("--listeners", metavar="NAME://HOST:PORT,...", help=f"Where to accept connections.  [default: {LISTENERS}]")
 @click.option("--secure", "is_secure", is_flag=True, help="TLS, log-in by password and access control; what that needs is made at "
               "the first start, in the folder DATA_DIR-security.")  # fmt: skip
@@ -26,7 +26,9 @@ def start(data_dir: str, listeners: str | None, is_secure: bool, **options: Any)
     Data lies in the folder barnabas-data here, clients connect to 127.0.0.1:9092. Ctrl-C stops it; started again in the
     same place it has everything.
     """
-    properties = collect_properties(data_dir=None, listeners=listeners, **server_options(options))
+    properties = collect_properties(
+        data_dir=data_dir if is_given("data_dir") else None, listeners=listeners, **server_options(options)
+    )
     if not {"log.dirs", "log.dir"} & properties.keys():
         properties["log.dirs"] = data_dir
     if is_secure:
