@@ -42,3 +42,11 @@ def test_addresses_and_groups_have_quotas_of_their_own() -> None:
     assert (table.group_rate("g"), table.group_rate("h")) == (3.0, None)
     assert (table.has_clients, table.has_addresses) == (False, True)
     assert table.groups == {"g"}
+
+
+def test_an_address_is_the_same_however_it_is_spelled() -> None:
+    rate = "connection_creation_rate"
+    table = QuotaTable(
+        {((IP, "0:0:0:0:0:0:0:1"),): {rate: 1.0}, ((IP, "2001:DB8::1"),): {rate: 3.0}, ((IP, "2001:db8::1"),): {rate: 2.0}}
+    )
+    assert [table.connection_rate(host) for host in ("::1", "2001:db8::1", "::2")] == [1.0, 2.0, None]

@@ -104,6 +104,19 @@ def test_hosts_are_addresses_or_ranges() -> None:
     assert not covers_host("10.0.0.0/8", "unknown")
 
 
+@pytest.mark.parametrize(
+    ("written", "host"),
+    [("0:0:0:0:0:0:0:1", "::1"), ("2001:DB8::1", "2001:db8::1"), ("::ffff:10.0.0.1", "10.0.0.1"), ("no address", "no address")],
+)
+def test_an_address_is_the_same_however_it_is_spelled(written: str, host: str) -> None:
+    session = ALICE._replace(host=host)
+    denial = acl(Operation.READ, host=written, deny=True)
+    authorizer = Authorizer([acl(Operation.READ), denial])
+    assert not authorizer.is_allowed(session, Operation.READ, ORDERS)
+    assert authorizer.is_allowed(session._replace(host="::2"), Operation.READ, ORDERS)
+    assert authorizer.matching(AclFilter(host=written)) == [denial], "as it was given"
+
+
 def test_bindings_come_and_go() -> None:
     authorizer = Authorizer()
     authorizer.add(acl(Operation.READ))

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.config.broker import BrokerConfig
 from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.server.listeners import ConnectionLimits
 from barnabas.testing import Broker
 from tests.server.wire import SIZE, TIMEOUT_S, Line, batch_of, create_topic, framed
 
@@ -66,6 +68,14 @@ def test_an_address_has_no_more_connections_than_it_may() -> None:
             assert second.is_closed()
         first.socket.close()
         eventually(lambda: not_refused(broker))
+
+
+def test_the_address_of_an_override_may_be_spelled_in_any_way() -> None:
+    overrides = "0:0:0:0:0:0:0:1:0,[2001:DB8::1]:0"
+    config, _ = BrokerConfig.from_properties({"max.connections.per.ip.overrides": overrides})
+    limits = ConnectionLimits(config, 100)
+    for host in ("::1", "2001:db8::1"):
+        assert limits.open(host, 1) == f"more than max.connections.per.ip=0 from {host}"
 
 
 def not_refused(broker: Broker) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from barnabas.addresses import plain_address
 from barnabas.quota.entities import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,
@@ -41,6 +42,12 @@ class QuotaTable:
         of_types = {tuple(kind for kind, _ in entity) for entity in self._by_entity}
         self.has_clients = any(USER in types or CLIENT_ID in types for types in of_types)
         self.has_addresses = (IP,) in of_types
+        self._rates: dict[str | None, float] = {}  # by the one spelling of the address; the least of those of several
+        for entity, quotas in self._by_entity.items():
+            if entity[0][0] == IP and CONNECTION_CREATION_RATE in quotas:
+                name, rate = entity[0][1], quotas[CONNECTION_CREATION_RATE]
+                address = None if name is None else plain_address(name)
+                self._rates[address] = min(rate, self._rates.get(address, rate))
         self.groups = frozenset(entity[0][1] for entity in self._by_entity if entity[0][0] == GROUP)  # None: any group
 
     def find(self, key: str, user: str, client_id: str) -> Applied | None:
@@ -62,8 +69,8 @@ class QuotaTable:
 
     def connection_rate(self, address: str) -> float | None:
         """New connections allowed from an address in a second."""
-        of_one = self._bound(((IP, address),), CONNECTION_CREATION_RATE)
-        return self._bound(((IP, None),), CONNECTION_CREATION_RATE) if of_one is None else of_one
+        of_one = self._rates.get(plain_address(address))
+        return self._rates.get(None) if of_one is None else of_one
 
     def group_rate(self, group_id: str) -> float | None:
         """Bytes that all members of a group may consume in a second."""

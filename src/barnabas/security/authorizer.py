@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from barnabas.addresses import plain_address
 from barnabas.security.acls import (
     AUDIT_TOPIC,
     CLUSTER,
@@ -134,7 +135,7 @@ class Authorizer:
             hosts.setdefault(acl.name, []).append(acl.host)
         for acl in self._all():
             for host in hosts.get(acl.principal, ()) if hosts else ():
-                if WILDCARD in (host, acl.host) or host == acl.host:
+                if WILDCARD in (host, acl.host) or plain_address(host) == plain_address(acl.host):
                     yield acl._replace(principal=principal, host=acl.host if host == WILDCARD else host)
 
     def is_allowed(self, session: Session, operation: Operation, resource: Resource) -> bool:
@@ -224,10 +225,13 @@ def _is_about(acl: Acl, session: Session) -> bool:
 
 
 def covers_host(pattern: str, host: str) -> bool:
-    """Whether an address is the one that is meant, or in the range that is."""
+    """Whether an address is the one that is meant, however it is spelled, or in the range that is."""
     if pattern in (host, WILDCARD):
         return True
-    network = _network(pattern)
+    if "/" not in pattern:
+        is_ipv6 = ":" in pattern or ":" in host  # others have one spelling
+        return is_ipv6 and plain_address(pattern) == plain_address(host)
+    network = network_of(pattern)
     if network is None:
         return False
     try:
@@ -237,9 +241,8 @@ def covers_host(pattern: str, host: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    if "/" not in pattern:
-        return None
+def network_of(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """The range of addresses that is written there; None where it cannot be read."""
     try:
         return ipaddress.ip_network(pattern, strict=False)
     except ValueError:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from barnabas.addresses import plain_address
 from barnabas.config.listeners import Endpoint, has_tls
 from barnabas.errors import ConfigError
 from barnabas.server.connection import Connection
@@ -45,7 +46,7 @@ class ConnectionLimits:
     def open(self, host: str, total: int) -> str | None:
         """Count one in; the reason to refuse it, or None."""
         self._by_host[host] += 1
-        most = self._overrides.get(host, self._most_per_ip)
+        most = self._overrides.get(plain_address(host), self._most_per_ip)
         if self._by_host[host] > most:
             return f"more than max.connections.per.ip={most} from {host}"
         return f"more than {self._said}" if total > self._most else None
@@ -57,13 +58,13 @@ class ConnectionLimits:
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """`host:count,host:count`; raises ConfigError."""
+    """`host:count,host:count`, by the one spelling of each address; raises ConfigError."""
     overrides = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         host, _, count = pair.rpartition(":")
         if not host or not count.isdigit():
             raise ConfigError("max.connections.per.ip.overrides", pair, "address:count, several separated by commas")
-        overrides[host.strip("[]")] = int(count)
+        overrides[plain_address(host.strip("[]"))] = int(count)
     return overrides
 
 

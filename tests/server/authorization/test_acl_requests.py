@@ -43,6 +43,9 @@ CREATIONS: list[tuple[dict[str, Any], str | None]] = [
     ({"principal": ""}, f"Could not parse principal from `` {NO_COLON}"),
     ({"principal": ":x"}, None),
     ({"host": "no host"}, None),
+    ({"host": "10.0.0.0/8"}, None),
+    ({"host": "10.0.0.0/88"}, "Invalid range of addresses 10.0.0.0/88"),  # Kafka knows no ranges
+    ({"host": "0:0:0:0:0:0:0:1"}, None),
     ({"operation": 9}, None),  # that topics do not know it is nobody's concern
     ({"resource_name": "a b/c"}, None),
     ({"resource_type": 4}, "The only valid name for the CLUSTER resource is kafka-cluster"),

@@ -41,6 +41,7 @@ from barnabas.security.acls import (
     acl_as_json,
     acl_key,
 )
+from barnabas.security.authorizer import network_of
 
 if TYPE_CHECKING:
     from barnabas.cluster.metadata.declared import Changes
@@ -112,6 +113,8 @@ def _checked(creation: AclCreation) -> Acl | KafkaError:
         return _invalid(
             f"Could not parse principal from `{principal}` (no colon is present separating the principal type from the principal name)"
         )
+    if "/" in creation.host and network_of(creation.host) is None:  # a denial would deny nobody
+        return _invalid(f"Invalid range of addresses {creation.host}")
     return Acl(kind, name, pattern, principal, creation.host, operation, permission)
 
 
