@@ -119,6 +119,24 @@ def test_commits_are_synced(tmp_path: Path) -> None:
     assert (level, mode) == (2, "wal")  # 2 is FULL
 
 
+def test_the_file_is_read_by_its_owner_only(tmp_path: Path) -> None:
+    def modes() -> dict[str, int]:
+        return {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob(FILE_NAME + "*") if path.suffix != ".reserve"}
+
+    private = dict.fromkeys((FILE_NAME, FILE_NAME + "-wal", FILE_NAME + "-shm"), 0o600)
+    before = os.umask(0o022)
+    try:
+        with EmbeddedStore(tmp_path) as store:
+            store.commit([Put("/a", b"secret")])
+            assert modes() == private
+        (tmp_path / FILE_NAME).chmod(0o644)
+        (tmp_path / (FILE_NAME + "-wal")).touch(0o644)  # as a broker that was killed leaves it
+        with EmbeddedStore(tmp_path):
+            assert modes() == private
+    finally:
+        os.umask(before)
+
+
 def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"no database" * 100)
     with pytest.raises(StoreUnavailable, match=FILE_NAME):

@@ -6,16 +6,21 @@ Rules
   2. One process uses the file at a time (the data folder's lock sees to it), so ephemeral entries are those of the session at
      hand: they are dropped on opening, which is when their owner is known to be gone.
   3. A commit for which there is no room on the disk gives up the `Reserve` and is tried again once.
-  4. The session is connected from opening to closing. Its id counts the openings.
+  4. The file holds secrets (keys of SCRAM users, passwords among settings), so only its owner may read it; SQLite gives the files beside it
+     (-wal, -shm, -journal) the same mode.
+  5. The session is connected from opening to closing. Its id counts the openings.
 
 Measured on a 2-core machine: opening 1 to 2 ms, `get` about 5 µs, a commit as long as an fsync takes.
 """
 
 from __future__ import annotations
 
+import logging
 import math
+import os
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -33,12 +38,14 @@ from barnabas.cluster.store.interface import (
 )
 from barnabas.cluster.store.reserve import Reserve
 
+logger = logging.getLogger(__name__)
 FILE_NAME = "metadata.db"
 RESERVE_SUFFIX = ".reserve"
 WAL_SUFFIX, MEMORY_SUFFIX = "-wal", "-shm"  # SQLite's
 NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)  # primary codes; the second where the file of shared memory cannot grow
 FORMAT = 1  # of the tables, kept in the file as user_version
 BUSY_TIMEOUT_S = 5.0
+MODE = 0o600
 
 TABLES = """
 BEGIN;
@@ -63,6 +70,10 @@ class EmbeddedStore:
         self.path = folder / name
         self._watchers: list[Watcher] = []
         self._session_watchers: list[SessionWatcher] = []
+        try:
+            _keep_private(self.path)
+        except OSError as error:
+            raise StoreUnavailable(f"{self.path}: {error.strerror}") from error
         try:
             self._database = sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_S, cached_statements=32
@@ -199,3 +210,16 @@ class EmbeddedStore:
             return self._database.execute(statement, values)
         except sqlite3.Error as error:
             raise StoreUnavailable(f"{self.path}: {error}") from error
+
+
+def _keep_private(path: Path) -> None:
+    """Make the file, and let nobody but its owner read it and what a broker that was killed left beside it."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE))
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        file = path.with_name(path.name + suffix)
+        with suppress(FileNotFoundError):
+            if file.stat().st_mode & 0o077:
+                try:
+                    file.chmod(MODE)
+                except PermissionError:  # another user's, who lets us write it
+                    logger.warning("event=metadata-is-not-private file=%r", str(file))
