@@ -54,6 +54,15 @@ def test_a_producer_over_its_rate_is_told_to_wait_and_is_not_read(broker: Broker
         assert time.monotonic() - began > 0.5
 
 
+def test_what_is_refused_for_its_acks_is_paid_too(broker: Broker) -> None:
+    set_quota(broker, {"client_id": "acks"}, producer_byte_rate=20_000.0)
+    with Client(broker, "acks") as line:
+        answers = [line.produce(TOPIC, BATCH, acks=2) for _ in range(2)]
+        codes = [answer.responses[0].partition_responses[0].error_code for answer in answers]
+        assert codes == [ErrorCode.INVALID_REQUIRED_ACKS] * 2
+        assert answers[1].throttle_time_ms > 400
+
+
 @pytest.mark.parametrize("version", [8, 9])
 def test_requests_that_are_known_are_paid_too(broker: Broker, version: int) -> None:
     set_quota(broker, {"client_id": f"known{version}"}, producer_byte_rate=100_000.0)

@@ -21,6 +21,7 @@ from barnabas.protocol.messages import APIS
 from barnabas.protocol.messages.api_keys import ApiKey
 from barnabas.protocol.messages.envelope import EnvelopeRequest
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from barnabas.security.acls import Operation
 from barnabas.server.answers import encode_answer, response_class
 from barnabas.server.apis import (
     acls,
@@ -89,8 +90,9 @@ for _family in (
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
 BETWEEN_BROKERS = frozenset({ApiKey.ENVELOPE, *controller.BETWEEN_BROKERS})  # served in a cluster
 HANDLERS.update(controller.BETWEEN_BROKERS)
-# From quotas: brokers, and who is not known yet
-EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+EXEMPT = BETWEEN_BROKERS | {
+    ApiKey.WRITE_TXN_MARKERS
+}  # from quotas, for who may send them; what is part of a log-in does not come here
 _TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED | BETWEEN_BROKERS}  # first, last version
 
 
@@ -180,7 +182,7 @@ class RequestDispatcher:
                 result = self._handle_in_cluster(self._broker.forwarder, context, header, request, frame)
         except BarnabasError as error:
             raise self._give_up(header, error) from error
-        budget = None if api_key in EXEMPT else connection.budget
+        budget = None if api_key in EXEMPT and self._is_exempt(connection, api_key) else connection.budget
         if isinstance(result, Message):
             if budget is not None:
                 pay_answer(self._broker, connection, budget, result, time.perf_counter_ns() - started)
@@ -198,6 +200,15 @@ class RequestDispatcher:
         for begun in (result, later):
             if isinstance(begun, Coroutine | Later):
                 task.add_done_callback(_closer(begun))  # a task cancelled at once has not begun
+
+    def _is_exempt(self, connection: Connection, api_key: int) -> bool:
+        """Whether who sends what brokers send may do so; who is refused pays, as with Kafka."""
+        authorizer = self._broker.authorizer
+        if authorizer is None:
+            return True
+        access = authorizer.of_connection(connection)
+        is_marking = api_key == ApiKey.WRITE_TXN_MARKERS
+        return access.allows_cluster(Operation.CLUSTER_ACTION) or (is_marking and access.allows_cluster(Operation.ALTER))
 
     def _handle_in_cluster(
         self, forwarder: Forwarder, context: RequestContext, header: RequestHeader, request: Message, frame: memoryview

@@ -7,16 +7,28 @@ from pathlib import Path
 import pytest
 
 from barnabas.error_codes import ErrorCode
+from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 from barnabas.security.acls import CLUSTER_NAME, Operation, ResourceType
+from barnabas.server import dispatch
+from barnabas.server.apis import produce
 from barnabas.server.authorization.asking import Asked
 from barnabas.server.authorization.table import ASKS_ITSELF, GUARDS, OPEN
 from barnabas.server.dispatch import BETWEEN_BROKERS, SERVED
 from barnabas.server.requests import RequestContext
 from tests.server.authorization.people import ALICE, acl, guarded, names_of
 from tests.server.in_process import TOPIC
+from tests.server.quotas import quota_request
+from tests.waiting import until
 
 DELETE_TOPICS = 20
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -165,3 +177,37 @@ async def test_bindings_outlive_the_broker(tmp_path: Path) -> None:
         assert await alice.produce(b"v") == 0
         (result,) = (await people.forget()).filter_results
         assert [(each.principal, each.resource_name) for each in result.matching_acls] == [(ALICE, TOPIC)]
+
+
+async def test_what_is_refused_is_paid_by_who_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paid: list[str] = []
+    monkeypatch.setattr(dispatch, "pay_answer", lambda _broker, connection, *_: paid.append(connection.principal))
+    async with guarded(tmp_path) as people:
+        broker, alice = people.admin.broker, await people.connect(ALICE)
+        assert await people.admin.create() == 0
+        request = quota_request({"user": None}, producer_byte_rate=1e6, request_percentage=50.0)
+        assert (await people.admin.ask((49, 1), request, AlterClientQuotasResponse)).entries[0].error_code == 0
+        await until(lambda: broker.client_quotas is not None)
+        marker = WritableTxnMarker(
+            producer_id=7,
+            producer_epoch=0,
+            transaction_result=False,
+            topics=[WritableTxnMarkerTopic(name=TOPIC, partition_indexes=[0])],
+        )
+        paid.clear()
+        for client in (people.admin, alice):
+            await client.ask((27, 1), WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse)
+        assert paid == [ALICE], "brokers, and who may do as they do, are exempt"
+        await alice.ask((17, 1), SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse)
+        assert paid == [ALICE] * 2
+        sizes: list[int] = []
+
+        def pay(_broker: object, _connection: object, _budget: object, size: int) -> int:
+            sizes.append(size)
+            return 0
+
+        monkeypatch.setattr(produce, "pay_produced", pay)
+        refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert await alice.produce(b"x" * 1000, sequence=0, transactional_id="x") == refused
+        assert len(sizes) == 1
+        assert sizes[0] > 1000

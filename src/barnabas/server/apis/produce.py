@@ -73,11 +73,12 @@ def handle_produce(
     access = None if authorizer is None else authorizer.of_hot_request(connection, ApiKey.PRODUCE, authorizer.client_id(frame))
     if head.acks not in (ACKS_ALL, ACKS_LEADER, ACKS_NONE):
         answers = _refuse_all(head, ErrorCode.INVALID_REQUIRED_ACKS)
-        connection.send([write_produce_answer(version, correlation_id, answers)])
+        connection.send([write_produce_answer(version, correlation_id, answers, _pay(broker, connection, frame))])
         return
     denied: Topics = []
     if access is not None:
         if not may_write_transaction(access, head):
+            _pay(broker, connection, frame)
             _refuse_transaction(broker, connection, version, correlation_id, head)
             return
         head, denied = split_produce(broker, access, version, head)
@@ -135,8 +136,7 @@ def _append_all(
         else:
             answers.append((key, [append(broker, partitions, p, now_ms, head, waiting, joined) for p in records]))
     answers += denied
-    budget = connection.budget
-    throttle_ms = 0 if budget is None else pay_produced(broker, connection, budget, len(frame))
+    throttle_ms = _pay(broker, connection, frame)
     failed = any(answer.error_code for _, partitions in answers for answer in partitions)
     if version >= FIRST_ZSTD_VERSION and not failed:
         learn(broker, connection, frame, version, head)
@@ -220,6 +220,12 @@ def _is_one_batch(records: memoryview | None) -> bool:
     except KafkaError:
         return False
     return True
+
+
+def _pay(broker: Broker, connection: Connection, frame: memoryview) -> int:
+    """Charge a request to who sent it, refused or not; the time to wait that its answer tells."""
+    budget = connection.budget
+    return 0 if budget is None else pay_produced(broker, connection, budget, len(frame))
 
 
 def _refuse_transaction(broker: Broker, connection: Connection, version: int, correlation_id: int, head: ProduceHead) -> None:
