@@ -117,6 +117,26 @@ def test_an_address_is_the_same_however_it_is_spelled(written: str, host: str) -
     assert authorizer.matching(AclFilter(host=written)) == [denial], "as it was given"
 
 
+@pytest.mark.parametrize(
+    ("who", "name", "prefixed", "denied"),
+    [
+        ("User:alice", "Role:auditor", False, True),
+        ("Group:finance", "Role:auditor", False, True),
+        ("User:*", "Role:", True, True),
+        ("User:alice", "*", False, True),
+        ("User:bob", "Role:auditor", False, False),
+        ("User:alice", "Role:other", False, False),
+    ],
+)
+def test_a_role_that_is_denied_is_not_had(who: str, name: str, prefixed: bool, denied: bool) -> None:
+    denial = acl(Operation.ALL, name=name, principal=who, prefixed=prefixed, deny=True, kind=ResourceType.USER)
+    authorizer = Authorizer([membership("Role:auditor", "Group:finance"), denial])
+    session = ALICE._replace(groups=("Group:finance",))
+    assert ("Role:auditor" in authorizer.with_roles(session).groups) is not denied
+    authorizer.remove(denial)
+    assert "Role:auditor" in authorizer.with_roles(session).groups
+
+
 def test_bindings_come_and_go() -> None:
     authorizer = Authorizer()
     authorizer.add(acl(Operation.READ))

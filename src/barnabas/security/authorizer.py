@@ -10,6 +10,7 @@ Rules
   5. A binding is somebody's by its principal, by that of a group they are in ("Group:finance"), or by "User:*", which is everybody.
   6. A role is the principal of a set of bindings ("Role:auditor"). Who has it is said by bindings too: on the resource USER of the role's
      name, ALL is allowed to the member (`membership`), and its host says from where. So every tool that knows bindings knows roles.
+     Who is denied ALL there does not have the role, whatever gives it to him.
   7. The topic of the audit log is made and changed by who may act for the cluster (CLUSTER_ACTION), and by nobody else: a right on all
      topics is none to write other entries, to delete these, or to make the topic first with settings that keep nothing.
   8. `version` grows with each change, so that who remembers decisions knows when to forget them.
@@ -117,9 +118,15 @@ class Authorizer:
             acl.name
             for principal in (session.principal, ANY_USER, *session.groups)
             for acl in self._memberships.get(principal, ())
-            if covers_host(acl.host, session.host)
+            if covers_host(acl.host, session.host) and not self._is_denied_role(session, acl.name)
         }
         return session._replace(groups=(*session.groups, *sorted(roles))) if roles else session
+
+    def _is_denied_role(self, session: Session, role: str) -> bool:
+        return any(
+            acl.permission is Permission.DENY and acl.operation is Operation.ALL and _is_about(acl, session)
+            for acl in self._about(Resource(ResourceType.USER, role))
+        )
 
     def matching(self, wanted: AclFilter) -> list[Acl]:
         """The bindings that a filter means, in the order of their fields; for one principal those too that follow from its roles."""
