@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from barnabas.errors import ErrorCode
 from barnabas.security.scram import Credential, salted, unknown
-from barnabas.security.users import SECRET, Deletion, Upsertion, alter, describe, find_credential
+from barnabas.security.users import SECRET, Deletion, Patterns, Upsertion, alter, describe, find_credential
 
 SALT = b"salt"
 SHA256, SHA512 = 1, 2
@@ -55,10 +56,24 @@ def test_the_secret_is_made_once() -> None:
 
 def test_a_credential_is_found_and_an_unknown_one_looks_alike() -> None:
     declared = after({}, upsertions=[made(iterations=8192)])
-    assert find_credential(declared, "alice", "SCRAM-SHA-256").salt == SALT
+    assert find_credential(declared, "alice", "SCRAM-SHA-256", Patterns()).salt == SALT
     for user, mechanism in (("bob", "SCRAM-SHA-256"), ("alice", "SCRAM-SHA-512"), (SECRET, "SCRAM-SHA-256")):
         like = Credential(SALT, b"", b"", 8192) if mechanism == "SCRAM-SHA-256" else None
-        assert find_credential(declared, user, mechanism) == unknown(mechanism, user, b"secret", like)
+        assert find_credential(declared, user, mechanism, Patterns()) == unknown(mechanism, user, b"secret", like)
+
+
+def test_unknown_users_look_like_each_kind_of_known_ones() -> None:
+    long_salt = made("carol", iterations=8192)._replace(salt=b"a longer salt")
+    declared = after({}, upsertions=[made(), made("bob"), long_salt])
+    patterns = Patterns()
+    names = [f"nobody{number}" for number in range(300)]
+    found = [find_credential(declared, name, "SCRAM-SHA-256", patterns) for name in names]
+    kinds = Counter((each.iterations, len(each.salt)) for each in found)
+    assert kinds.keys() == {(4096, 4), (8192, 13)}
+    assert 50 < kinds[8192, 13] < 150, "as many as of the known ones: a third"
+    more = after(declared, upsertions=[made("dave")])
+    changed = sum(find_credential(more, name, "SCRAM-SHA-256", patterns) != one for name, one in zip(names, found, strict=True))
+    assert changed < 50, "an eighth or so takes the pattern that is more frequent now"
 
 
 @pytest.mark.parametrize(

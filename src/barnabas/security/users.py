@@ -9,7 +9,10 @@ Rules
 
 from __future__ import annotations
 
+import hmac
+import math
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +25,7 @@ NUMBERS = {name: number for number, name in MECHANISM_NUMBERS.items()}
 SECRET = "\0secret"  # no user's name: they may not begin so
 SECRET_BYTES = 32
 Declared = Mapping[str, Any]  # of all users, by name
+Pattern = tuple[int, int]  # iterations, and bytes of salt
 
 
 class Upsertion(NamedTuple):
@@ -49,15 +53,49 @@ class Described(NamedTuple):
     error: KafkaError | None = None
 
 
-def find_credential(declared: Declared, user: str, mechanism: str) -> Credential:
+class Patterns:
+    """How many credentials there are of which iterations and length of salt.
+
+    Counted once for what is declared: else the time that an unknown user takes would tell of him.
+    """
+
+    def __init__(self) -> None:
+        self._declared: Declared = {}
+        self._counted: dict[str, Counter[Pattern]] = {}
+
+    def of(self, declared: Declared, mechanism: str) -> Counter[Pattern]:
+        """Of a mechanism. What is declared does not change; when users do, it is another object."""
+        if declared is not self._declared:
+            self._declared, self._counted = declared, {}
+        if mechanism not in self._counted:
+            found = (fields[mechanism] for name, fields in declared.items() if name != SECRET and mechanism in fields)
+            self._counted[mechanism] = Counter((each["iterations"], len(b64decode(each["salt"]))) for each in found)
+        return self._counted[mechanism]
+
+
+def find_credential(declared: Declared, user: str, mechanism: str, patterns: Patterns) -> Credential:
     """What is kept of a user for a mechanism, or for one who does not exist what looks like it."""
     fields = None if user.startswith("\0") else declared.get(user, {}).get(mechanism)
     if fields is not None:
         return _decode(fields)
-    others = (fields[mechanism] for name, fields in declared.items() if name != SECRET and mechanism in fields)
-    like = next(others, None)
     secret = b64decode(declared.get(SECRET, {}).get("secret", ""))
-    return unknown(mechanism, user, secret, None if like is None else _decode(like))
+    return unknown(mechanism, user, secret, _like(secret, user, patterns.of(declared, mechanism)))
+
+
+def _like(secret: bytes, user: str, counted: Counter[Pattern]) -> Credential | None:
+    """What an unknown user looks like: each pattern as often as among known users, and the same for a name while others come and go.
+
+    Each pattern draws a number from the name, and the largest wins (weighted rendezvous hashing).
+    """
+    if not counted:
+        return None
+
+    def drawn(pattern: Pattern) -> float:
+        drawn = int.from_bytes(hmac.digest(secret, f"{pattern} {user}".encode(), "sha256")[:6])
+        return counted[pattern] / -math.log((drawn + 0.5) / 2**48)
+
+    iterations, salt_bytes = max(sorted(counted), key=drawn)
+    return Credential(bytes(salt_bytes), b"", b"", iterations)
 
 
 def alter(

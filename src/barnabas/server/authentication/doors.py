@@ -22,7 +22,7 @@ from barnabas.security.penalties import Penalties
 from barnabas.security.plain import PlainExchange
 from barnabas.security.scram import Credential, ScramExchange, unknown
 from barnabas.security.tokens import credential_for, usable
-from barnabas.security.users import find_credential
+from barnabas.security.users import Patterns, find_credential
 from barnabas.server.authentication.bearer import Providers
 from barnabas.server.authentication.kerberos import acceptor
 from barnabas.server.authentication.login import Login
@@ -104,6 +104,7 @@ class Doors:
         self._broker = broker
         self._loop = broker.loop
         self.counts = Counts()
+        self._patterns = Patterns()
         self.providers = Providers(broker.loop, broker.io_threads, broker.clock.now_ms)
         delay_ms = broker.config.connection_failed_authentication_delay_ms
         self._penalties = Penalties(delay_ms, max_hosts=limits.MAX_PENALIZED_HOSTS)
@@ -117,7 +118,7 @@ class Doors:
         return self._broker.new_id().hex
 
     def find_user(self, mechanism: str, user: str) -> tuple[Credential, Identity]:
-        return find_credential(self._broker.metadata.declarations(Kind.USER), user, mechanism), Identity(user)
+        return find_credential(self._broker.metadata.declarations(Kind.USER), user, mechanism, self._patterns), Identity(user)
 
     def find_token(self, mechanism: str, token_id: str) -> tuple[Credential, Identity]:
         key = self._broker.config.delegation_token_secret_key or ""
