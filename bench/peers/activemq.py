@@ -19,7 +19,7 @@ from typing import Self
 from tools.kafka import free_ports
 
 from bench.load import Load
-from bench.peers.peer import Amount, CannotDo, Delays, Message, PeerUnavailable, Setting
+from bench.peers.peer import Amount, CannotDo, Delays, Message, Pace, PeerUnavailable, Setting
 from bench.peers.process import OwnProcess, Process, program
 from bench.peers.streams import connect, streams_of
 from bench.wire import BadAnswer
@@ -203,17 +203,7 @@ class ActiveMq(OwnProcess):
         requests, records, seconds = map(float, self._ask(f"consume {topic}-0 {messages} {pull}", "consumes").split())
         return Load(int(requests), int(records), seconds)
 
-    def end_to_end(
-        self,
-        topics: Sequence[str],
-        message: Message,
-        rate: int,
-        seconds: float,
-        *,
-        partitions: int = 1,
-        waiting: int = 0,
-        warm_up_s: float = 0.0,
-    ) -> Delays:
-        words = ",".join(topics), message.value_bytes, rate, seconds, partitions, waiting, warm_up_s
+    def end_to_end(self, topics: Sequence[str], message: Message, pace: Pace, *, partitions: int = 1, waiting: int = 0) -> Delays:
+        words = ",".join(topics), message.value_bytes, pace.rate, pace.seconds, partitions, waiting, pace.warm_up_s
         late, came, after, *delays = map(float, self._ask("delays " + " ".join(map(str, words))).split())
         return Delays(array("d", delays), late, (int(came), after))

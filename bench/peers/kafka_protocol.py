@@ -20,7 +20,7 @@ from bench import consume, load, servers, wire
 from bench.cluster.end_to_end import Stream, measure_streams
 from bench.latency import undisturbed
 from bench.load import KafkaLine, Load, Pattern
-from bench.peers.peer import Amount, Delays, Message, PeerUnavailable, Setting, wait_for_stored
+from bench.peers.peer import Amount, Delays, Message, Pace, PeerUnavailable, Setting, wait_for_stored
 from bench.peers.process import family
 from bench.peers.streams import ALL_WINDOWS, connect
 from bench.wire import record_batch
@@ -134,17 +134,7 @@ class _KafkaProtocol:
             partition_max_bytes=max(pull_bytes // partitions, LEAST_PULL_BYTES),
         )
 
-    def end_to_end(
-        self,
-        topics: Sequence[str],
-        message: Message,
-        rate: int,
-        seconds: float,
-        *,
-        partitions: int = 1,
-        waiting: int = 0,
-        warm_up_s: float = 0.0,
-    ) -> Delays:
+    def end_to_end(self, topics: Sequence[str], message: Message, pace: Pace, *, partitions: int = 1, waiting: int = 0) -> Delays:
         streams = [Stream(self.address, topic, number, waiting) for topic in topics for number in range(partitions)]
         shares = [streams[number::CLIENTS] for number in range(min(CLIENTS, len(streams)))]
         with undisturbed():
@@ -152,10 +142,10 @@ class _KafkaProtocol:
                 shares,
                 shares,
                 acks=message.acks,
-                rate=rate,
-                seconds=seconds,
+                rate=pace.rate,
+                seconds=pace.seconds,
                 value_bytes=message.value_bytes,
-                warm_up_s=warm_up_s,
+                warm_up_s=pace.warm_up_s,
             )
         return Delays(found.consumed, caught_up=found.caught_up)
 

@@ -66,6 +66,25 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """A schedule of `rate` messages a second for `seconds`; it begins `warm_up_s` earlier, with messages that do not count."""
+
+    rate: int
+    seconds: float
+    warm_up_s: float = 0.0
+
+    @property
+    def uncounted(self) -> int:
+        """Messages before those that count."""
+        return int(self.rate * self.warm_up_s)
+
+    @property
+    def total(self) -> int:
+        """Messages, with those that do not count."""
+        return self.uncounted + int(self.rate * self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
 class Delays:
     """Milliseconds from when each message was meant to leave until a consumer had it, in order of size.
 
@@ -126,21 +145,8 @@ class Peer(Protocol):
         """Read so many from the beginning, about `pull_bytes` at a time."""
         ...
 
-    def end_to_end(
-        self,
-        topics: Sequence[str],
-        message: Message,
-        rate: int,
-        seconds: float,
-        *,
-        partitions: int = 1,
-        waiting: int = 0,
-        warm_up_s: float = 0.0,
-    ) -> Delays:
-        """Messages on a schedule made beforehand, to topics with names of one length; in each partition `waiting` lie already.
-
-        The schedule begins `warm_up_s` earlier with messages that do not count.
-        """
+    def end_to_end(self, topics: Sequence[str], message: Message, pace: Pace, *, partitions: int = 1, waiting: int = 0) -> Delays:
+        """Messages on a schedule made beforehand, to topics with names of one length; in each partition `waiting` lie already."""
         ...
 
     def stored(self, topic: str, partitions: int) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from bench.latency import SLACK_S, STALLED_S, undisturbed, wake_in_time
 from bench.load import Line, Load, drive
-from bench.peers.peer import Amount, Delays, Message, wait_for_stored
+from bench.peers.peer import Amount, Delays, Message, Pace, wait_for_stored
 from bench.peers.process import OwnProcess
 from bench.wire import BadAnswer
 
@@ -96,24 +96,14 @@ class StreamPeer(OwnProcess):
         self.leave(receivers)
         return load
 
-    def end_to_end(
-        self,
-        topics: Sequence[str],
-        message: Message,
-        rate: int,
-        seconds: float,
-        *,
-        partitions: int = 1,
-        waiting: int = 0,
-        warm_up_s: float = 0.0,
-    ) -> Delays:
+    def end_to_end(self, topics: Sequence[str], message: Message, pace: Pace, *, partitions: int = 1, waiting: int = 0) -> Delays:
         streams = [stream for topic in topics for stream in streams_of(topic, partitions)]
         one = Message(message.value_bytes, 1, message.acks)
         with closing(Watch()) as watch:
             lines = [self.line(stream, one, 1, ONE_WINDOW) for stream in streams]
             receivers = [self.receiver(stream, one, PULL) for stream in streams]
             with undisturbed():
-                found = on_schedule(watch, lines, receivers, rate, int(rate * seconds), waiting, int(rate * warm_up_s))
+                found = on_schedule(watch, lines, receivers, pace, waiting)
         self.leave(receivers)
         return found
 
@@ -204,21 +194,13 @@ def read(watch: Watch, receivers: Sequence[Receiver], messages: int) -> Load:
             receiver.socket.close()
 
 
-def on_schedule(
-    watch: Watch,
-    lines: Sequence[Line],
-    receivers: Sequence[Receiver],
-    rate: int,
-    total: int,
-    waiting: int = 0,
-    uncounted: int = 0,
-) -> Delays:
+def on_schedule(watch: Watch, lines: Sequence[Line], receivers: Sequence[Receiver], pace: Pace, waiting: int = 0) -> Delays:
     """Send one message after the other to the lines in turn; receiver i is of the stream that line i writes to, and in which `waiting`
-    messages lie already. `uncounted` messages go before the `total`."""
+    messages lie already."""
     wake_in_time()
     try:
         watch.add([*(line.socket for line in lines), *(receiver.socket for receiver in receivers)])
-        return _Schedule(lines, receivers, rate, uncounted + total, waiting, uncounted).run(watch)
+        return _Schedule(lines, receivers, pace, waiting).run(watch)
     finally:
         for line in lines:
             line.socket.close()
@@ -229,11 +211,9 @@ def on_schedule(
 class _Schedule:
     """One run of `on_schedule`."""
 
-    def __init__(
-        self, lines: Sequence[Line], receivers: Sequence[Receiver], rate: int, total: int, waiting: int, uncounted: int
-    ) -> None:
+    def __init__(self, lines: Sequence[Line], receivers: Sequence[Receiver], pace: Pace, waiting: int) -> None:
         self._lines, self._receivers = lines, receivers
-        self._rate, self._total, self._waiting, self._uncounted = rate, total, waiting, uncounted
+        self._rate, self._total, self._waiting, self._uncounted = pace.rate, pace.total, waiting, pace.uncounted
         self._counts_from = 0.0
         self._answers = {line.socket.fileno(): _Inbox(line) for line in lines}
         self._inboxes = {receiver.socket.fileno(): (number, _Inbox(receiver)) for number, receiver in enumerate(receivers)}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bench.latency import STALLED_S
-from bench.peers.peer import Message, Peer
+from bench.peers.peer import Message, Pace, Peer
 from bench.peers.process import cpu_of, resident_mb
 from bench.suite.case import Case, fresh_name
 from bench.suite.kreps import percentiles
@@ -53,7 +53,7 @@ def _crowded(count: int) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
         topic = fresh_name("crowd")
         peer.create(topic, 1)
-        peer.end_to_end([topic], ONE, RATE, 1.0)
+        peer.end_to_end([topic], ONE, Pace(RATE, 1.0))
         alone = resident_mb(peer.pids)
         with crowd(peer, count) as held:
             _nudge(peer, held)
@@ -64,7 +64,7 @@ def _crowded(count: int) -> Callable[[Peer, Meter], Figures]:
             share = (cpu_of(peer.pids) - spent) / IDLE_S * 100
             busy = fresh_name("busy")
             peer.create(busy, 1)
-            delays = percentiles(peer.end_to_end([busy], ONE, RATE, RATE_S))
+            delays = percentiles(peer.end_to_end([busy], ONE, Pace(RATE, RATE_S)))
             _nudge(peer, held)
         return {
             "value": crowded,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from bench.peers.peer import Message, Peer
+from bench.peers.peer import Message, Pace, Peer
 from bench.peers.process import cpu_of, resident_mb
 from bench.suite.case import Case, fresh_name
 from bench.suite.measure import Figures, Measure, Meter, Options, View
@@ -20,7 +20,7 @@ def _idle(peer: Peer, meter: Meter) -> Figures:
     began = time.perf_counter()
     peer.create(topic, PARTITIONS)
     made = time.perf_counter() - began
-    peer.end_to_end([topic], ONE, RATE, PARTITIONS / RATE, partitions=PARTITIONS)  # one message for each, written and read
+    peer.end_to_end([topic], ONE, Pace(RATE, PARTITIONS / RATE), partitions=PARTITIONS)  # one message for each, written and read
     time.sleep(SETTLE_S)
     spent = cpu_of(peer.pids)
     time.sleep(IDLE_S)

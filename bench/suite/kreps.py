@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from bench.latency import percentile
 from bench.load import Load
-from bench.peers.peer import Amount, CannotDo, Delays, Message, Peer
+from bench.peers.peer import Amount, CannotDo, Delays, Message, Pace, Peer
 from bench.suite import memory
 from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.linkedin import bare_producing, consuming, fill, produced, producing
@@ -99,7 +99,7 @@ def _delays(message: Message, rate: int, seconds: float) -> Callable[[Peer, Mete
 
     def run(peer: Peer, meter: Meter) -> Figures:
         with fresh_topic(peer, "delays") as topic, meter:
-            return percentiles(peer.end_to_end([topic], message, rate, seconds))
+            return percentiles(peer.end_to_end([topic], message, Pace(rate, seconds)))
 
     return run
 

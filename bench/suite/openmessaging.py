@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench.peers.peer import Message, Peer
+from bench.peers.peer import Message, Pace, Peer
 from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.kreps import percentiles
 from bench.suite.linkedin import fill
@@ -43,7 +43,7 @@ WORKLOADS = (
 )
 
 
-def _delays(workload: Workload, seconds: float, warm_up_s: float) -> Callable[[Peer, Meter], Figures]:
+def _delays(workload: Workload, pace: Pace) -> Callable[[Peer, Meter], Figures]:
     def run(peer: Peer, meter: Meter) -> Figures:
         topics = [fresh_name(f"omb{number:03d}") for number in range(workload.topics)]
         longest = max(map(len, topics))
@@ -53,9 +53,7 @@ def _delays(workload: Workload, seconds: float, warm_up_s: float) -> Callable[[P
         message = Message(VALUE_BYTES, 1, 1)
         try:
             with meter:
-                found = peer.end_to_end(
-                    topics, message, workload.rate, seconds, partitions=workload.partitions, warm_up_s=warm_up_s
-                )
+                found = peer.end_to_end(topics, message, pace, partitions=workload.partitions)
         finally:
             for topic in topics:
                 peer.delete(topic)
@@ -65,13 +63,13 @@ def _delays(workload: Workload, seconds: float, warm_up_s: float) -> Callable[[P
 
 
 def _measure(workload: Workload, options: Options) -> Measure:
-    warm_up = _delays(workload, WARM_UP_S, 0.0)
+    warm_up = _delays(workload, Pace(workload.rate, WARM_UP_S))
     many = workload.topics * workload.partitions > MANY
     return Measure(
         workload.name,
         f"{workload.title}, {workload.rate:,} messages/s: p99",
         "ms",
-        _delays(workload, SECONDS, MANY_WARM_UP_S if many else WARM_UP_S),
+        _delays(workload, Pace(workload.rate, SECONDS, MANY_WARM_UP_S if many else WARM_UP_S)),
         higher_is_better=False,
         warm_up=lambda peer: _unmeasured(warm_up, peer),
         rounds=min(options.rounds, 3) if many else None,
@@ -90,7 +88,7 @@ def _catching_up(options: Options) -> Callable[[Peer, Meter], Figures]:
         with fresh_topic(peer, "backlog") as topic:
             message, waiting = fill(peer, topic, options, VALUE_BYTES)
             with meter:
-                found = peer.end_to_end([topic], message, BACKLOG_RATE, SECONDS, waiting=waiting)
+                found = peer.end_to_end([topic], message, Pace(BACKLOG_RATE, SECONDS), waiting=waiting)
         came, seconds = found.caught_up
         return {"value": came / seconds, "messages": waiting + BACKLOG_RATE * SECONDS, "waiting": float(waiting)}
 

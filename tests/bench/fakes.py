@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from bench.load import Load
-from bench.peers.peer import Amount, CannotDo, Delays, Message, PeerUnavailable, Setting
+from bench.peers.peer import Amount, CannotDo, Delays, Message, Pace, PeerUnavailable, Setting
 
 
 class FakePeer:
@@ -68,20 +68,10 @@ class FakePeer:
         self.asked.append("consume")
         return Load(1, messages, messages * self.seconds_each)
 
-    def end_to_end(
-        self,
-        topics: Sequence[str],
-        message: Message,
-        rate: int,
-        seconds: float,
-        *,
-        partitions: int = 1,
-        waiting: int = 0,
-        warm_up_s: float = 0.0,
-    ) -> Delays:
+    def end_to_end(self, topics: Sequence[str], message: Message, pace: Pace, *, partitions: int = 1, waiting: int = 0) -> Delays:
         self.asked.append(f"end to end {len(topics)} of {partitions}")
-        self.warm_ups.append(warm_up_s)
-        return Delays(array("d", range(1, int(rate * seconds) + 1)), caught_up=(waiting, 0.5))
+        self.warm_ups.append(pace.warm_up_s)
+        return Delays(array("d", range(1, pace.total - pace.uncounted + 1)), caught_up=(waiting, 0.5))
 
     def stored(self, topic: str, partitions: int) -> int:
         return self.topics[topic]

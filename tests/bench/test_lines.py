@@ -12,7 +12,7 @@ from bench.load import Load
 from bench.peers import nats, rabbitmq, redis, streams
 from bench.peers import rabbitmq_queues as queues
 from bench.peers.kafka_protocol import Barnabas
-from bench.peers.peer import Amount, CannotDo, Message
+from bench.peers.peer import Amount, CannotDo, Message, Pace
 from bench.wire import BadAnswer
 
 
@@ -164,7 +164,7 @@ def test_messages_that_wait_are_no_part_of_the_schedule() -> None:
     near, far = socket.socketpair()
     far.sendall(bytes(7))  # what waits
     with closing(streams.Watch()) as watch:
-        found = streams.on_schedule(watch, [_Wire(far)], [_Wire(near)], 1_000, 50, waiting=7)
+        found = streams.on_schedule(watch, [_Wire(far)], [_Wire(near)], Pace(1_000, 0.05), waiting=7)
     assert len(found.consumed) == 50
     assert found.caught_up[0] >= 7
 
@@ -172,7 +172,7 @@ def test_messages_that_wait_are_no_part_of_the_schedule() -> None:
 def test_the_first_messages_of_a_schedule_do_not_count() -> None:
     near, far = socket.socketpair()
     with closing(streams.Watch()) as watch:
-        found = streams.on_schedule(watch, [_Wire(far)], [_Wire(near)], 1_000, 50, uncounted=20)
+        found = streams.on_schedule(watch, [_Wire(far)], [_Wire(near)], Pace(1_000, 0.05, warm_up_s=0.02))
     assert len(found.consumed) == 50
 
 
@@ -186,14 +186,14 @@ def test_a_broker_of_ours_takes_and_gives_all_that_is_counted() -> None:
         peer.create("delays", 2)
         peer.create("others", 2)
         peer.create("warm", 1)
-        found = peer.end_to_end(["delays", "others"], Message(100, 1, 1), 1_000, 0.2, partitions=2)
+        found = peer.end_to_end(["delays", "others"], Message(100, 1, 1), Pace(1_000, 0.2), partitions=2)
         assert len(found.consumed) == 200
         assert found.caught_up == (0, 0.0)
-        found = peer.end_to_end(["warm"], Message(100, 1, 1), 1_000, 0.2, warm_up_s=0.1)
+        found = peer.end_to_end(["warm"], Message(100, 1, 1), Pace(1_000, 0.2, warm_up_s=0.1))
         assert len(found.consumed) == 200
         peer.create("waiting", 1)
         load = peer.produce("waiting", Message(100, 10, 1), Amount(2_000, 30.0))
-        found = peer.end_to_end(["waiting"], Message(100, 10, 1), 1_000, 0.2, waiting=load.records)
+        found = peer.end_to_end(["waiting"], Message(100, 10, 1), Pace(1_000, 0.2), waiting=load.records)
         assert len(found.consumed) == 200
         assert found.caught_up[0] >= load.records
         peer.create("many", 5)
