@@ -208,6 +208,31 @@ def test_the_environment_names_the_folder_where_nothing_else_does(
     assert [properties["log.dirs"] for properties in started] == [folder]
 
 
+@pytest.mark.parametrize("key", ["log.dir", "log.dirs"])
+def test_a_terminal_is_told_where_the_data_lies(key: str, tmp_path: Path) -> None:
+    terminal, its_end = os.openpty()
+    folder = tmp_path / "data"
+    command = [
+        sys.executable,
+        "-m",
+        "barnabas.cli",
+        "start",
+        "--config",
+        f"{key}={folder}",
+        "--listeners",
+        "PLAINTEXT://127.0.0.1:0",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=its_end, text=True) as process:
+        os.close(its_end)
+        try:
+            assert process.stdout is not None
+            assert ADDRESS.findall(process.stdout.readline())
+            assert f"data in {folder};" in os.read(terminal, 65_536).decode()
+        finally:
+            process.kill()
+            os.close(terminal)
+
+
 def test_a_missing_settings_file_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot read"):
         collect_properties(**{**NOTHING, "config_file": str(tmp_path / "missing")})

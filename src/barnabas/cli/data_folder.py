@@ -10,8 +10,7 @@ from pathlib import Path
 
 from barnabas.cli.errors import BadInput
 from barnabas.storage.directory import LOCK_FILE
-
-LOCKS = (fcntl.flock, fcntl.lockf)  # a java.nio lock is one of fcntl: who takes both shuts out brokers of either kind
+from barnabas.storage.files import LOCKS
 
 
 def is_locked(path: Path) -> bool:

@@ -37,7 +37,7 @@ def start(data_dir: str, listeners: str | None, is_secure: bool, **options: Any)
         greet(secure(properties))
     properties.setdefault("listeners", LISTENERS)
     if sys.stderr.isatty() and not is_secure:
-        _greet(properties["log.dirs"])
+        _greet(properties.get("log.dirs") or properties["log.dir"])
     return run_server(properties, options["metrics_listener"], options["log_level"])
 
 

@@ -90,9 +90,8 @@ for _family in (
 SERVED = frozenset(HOT) | frozenset(HANDLERS)
 BETWEEN_BROKERS = frozenset({ApiKey.ENVELOPE, *controller.BETWEEN_BROKERS})  # served in a cluster
 HANDLERS.update(controller.BETWEEN_BROKERS)
-EXEMPT = BETWEEN_BROKERS | {
-    ApiKey.WRITE_TXN_MARKERS
-}  # from quotas, for who may send them; what is part of a log-in does not come here
+# From quotas, for who may send them; what is part of a log-in does not come here
+EXEMPT = BETWEEN_BROKERS | {ApiKey.WRITE_TXN_MARKERS}
 _TAKEN = {key: (APIS[key][2], api_versions.announced_versions(key)[1]) for key in SERVED | BETWEEN_BROKERS}  # first, last version
 
 

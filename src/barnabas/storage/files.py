@@ -23,6 +23,8 @@ from typing import Any, Protocol
 Buffer = bytes | bytearray | memoryview
 
 FILE_MODE = 0o644
+# flock shuts out this process' other descriptors too; fcntl's lock is the one that Java takes and sees.
+LOCKS = (fcntl.flock, fcntl.lockf)
 TEMPORARY_SUFFIX = ".tmp"
 FALLOC_FL_KEEP_SIZE = 1  # Linux
 
@@ -221,8 +223,7 @@ class OsFiles:
     def lock(self, path: Path, /) -> int | None:
         fileno = self.open(path, create=True)
         try:
-            # flock shuts out this process' other descriptors too; fcntl's lock is the one that Java takes and sees.
-            for take in (fcntl.flock, fcntl.lockf):
+            for take in LOCKS:
                 take(fileno, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(fileno)

@@ -41,7 +41,7 @@ from barnabas.cluster.store.reserve import Reserve
 logger = logging.getLogger(__name__)
 FILE_NAME = "metadata.db"
 RESERVE_SUFFIX = ".reserve"
-WAL_SUFFIX, MEMORY_SUFFIX = "-wal", "-shm"  # SQLite's
+WAL_SUFFIX, MEMORY_SUFFIX, JOURNAL_SUFFIX = "-wal", "-shm", "-journal"  # SQLite's
 NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)  # primary codes; the second where the file of shared memory cannot grow
 FORMAT = 1  # of the tables, kept in the file as user_version
 BUSY_TIMEOUT_S = 5.0
@@ -215,7 +215,7 @@ class EmbeddedStore:
 def _keep_private(path: Path) -> None:
     """Make the file, and let nobody but its owner read it and what a broker that was killed left beside it."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE))
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    for suffix in ("", WAL_SUFFIX, MEMORY_SUFFIX, JOURNAL_SUFFIX):
         file = path.with_name(path.name + suffix)
         with suppress(FileNotFoundError):
             if file.stat().st_mode & 0o077:
