@@ -1,8 +1,8 @@
 """The limit that the machine sets: bare loops of the system calls that no broker can do without.
 
-`receive` takes requests from sockets and writes them to files, `send` sends a file; neither looks at what it moves. Each runs in a process
-of its own, so that its CPU time is told apart, and is loaded by the same client and in turns with the servers. Memory is as they have it:
-files that grow are new, a file that is sent is in the page cache.
+`receive` takes requests from sockets and writes them to files, `send` sends a file, as a whole or a piece for each byte that asks for one;
+neither looks at what it moves. Each runs in a process of its own, so that its CPU time is told apart, and is loaded by the same client and
+in turns with the servers. Memory is as they have it: files that grow are new, a file that is sent is in the page cache.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from bench.wire import AnswerShape
 
 RECEIVE, SEND = "receive", "send"
 TOPIC = "bare"
+ASK = b"?"
 RECEIVE_BYTES = 4 * 1024 * 1024
 SEND_BYTES = 1024 * 1024  # in one system call, as much as a consumer asks of one partition
 _HEAD = Struct(">ii")  # of an answer: size, correlation id
@@ -38,10 +39,15 @@ class Bare:
 
     name = "bare system calls"
 
-    def __init__(self, kind: str, size: int = 0) -> None:
-        """Args: size: bytes of the file that is sent."""
+    def __init__(self, kind: str, size: int = 0, pull_bytes: int = 0) -> None:
+        """
+        Args:
+            size: bytes of the file that is sent.
+            pull_bytes: those that are sent when they are asked for; 0 for all at once.
+        """
         self.address = ("127.0.0.1", 0)
-        self._kind, self._size = kind, size
+        self._arguments = [str(size), str(pull_bytes)]
+        self._kind = kind
         self._folder: Path | None = None
         self._process: subprocess.Popen[str] | None = None
 
@@ -52,7 +58,7 @@ class Bare:
 
     def __enter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="barnabas-bench-bare-"))
-        command = [sys.executable, "-m", "bench.bare", self._kind, str(self._folder), str(self._size)]
+        command = [sys.executable, "-m", "bench.bare", self._kind, str(self._folder), *self._arguments]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.address = ("127.0.0.1", int(self._process.stdout.readline()))
@@ -68,16 +74,21 @@ class Bare:
             shutil.rmtree(self._folder)
 
 
-def drain(address: tuple[str, int], records: int, total: int) -> Load:
-    """Take `total` bytes from a `send` loop, which stand for so many records."""
+def drain(address: tuple[str, int], records: int, total: int, pull_bytes: int = 0) -> Load:
+    """Take `total` bytes from a `send` loop, which stand for so many records; ask for `pull_bytes` at a time where the loop wants to be."""
     buffer = memoryview(bytearray(4 * SEND_BYTES))
     began, left = time.perf_counter(), total
     with socket.create_connection(address) as line:
         while left:
-            got = line.recv_into(buffer[: min(left, len(buffer))])
-            if not got:
-                raise ConnectionError("the loop ended")
-            left -= got
+            wanted = min(left, pull_bytes or left)
+            left -= wanted
+            if pull_bytes:
+                line.send(ASK)
+            while wanted:
+                got = line.recv_into(buffer[: min(wanted, len(buffer))])
+                if not got:
+                    raise ConnectionError("the loop ended")
+                wanted -= got
     return Load(1, records, time.perf_counter() - began)
 
 
@@ -135,8 +146,8 @@ class _Line:
         self._path.unlink()
 
 
-def _send(listening: socket.socket, folder: Path, size: int) -> None:
-    """Send a file from its beginning to its end, to whoever connects."""
+def _send(listening: socket.socket, folder: Path, size: int, pull_bytes: int) -> None:
+    """Send a file from its beginning to its end, to whoever connects, and asks."""
     path = folder / "data"
     with path.open("wb") as out:
         for _ in range(0, size, SEND_BYTES):
@@ -146,9 +157,12 @@ def _send(listening: socket.socket, folder: Path, size: int) -> None:
         while True:
             connection = listening.accept()[0]
             with connection:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 position = 0
-                while position < size:
-                    position += os.sendfile(connection.fileno(), file.fileno(), position, min(SEND_BYTES, size - position))
+                while position < size and (not pull_bytes or connection.recv(len(ASK))):
+                    end = min(position + pull_bytes, size) if pull_bytes else size
+                    while position < end:
+                        position += os.sendfile(connection.fileno(), file.fileno(), position, min(SEND_BYTES, end - position))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -157,13 +171,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("kind", choices=(RECEIVE, SEND))
     parser.add_argument("folder", type=Path)
     parser.add_argument("size", type=int)
+    parser.add_argument("pull_bytes", type=int)
     options = parser.parse_args(arguments)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         print(listening.getsockname()[1], flush=True)
         if options.kind == RECEIVE:
             _receive(listening, options.folder)
         else:
-            _send(listening, options.folder, options.size)
+            _send(listening, options.folder, options.size, options.pull_bytes)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,9 +15,10 @@ from barnabas.protocol.records.scan import compiled
 from bench import report
 from bench.cases import CASES, FULL, QUICK, Case, Figures, Lengths, idle_memory_mb
 from bench.cluster.page import render as render_cluster
+from bench.meter import Meter
 from bench.quota import RESULTS as QUOTA_RESULTS
 from bench.quota import render as render_quota
-from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, resident_mb
+from bench.servers import Barnabas, Kafka, Server, resident_mb
 from bench.storage.result import render as render_storage
 from bench.tls import RESULTS as TLS_RESULTS
 from bench.tls import render as render_tls
@@ -80,7 +79,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     names = [case.name for case in CASES] + list(PROCESS_CASES)
     parser.add_argument("--case", action="append", choices=names, help="only this case; may be given again")
-    parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and server (default 3)")
+    parser.add_argument("--repeat", type=int, default=5, help="repetitions of each case and server (default 5)")
     parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
     parser.add_argument("--json", metavar="FILE", help="write the results here")
     return parser.parse_args(arguments)
@@ -121,12 +120,10 @@ def _take_turns(case: Case, servers: Sequence[Server], lengths: Lengths, repeat:
 
 
 def _measure(case: Case, server: Server, lengths: Lengths) -> Figures:
-    """The figures of one repetition, with the share of the machine's CPU that went to neither server nor client meanwhile."""
-    began, busy, ours = time.monotonic(), busy_seconds(), cpu_seconds(server.pid) + cpu_seconds(os.getpid())
-    figures = case.measure(server, lengths)
-    ours = cpu_seconds(server.pid) + cpu_seconds(os.getpid()) - ours
-    others = busy_seconds() - busy - ours
-    return {**figures, "others_cpu": max(others, 0.0) / (time.monotonic() - began) / (os.cpu_count() or 1)}
+    """The figures of one repetition, with the most memory that the server had, and what went to neither it nor the client meanwhile."""
+    with Meter([server.pid]) as meter:
+        figures = case.measure(server, lengths)
+    return {**meter.figures, **figures}
 
 
 def _process_case(name: str) -> Case:

@@ -49,7 +49,7 @@ NOTES = """
 - *Large batches* mostly measure the kernel copying bytes; what is left is checking CRCs and records, and bookkeeping.
 - *Latency* is open-loop: requests leave on a fixed schedule over eight connections, and their time counts from when
   they were meant to leave.
-- *CPU* is user and system time of the server's process while the case ran.
+- *CPU* is user and system time of the server's process while the case ran; *peak MB* is the most memory that it had in RAM meanwhile.
 - Neither server syncs to disk for each request (the default of both).
 """
 SPARK = """
@@ -59,6 +59,7 @@ The data source and the sink beside Spark's own connector, the ratios that were 
 [spark.md](spark.md#speed), measured by `make sparkbench`.
 """
 MEMORY = "Start and memory"
+PEAKS = (f"peak MB, {OURS}", f"peak MB, {THEIRS}")
 READY_NOTE = "How long it takes until a broker is ready is measured [beside the others](#start).\n\n"
 BARE_NOTE = """A loop that takes requests from the sockets and writes them to files, and one that sends a file, in the same turns with
 the same client. They look at nothing: no CRC, no records, no offsets.
@@ -214,6 +215,11 @@ def render(results: Result) -> str:
     return text + NOTES
 
 
+def peaks(case: Result) -> list[str]:
+    """The most memory that each server had in a repetition."""
+    return [spread(case, server, "peak_mb") for server in (OURS, THEIRS)]
+
+
 def titled(case: Result) -> str:
     return f"{case['title']} ({case['unit']})"
 
@@ -240,12 +246,9 @@ def _cpu_table(cases: list[Result]) -> str:
         )
         row = [case["title"], spread(case, OURS, figure), spread(case, THEIRS, figure), f"{ratio:.2f}x"]
         target = CPU_TARGETS.get(case["name"], CPU_TARGET)
-        rows.append([*row, f">= {target:g}x: " + ("yes" if ratio >= target else "**no**")])
-    return (
-        "\n## CPU seconds of the server per million records\n\n" + table(["", OURS, THEIRS, "ratio", "target"], rows)
-        if rows
-        else ""
-    )
+        rows.append([*row, f">= {target:g}x: " + ("yes" if ratio >= target else "**no**"), *peaks(case)])
+    head = ["", OURS, THEIRS, "ratio", "target", *PEAKS]
+    return "\n## CPU seconds of the server per million records, and its memory\n\n" + table(head, rows) if rows else ""
 
 
 def _bare_table(cases: list[Result]) -> str:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 import socket
 import ssl
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -26,8 +24,10 @@ from tools.kafka import free_ports
 from barnabas.testing.certificates import Certificates
 from bench.consume import consume
 from bench.load import Address, Load, Pattern, produce
+from bench.meter import Figures, Meter
 from bench.report import OURS, THEIRS, by_command, command_of, describe_machine, table
-from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, create_topic, delete_topic
+from bench.servers import Barnabas, Kafka, Server, create_topic, delete_topic
+from bench.suite.figures import number, spread
 from bench.wire import record_batch
 
 RESULTS = Path(__file__).resolve().parent / "results" / "tls.json"
@@ -38,11 +38,11 @@ WARM_UP_S, LOAD_S, LARGE_BYTES = 3.0, 4.0, 1e9
 TITLE = "\n## TLS\n"
 NOTES = """
 Measured by `python -m bench.tls`: both servers with the same certificate (P-256) and their own choice of cipher, TLS 1.3 with AES-256-GCM
-in both cases, in turns. The client encrypts too, on the same two cores. *CPU* is the server's for a million records; *plain* is the same
-load on the same server without TLS. A barnabas broker is one process on one core, Kafka works on all of them: where batches come in on
-several connections, and the more so where other work wants the cores too, that decides the rate, and the CPU says what the work costs.
+in both cases, in turns. The client encrypts too, on the same two cores. *CPU* is the server's for a million records, *peak MB* the most
+memory that it had; *plain* is the same load on the same server without TLS. A barnabas broker is one process on one core, Kafka works on
+all of them: where batches come in on several connections, and the more so where other work wants the cores too, that decides the rate, and
+the CPU says what the work costs. Where two figures stand in a cell, ours is the first.
 """
-Figures = dict[str, float]
 
 
 class TlsSocket:
@@ -120,19 +120,19 @@ TlsServer = TlsBarnabas | TlsKafka
 Measure = Callable[[TlsServer, Address, Callable[[Address], Any], float], Figures]
 
 
-def _figures(load: Load, cpu_s: float) -> Figures:
-    return {"records_per_s": load.records_per_s, "cpu_s_per_million": cpu_s / load.records * 1e6}
+def _figures(load: Load, meter: Meter) -> Figures:
+    per_million = meter.figures["cpu_s"] / load.records * 1e6
+    return {"records_per_s": load.records_per_s, "cpu_s_per_million": per_million, **meter.figures}
 
 
 def _producing(name: str, pattern: Callable[[], Pattern]) -> Measure:
     def measure(server: TlsServer, address: Address, connect: Callable[[Address], Any], seconds: float) -> Figures:
         made = pattern()
         create_topic(server, name, made.connections)
-        before = cpu_seconds(server.pid)
-        load = produce(address, name, made.connections, made, seconds, LARGE_BYTES, connect)
-        spent = cpu_seconds(server.pid) - before
+        with Meter([server.pid]) as meter:
+            load = produce(address, name, made.connections, made, seconds, LARGE_BYTES, connect)
         delete_topic(server, name)
-        return _figures(load, spent)
+        return _figures(load, meter)
 
     return measure
 
@@ -152,17 +152,17 @@ def _consuming(name: str, records: int) -> Measure:
     def measure(server: TlsServer, address: Address, connect: Callable[[Address], Any], seconds: float) -> Figures:
         if server.name not in filled:
             fill(server)
-        before = cpu_seconds(server.pid)
-        load = consume(
-            address,
-            name,
-            partitions=PARTITIONS,
-            records=filled[server.name],
-            records_per_batch=records,
-            batch_bytes=len(batch),
-            connect=connect,
-        )
-        return _figures(load, cpu_seconds(server.pid) - before)
+        with Meter([server.pid]) as meter:
+            load = consume(
+                address,
+                name,
+                partitions=PARTITIONS,
+                records=filled[server.name],
+                records_per_batch=records,
+                batch_bytes=len(batch),
+                connect=connect,
+            )
+        return _figures(load, meter)
 
     return measure
 
@@ -188,18 +188,14 @@ CASES: dict[str, tuple[str, Measure]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.tls", description=__doc__)
     parser.add_argument("--case", action="append", choices=list(CASES), help="only this case; may be given again")
-    parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and server (default 3)")
+    parser.add_argument("--repeat", type=int, default=5, help="repetitions of each case and server (default 5)")
     parser.add_argument("--json", metavar="FILE", default=str(RESULTS), help="where the results go")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder:
         certificates = Certificates(Path(folder) / "authority")
         with TlsBarnabas(certificates) as ours, TlsKafka(certificates) as theirs:
             context = ssl.create_default_context(cafile=certificates.ca_file)
-            pids = (ours.pid, theirs.pid, os.getpid())
-            began, busy, own = time.monotonic(), busy_seconds(), sum(map(cpu_seconds, pids))
             cases = [_measure(name, (ours, theirs), context, options.repeat) for name in options.case or CASES]
-            others = busy_seconds() - busy - (sum(map(cpu_seconds, pids)) - own)
-            share = max(others, 0.0) / (time.monotonic() - began) / (os.cpu_count() or 1)
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     command = command_of("bench.tls", arguments)
     results = {
@@ -207,7 +203,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "date": today,
         "repetitions": options.repeat,
         "machine": describe_machine(),
-        "others_cpu": share,
         "cases": cases,
     }
     Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
@@ -237,19 +232,28 @@ def render(results: dict[str, Any]) -> str:
     for case in results["cases"]:
         ours, theirs = case["runs"][OURS], case["runs"][THEIRS]
         ratio = statistics.median(a["records_per_s"] / b["records_per_s"] for a, b in zip(ours[TLS], theirs[TLS], strict=True))
-        cells = [_median(runs[way], "records_per_s", ",.0f") for runs in (ours, theirs) for way in (TLS, PLAIN)]
-        cpu = [_median(runs[TLS], "cpu_s_per_million", ".2f") for runs in (ours, theirs)]
-        verdict = "yes" if ratio >= 1 else "**no**"
-        rows.append(
-            [case["title"], f"{cells[0]} ({cells[1]})", f"{cells[2]} ({cells[3]})", f"{ratio:.2f}x", " / ".join(cpu), verdict]
+        over_tls = [_spread(runs[TLS], "records_per_s") for runs in (ours, theirs)]
+        plainly = [_median(runs[PLAIN], "records_per_s") for runs in (ours, theirs)]
+        cpu, peak = (
+            " / ".join(_median(runs[TLS], figure) for runs in (ours, theirs)) for figure in ("cpu_s_per_million", "peak_mb")
         )
-    head = ["records/s over TLS (plain)", OURS, THEIRS, "ratio", "CPU s per million", ">= 1x"]
-    others = f"\nOther work took {results['others_cpu']:.0%} of the machine's CPU while measuring.{by_command(results)}\n\n"
-    return TITLE + NOTES + others + table(head, rows)
+        verdict = "yes" if ratio >= 1 else "**no**"
+        rows.append([case["title"], *over_tls, f"{ratio:.2f}x", " / ".join(plainly), cpu, peak, verdict])
+    head = ["records/s over TLS", OURS, THEIRS, "ratio", "plain", "CPU s per million", "peak MB", ">= 1x"]
+    shares = [
+        run["others_cpu"] for case in results["cases"] for ways in case["runs"].values() for runs in ways.values() for run in runs
+    ]
+    others = f" Other work took {statistics.median(shares):.0%} of the machine's CPU meanwhile (median)."
+    told = f"\nMeasured on {results['date']}, {results['repetitions']} repetitions.{by_command(results)}{others}\n\n"
+    return TITLE + NOTES + told + table(head, rows)
 
 
-def _median(runs: Sequence[Figures], figure: str, form: str) -> str:
-    return format(statistics.median(run[figure] for run in runs), form)
+def _median(runs: Sequence[Figures], figure: str) -> str:
+    return number(statistics.median(run[figure] for run in runs))
+
+
+def _spread(runs: Sequence[Figures], figure: str) -> str:
+    return spread([run[figure] for run in runs])
 
 
 if __name__ == "__main__":

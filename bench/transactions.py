@@ -9,11 +9,11 @@ import argparse
 import datetime
 import itertools
 import json
-import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -21,9 +21,24 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.report import by_command, command_of, describe_machine
-from bench.servers import Barnabas, Kafka, Server, busy_seconds, cpu_seconds, create_topic, delete_topic, end_offsets
-from bench.storage.result import Result, judged, lines_of, spread
+from bench.meter import Figures, Meter
+from bench.report import (
+    OURS,
+    PEAKS,
+    THEIRS,
+    Result,
+    by_command,
+    command_of,
+    describe_case,
+    describe_machine,
+    line_of,
+    peaks,
+    spread,
+    table,
+    titled,
+    verdict,
+)
+from bench.servers import Barnabas, Kafka, Server, create_topic, delete_topic, end_offsets
 from bench.transacting import Transactor, transact
 from bench.wire import record_batch
 
@@ -33,6 +48,7 @@ CALL_S = 60.0
 PARTITIONS = 4
 TARGET = 2.0  # times Apache Kafka's transactions a second
 WRITERS = ((1, 1), (10, 1), (1_000, 1), (10, 8))  # records a transaction, producers at once
+READ_TOPIC = "transactions-read"
 READ_RECORDS, READ_TRANSACTION, ABORTED_EVERY = 400_000, 1_000, 10
 READ_WAIT_S = 0.01  # for a full handful; also what the end may take too long
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
@@ -45,11 +61,10 @@ AddPartitionsToTxn and a request for each partition as well; its own threads tak
 them most of the two cores. With plain producers Kafka's rate is that of a wait inside its broker: while the markers of a producer's last
 transaction are not written, the broker tries the first Produce request of the next one again after
 `add.partitions.to.txn.retry.backoff.ms`, 20 ms by default (with 1 ms it commits some eight times as many); the client asks for itself, and
-sooner. *CPU* is that of the server for one transaction. What is read was written in transactions of 1,000 records,
+sooner. *Peak MB* is the most memory that a server had in RAM. What is read was written in transactions of 1,000 records,
 every tenth of which is aborted; a second is one in which a reader of committed records, or one of all records, gets past so many stored
 ones.
 """
-Figures = dict[str, list[float]]
 _numbers = itertools.count()
 
 
@@ -88,23 +103,28 @@ class Writer(Thread):
             self.count += 1
 
 
-def write(server: Server, records: int, producers: int, seconds: float) -> tuple[float, float]:
+def write(server: Server, records: int, producers: int, seconds: float) -> Figures:
     """Transactions a second, and milliseconds of the server's CPU for each."""
     topic = f"transactions-{next(_numbers)}"
     create_topic(server, topic, PARTITIONS)
     writers = [Writer(server, topic, records, seconds) for _ in range(producers)]
-    before, began = cpu_seconds(server.pid), time.perf_counter()
-    for each in writers:
-        each.start()
-    for each in writers:
-        each.join()
-    took, spent = time.perf_counter() - began, cpu_seconds(server.pid) - before
+    with Meter([server.pid]) as meter:
+        began = time.perf_counter()
+        for each in writers:
+            each.start()
+        for each in writers:
+            each.join()
+        took = time.perf_counter() - began
     delete_topic(server, topic)
-    count = sum(each.count for each in writers)
-    return count / took, spent / count * 1e3
+    return _figures(sum(each.count for each in writers), took, meter, 1e3)
 
 
-def write_plainly(server: Server, records: int, producers: int, seconds: float) -> tuple[float, float]:
+def _figures(count: int, seconds: float, meter: Meter, unit: float) -> Figures:
+    """Args: unit: how many of them a second of CPU has."""
+    return {"per_s": count / seconds, "cpu_each": meter.figures["cpu_s"] / count * unit, **meter.figures}
+
+
+def write_plainly(server: Server, records: int, producers: int, seconds: float) -> Figures:
     """As `write`, by producers that are plain sockets."""
     topic = f"transactions-{next(_numbers)}"
     create_topic(server, topic, PARTITIONS)
@@ -112,16 +132,14 @@ def write_plainly(server: Server, records: int, producers: int, seconds: float) 
     batches = [record_batch(len(range(index, records, partitions)), len(VALUE)) for index in range(partitions)]
     transactors = [Transactor(server.address, f"{topic}-{number}", topic, batches) for number in range(producers)]
     try:
-        before = cpu_seconds(server.pid)
-        took = transact(transactors, seconds)
-        spent = cpu_seconds(server.pid) - before
+        with Meter([server.pid]) as meter:
+            took = transact(transactors, seconds)
     finally:
         for each in transactors:
             each.socket.close()
     _check_stored(server, topic, records, sum(each.count for each in transactors))
     delete_topic(server, topic)
-    count = sum(each.count for each in transactors)
-    return count / took, spent / count * 1e3
+    return _figures(sum(each.count for each in transactors), took, meter, 1e3)
 
 
 def _check_stored(server: Server, topic: str, records: int, transactions: int) -> None:
@@ -140,7 +158,7 @@ def fill(server: Server, topic: str) -> None:
         writer.transact(commit=number % ABORTED_EVERY != 0)
 
 
-def read(server: Server, topic: str, isolation: str) -> tuple[float, float]:
+def read(server: Server, topic: str, isolation: str) -> Figures:
     """Stored records a second that a reader of this isolation gets past, and microseconds of the server's CPU for each."""
     consumer = Consumer(
         {
@@ -154,82 +172,87 @@ def read(server: Server, topic: str, isolation: str) -> tuple[float, float]:
     )
     consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
     ended: set[int] = set()
-    before, count, began = cpu_seconds(server.pid), 0, time.perf_counter()
-    while len(ended) < PARTITIONS:
-        if time.perf_counter() - began > CALL_S:
-            raise RuntimeError(f"{server.name}: {count} records read, and not to the end")
-        for message in consumer.consume(500, READ_WAIT_S):
-            if message.error():
-                ended.add(message.partition() or 0)
-            else:
-                count += 1
-    took, spent = time.perf_counter() - began, cpu_seconds(server.pid) - before
+    with Meter([server.pid]) as meter:
+        count, began = 0, time.perf_counter()
+        while len(ended) < PARTITIONS:
+            if time.perf_counter() - began > CALL_S:
+                raise RuntimeError(f"{server.name}: {count} records read, and not to the end")
+            for message in consumer.consume(500, READ_WAIT_S):
+                if message.error():
+                    ended.add(message.partition() or 0)
+                else:
+                    count += 1
+        took = time.perf_counter() - began
     consumer.close()
     aborted = len(range(0, READ_RECORDS // READ_TRANSACTION - 1, ABORTED_EVERY)) * READ_TRANSACTION
     expected = READ_RECORDS - (aborted if isolation == COMMITTED else 0)
     if count != expected:
         raise RuntimeError(f"{server.name}: {count} records read, not {expected}")
-    return READ_RECORDS / took, spent / READ_RECORDS * 1e6
+    return _figures(READ_RECORDS, took, meter, 1e6)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """As `bench.cases.Case`: what is compared of the figures of `once`, and what its ratio should be."""
+
+    name: str
+    title: str
+    unit: str
+    once: Callable[[Server], Figures]
+    target: float | None = None
+    figure: str = "per_s"
+    higher_is_better: bool = True
+    limit: float | None = None
 
 
 WAYS = (("socket", "plain producer", write_plainly), ("client", "client", write))
 
 
-def measure(servers: Sequence[Server], repeat: int, seconds: float) -> list[Result]:
-    results = []
+def measures(seconds: float) -> Iterator[Measure]:
     for (records, producers), (name, how, writes) in itertools.product(WRITERS, WAYS):
-        rates, costs = _in_turns(servers, repeat, partial(writes, records=records, producers=producers, seconds=seconds))
         who = f"{producers} {how}{'s' * (producers > 1)}"
         title = f"transactions of {records:,} record{'s' * (records > 1)}, {who}"
-        results.append(_compared(f"{name}-{records}-{producers}", title, "transactions/s", rates, higher=True, target=TARGET))
-        results.append(_compared(f"{name}-cpu-{records}-{producers}", f"CPU of {title}", "ms each", costs, higher=False))
-    topic = "transactions-read"
-    for server in servers:
-        fill(server, topic)
+        once = partial(writes, records=records, producers=producers, seconds=seconds)
+        yield Measure(f"{name}-{records}-{producers}", title, "transactions/s", once, TARGET)
     for isolation in (COMMITTED, UNCOMMITTED):
-        rates, costs = _in_turns(servers, repeat, partial(read, topic=topic, isolation=isolation))
-        results.append(_compared(isolation, f"reading with {isolation}", "stored records/s", rates, higher=True))
-        results.append(_compared(f"cpu-{isolation}", f"CPU of reading with {isolation}", "us a record", costs, higher=False))
-    return results
+        yield Measure(
+            isolation, f"reading with {isolation}", "stored records/s", partial(read, topic=READ_TOPIC, isolation=isolation)
+        )
 
 
-def _in_turns(servers: Sequence[Server], repeat: int, once: Callable[[Server], tuple[float, float]]) -> tuple[Figures, Figures]:
-    first: Figures = {server.name: [] for server in servers}
-    second: Figures = {server.name: [] for server in servers}
+def take_turns(measure: Measure, servers: Sequence[Server], repeat: int) -> Result:
+    runs: dict[str, list[Figures]] = {server.name: [] for server in servers}
     for repetition in range(repeat):
         for server in servers if repetition % 2 == 0 else reversed(servers):
-            one, other = once(server)
-            first[server.name].append(one)
-            second[server.name].append(other)
-    return first, second
-
-
-def _compared(case: str, title: str, unit: str, figures: Figures, *, higher: bool, target: float | None = None) -> Result:
-    ours, theirs = figures.values()
-    pairs = zip(ours, theirs, strict=True) if higher else zip(theirs, ours, strict=True)
-    result = Result(case, title, unit, figures, ratio=statistics.median(one / other for one, other in pairs))
-    if target is not None:
-        result.target, result.met = f">= {target:g}x", (result.ratio or 0) >= target
-    print("\n".join(lines_of(result)), flush=True)
-    return result
+            runs[server.name].append(measure.once(server))
+    return describe_case(measure, runs)
 
 
 def render(page: dict[str, Any]) -> str:
     """The part of `docs/performance.md`."""
-    results = [Result(**each) for each in page["results"]]
-    ours, theirs = results[0].figures
+    cases: list[Result] = page["cases"]
+    shares = [run["others_cpu"] for case in cases for runs in case["runs"].values() for run in runs]
     text = f"{TITLE}\nMeasured on {page['date']}, {page['repetitions']} repetitions.{by_command(page)} "
-    text += f"Other work took {page['others_cpu']:.0%} of the machine's CPU meanwhile.\n\n"
-    text += f"|  | {ours} | {theirs} | ratio | target |\n| --- | ---: | ---: | ---: | --- |\n"
-    for each in results:
-        cells = " | ".join(spread(values) for values in each.figures.values())
-        text += f"| {each.title} ({each.unit}) | {cells} | {each.ratio:.2f}x | {judged(each, '**')} |\n"
-    return text + NOTES
+    text += f"Other work took {statistics.median(shares):.0%} of the machine's CPU meanwhile (median).\n\n"
+    rates = [[titled(case), *_both(case, case["figure"]), f"{case['ratio']:.2f}x", verdict(case)] for case in cases]
+    text += table(["", OURS, THEIRS, "ratio", "target"], rates)
+    text += "\nCPU of the server, in milliseconds for a transaction and in microseconds for a record that is read, and its memory:\n\n"
+    costs = [[case["title"], *_both(case, "cpu_each"), f"{_cpu_ratio(case):.2f}x", *peaks(case), ""] for case in cases]
+    return text + table(["", OURS, THEIRS, "ratio", *PEAKS, ""], costs) + NOTES
+
+
+def _both(case: Result, figure: str) -> list[str]:
+    return [spread(case, server, figure) for server in (OURS, THEIRS)]
+
+
+def _cpu_ratio(case: Result) -> float:
+    pairs = zip(case["runs"][OURS], case["runs"][THEIRS], strict=True)
+    return float(statistics.median(theirs["cpu_each"] / ours["cpu_each"] for ours, theirs in pairs))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.transactions", description=__doc__)
-    parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and server (default 3)")
+    parser.add_argument("--repeat", type=int, default=5, help="repetitions of each case and server (default 5)")
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement of writing (default 5)")
     parser.add_argument("--json", metavar="FILE", default=str(RESULTS), help="write the results here (default: the page's)")
     options = parser.parse_args(arguments)
@@ -238,18 +261,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for server in servers:
             write(server, 10, 2, options.seconds)  # to warm up
             write_plainly(server, 10, 2, options.seconds)
-        pids = [os.getpid(), *(server.pid for server in servers)]
-        began, busy, own = time.monotonic(), busy_seconds(), sum(map(cpu_seconds, pids))
-        results = measure(servers, options.repeat, options.seconds)
-        others = busy_seconds() - busy - (sum(map(cpu_seconds, pids)) - own)
-        share = max(0.0, others / ((time.monotonic() - began) * (os.cpu_count() or 1)))
+            fill(server, READ_TOPIC)
+        cases = []
+        for measure in measures(options.seconds):
+            cases.append(take_turns(measure, servers, options.repeat))
+            print(line_of(cases[-1]), flush=True)
     page = {
         "command": command_of("bench.transactions", arguments),
-        "others_cpu": share,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "repetitions": options.repeat,
         "machine": describe_machine(),
-        "results": [each.as_json() for each in results],
+        "cases": cases,
     }
     Path(options.json).write_text(json.dumps(page, indent=1) + "\n")
     return 0

@@ -27,6 +27,7 @@ PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPI
 FIND_COORDINATOR, INIT_PRODUCER_ID = 10, 22
 INCREMENTAL_ALTER_CONFIGS, ALTER_PARTITION_REASSIGNMENTS, ALTER_CLIENT_QUOTAS = 44, 45, 49
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
+NO_SESSION, NEW_SESSION = (0, -1), (0, 0)  # of fetches: id and epoch (KIP-227)
 FIRST_FLEXIBLE = {
     LIST_OFFSETS: 6,
     METADATA: 9,
@@ -110,9 +111,11 @@ def fetch_frame(topic: str, offsets: Mapping[int, int], *, max_bytes: int, parti
     return fetch_topics_frame({topic: offsets}, max_bytes=max_bytes, partition_max_bytes=partition_max_bytes)
 
 
-def fetch_topics_frame(topics: Mapping[str, Mapping[int, int]], *, max_bytes: int, partition_max_bytes: int) -> bytes:
-    """As `fetch_frame`, of some topics."""
-    parts = [Struct(">iiiibii").pack(-1, 500, 1, max_bytes, 0, 0, -1), varint(len(topics) + 1)]
+def fetch_topics_frame(
+    topics: Mapping[str, Mapping[int, int]], *, max_bytes: int, partition_max_bytes: int, session: tuple[int, int] = NO_SESSION
+) -> bytes:
+    """As `fetch_frame`, of some topics; in a session, whose id and epoch are given, of those that have changed."""
+    parts = [Struct(">iiiibii").pack(-1, 500, 1, max_bytes, 0, *session), varint(len(topics) + 1)]
     for topic, offsets in topics.items():
         name = topic.encode()
         parts += [varint(len(name) + 1), name, varint(len(offsets) + 1)]

@@ -27,7 +27,7 @@ def main(bootstrap: str, work: Path) -> None:
         gateway = SparkContext._gateway
         assert gateway is not None
         _say({"java": gateway.proc.pid})
-        query = pipeline.start(spark, bootstrap, work / "checkpoint")
+        query = pipeline.start(spark, bootstrap, work / pipeline.CHECKPOINT)
         pipeline.follow(query, lambda status: _say(asdict(status)), lambda _: stopped.is_set())
 
 

@@ -32,6 +32,7 @@ from demo import topics
 from demo.data import WINDOW_HOURS
 
 FORMAT = "barnabas"
+CHECKPOINT = "flights-checkpoint"  # in the folder of a run; a name that nobody else gives, since a run removes it
 WATERMARK_DELAY = "7 days"
 AT_WORK = "Processing new data"  # Spark's word, in the middle of a micro-batch
 TRIGGER = "2 seconds"  # fewer and larger micro-batches: each costs about a second of both cores, whatever it holds

@@ -46,7 +46,7 @@ class Settings:
 
 def run(settings: Settings, board: Board) -> bool:
     """Run it all; True when every window was right."""
-    shutil.rmtree(settings.work / "checkpoint", ignore_errors=True)  # of an earlier run, on topics that are gone
+    shutil.rmtree(settings.work / pipeline.CHECKPOINT, ignore_errors=True)  # of an earlier run, on topics that are gone
     with _broker(settings.bootstrap) as bootstrap:
         board.step(f"broker at {bootstrap}")
         topics.create_topics(bootstrap, again=settings.again)

@@ -91,7 +91,7 @@ def run_pipeline(bootstrap: str, work: Path, board: Board, *, available_now: boo
     # Spark sets a handler of its own for Ctrl-C when it starts, so ours come after it.
     with spark_session(work) as spark, stop_signals() as stopped:
         board.step("Spark is up")
-        query = pipeline.start(spark, bootstrap, work / "checkpoint", available_now=available_now)
+        query = pipeline.start(spark, bootstrap, work / pipeline.CHECKPOINT, available_now=available_now)
         status = pipeline.follow(query, reporter(board), lambda _: stopped.is_set())
         board.step(f"{status.rows:,} records read, {status.windows:,} windows written in {status.batches} micro-batches")
         return status

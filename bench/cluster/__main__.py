@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -16,8 +15,8 @@ from bench import report
 from bench.cluster.cases import CASES, FULL, MANY, MANY_CASES, QUICK, ClusterCase, Figures, Lengths
 from bench.cluster.many import measure_many
 from bench.cluster.resync import measure_resync
-from bench.cluster.servers import Cluster, Ours, Theirs, cpu_of
-from bench.servers import busy_seconds, cpu_seconds
+from bench.cluster.servers import Cluster, Ours, Theirs
+from bench.meter import Meter
 from bench.storage.result import Result, lines_of
 
 RESYNC = "resync"
@@ -30,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
     names = [*(case.name for case in CASES), MANY, RESYNC]
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"only these: {', '.join(names)}")
-    parser.add_argument("--repeat", type=int, default=3, help="repetitions of each case and cluster (default 3)")
+    parser.add_argument("--repeat", type=int, default=5, help="repetitions of each case and cluster (default 5)")
     parser.add_argument("--quick", action="store_true", help="short measurements, for a look rather than for a page")
     parser.add_argument("--alone", action="store_true", help="only ours, without Apache Kafka beside it")
     parser.add_argument("--json", metavar="FILE", help="write the results here; cases that were not measured keep what is there")
@@ -103,12 +102,10 @@ def _warm_up(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> None:
 
 
 def _measure(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> Figures:
-    """With the share of the machine's CPU that went to neither the cluster nor the client meanwhile."""
-    began, busy, own = time.monotonic(), busy_seconds(), cpu_of(cluster) + cpu_seconds(os.getpid())
-    figures = case.run(cluster, case.seconds(lengths))
-    own = cpu_of(cluster) + cpu_seconds(os.getpid()) - own
-    others = busy_seconds() - busy - own
-    return {**figures, "others_cpu": max(others, 0.0) / (time.monotonic() - began) / (os.cpu_count() or 1)}
+    """With the most memory that the cluster had, and what went to neither it nor the client meanwhile."""
+    with Meter(cluster.pids) as meter:
+        figures = case.run(cluster, case.seconds(lengths))
+    return {**meter.figures, **figures}
 
 
 def _keep(

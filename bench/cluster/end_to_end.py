@@ -1,9 +1,10 @@
 """From the moment at which a message was meant to leave a producer to the moment at which a consumer has it.
 
 One thread is both: it has messages to send on a schedule made beforehand, and keeps a fetch waiting at each of its consumers. As Kafka's
-producer does, a connection has at most `IN_FLIGHT` requests without an answer; what comes due meanwhile goes along in one batch. The n-th
-message of a partition has the offset n, so its time follows from the offsets that a fetch brings. Answers to the producer are checked and
-timed as well. Where messages lie in the partitions already, it is kept how long the consumers took to come up to the producers.
+producer does, a connection has at most `IN_FLIGHT` requests without an answer; what comes due meanwhile goes along in one batch. As its
+consumer does, a connection has a fetch session: the first request names all partitions, those after it what has changed. The n-th message
+of a partition has the offset n, so its time follows from the offsets that a fetch brings. Answers to the producer are checked and timed as
+well. Where messages lie in the partitions already, it is kept how long the consumers took to come up to the producers.
 """
 
 from __future__ import annotations
@@ -22,12 +23,23 @@ from typing import Protocol
 
 from bench.consume import walk_topics
 from bench.latency import SLACK_S, STALLED_S, percentile, wake_in_time
-from bench.wire import BATCH_HEAD, AnswerReader, AnswerShape, BadAnswer, fetch_topics_frame, produce_frame, record_batch
+from bench.wire import (
+    BATCH_HEAD,
+    NEW_SESSION,
+    NO_SESSION,
+    AnswerReader,
+    AnswerShape,
+    BadAnswer,
+    fetch_topics_frame,
+    produce_frame,
+    record_batch,
+)
 
 IN_FLIGHT = 5  # max.in.flight.requests.per.connection of Kafka's producer
 BATCH_BYTES, MAX_MESSAGES = 16_384, 100  # in a batch: its batch.size
 VALUE_BYTES = 100
 MAX_BYTES = 1024 * 1024
+SESSION_AT = 15  # in the answer to a fetch
 _I32 = Struct(">i")
 
 Address = tuple[str, int]
@@ -143,10 +155,14 @@ class _Consumer:
         self._offsets: dict[str, dict[int, int]] = {}
         for stream in streams:
             self._offsets.setdefault(stream.topic, {})[stream.partition] = 0
+        self._asked: Mapping[str, dict[int, int]] = self._offsets  # of a session those that have changed
+        self._session = NEW_SESSION
         self._buffer = b""
 
     def fetch(self) -> None:
-        self.socket.sendall(fetch_topics_frame(self._offsets, max_bytes=MAX_BYTES, partition_max_bytes=MAX_BYTES))
+        self.socket.sendall(
+            fetch_topics_frame(self._asked, max_bytes=MAX_BYTES, partition_max_bytes=MAX_BYTES, session=self._session)
+        )
 
     def ready(self) -> None:
         """Take in what came; a whole answer is followed by the next fetch."""
@@ -158,9 +174,14 @@ class _Consumer:
             self._buffer = answer
             return
         now = time.perf_counter()
+        changed: dict[str, dict[int, int]] = {}
         for topic, index, records in walk_topics(memoryview(answer)[4:]):
             self._take(self._streams[topic, index], records, now)
+            changed.setdefault(topic, {})[index] = self._offsets[topic][index]
         self._buffer = b""
+        session_id = _I32.unpack_from(answer, SESSION_AT)[0]
+        self._session = (session_id, self._session[1] + 1) if session_id else NO_SESSION
+        self._asked = changed if session_id else self._offsets
         self.fetch()
 
     def _take(self, stream: Stream, records: memoryview, now: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from bench.report import OURS, THEIRS, Result, by_command, spread, table, titled, verdict
+from bench.report import OURS, PEAKS, THEIRS, Result, by_command, peaks, spread, table, titled, verdict
 from bench.storage.result import Result as Labelled
 from bench.storage.result import spread as spread_of
 
@@ -15,7 +15,8 @@ Measured by `python -m bench.cluster` as above, with these differences:
 
 - Every partition has three replicas. A *producer* is one connection to each broker, each writing to one partition there. *Bulk* are batches
   of 16 kB, the `batch.size` of Kafka's producer, ten in flight on a connection; one record a request has 64 in flight.
-- Figures of CPU and memory are of all processes of a cluster: of ours with its ZooKeeper, of Kafka's with its controllers.
+- Figures of CPU and memory are of all processes of a cluster: of ours with its ZooKeeper, of Kafka's with its controllers. *Peak MB* adds
+  up the most that each of them had in RAM during a repetition.
 - *End to end* is from the moment a message was meant to leave the producer to the moment a consumer had it. The producer keeps up to five
   requests in flight on a connection and batches what comes due meanwhile, as Kafka's does.
 - Where other work took most of the machine (above), Kafka suffers more of it: its brokers need more CPU for a request, and its code does
@@ -35,10 +36,8 @@ def render(page: dict[str, Any]) -> str:
     head = ["", OURS, THEIRS, "ratio", "target"]
     text += "\n\n" + table(head, [_row(case) for case in cases if case["unit"] == "records/s"])
     text += "\n" + table(head, [row for case in cases if case["name"].startswith("end-to-end") for row in _latencies(case)])
-    text += "\nCPU seconds of the cluster per million records:\n\n"
-    text += table(
-        ["", OURS, THEIRS, "ratio", "target"], [_cpu(case) for case in cases if "cpu_s_per_million" in case["runs"][OURS][0]]
-    )
+    text += "\nCPU seconds of the cluster per million records, and its memory:\n\n"
+    text += table([*head, *PEAKS], [_cpu(case) for case in cases if "cpu_s_per_million" in case["runs"][OURS][0]])
     many = [case for case in cases if case["name"].startswith("many-")]
     if many:
         text += "\n1,000 partitions with three replicas each:\n\n" + table(head, [_row(case) for case in many])
@@ -63,9 +62,10 @@ def _cpu(case: Result) -> list[str]:
     figure = "cpu_s_per_million"
     ratio = _ratio(case, figure)
     row = [case["title"], spread(case, OURS, figure), spread(case, THEIRS, figure), f"{ratio:.2f}x"]
+    judged = "better" if ratio >= 1 else "**worse**"
     if case["unit"] == "records/s" and "acks=all" in case["title"]:
-        return [*row, f">= {CPU_TARGET:g}x: " + ("yes" if ratio >= CPU_TARGET else "**no**")]
-    return [*row, "better" if ratio >= 1 else "**worse**"]
+        judged = f">= {CPU_TARGET:g}x: " + ("yes" if ratio >= CPU_TARGET else "**no**")
+    return [*row, judged, *peaks(case)]
 
 
 def _ratio(case: Result, figure: str) -> float:

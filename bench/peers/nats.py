@@ -117,10 +117,10 @@ class Nats(StreamPeer):
             pong += line.recv(4096)
         return line
 
-    def line(self, stream: str, message: Message, requests: int, window: int) -> _Publisher:
+    def line(self, streams: Sequence[str], message: Message, requests: int, window: int) -> _Publisher:
         if message.batch > 1:
             raise CannotDo("a publication is one message")
-        return _Publisher(self.greet(), stream, message, requests, window)
+        return _Publisher(self.greet(), streams, message, requests, window)
 
     def receiver(self, stream: str, message: Message, pull: int) -> _Puller:
         config = {"deliver_policy": "all", "ack_policy": "none", "inactive_threshold": INACTIVE_NS}
@@ -148,13 +148,16 @@ def _publication(subject: bytes, reply: bytes, body: bytes) -> bytes:
 
 
 class _Publisher:
-    """One connection that publishes to a stream."""
+    """One connection that publishes to streams in turn."""
 
-    def __init__(self, line: socket.socket, stream: str, message: Message, requests: int, window: int) -> None:
+    def __init__(self, line: socket.socket, streams: Sequence[str], message: Message, requests: int, window: int) -> None:
         self.is_answered = message.acks != 0
         inbox = _new_inbox()
-        subject, reply = stream.encode(), inbox if self.is_answered else b""
-        self.chunk = b"".join(_publication(subject, reply, value(message.value_bytes, number)) for number in range(requests))
+        subjects, reply = [stream.encode() for stream in streams], inbox if self.is_answered else b""
+        self.chunk = b"".join(
+            _publication(subjects[number % len(subjects)], reply, value(message.value_bytes, number))
+            for number in range(requests)
+        )
         self.requests, self.window = requests, window
         self.socket = line
         line.sendall(_subscription(inbox))

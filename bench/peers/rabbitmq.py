@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import select
 import socket
-import time
+from collections.abc import Sequence
 from struct import Struct
 
 from bench.peers.peer import CannotDo, Message, Setting
@@ -18,10 +18,12 @@ from bench.peers.streams import streams_of
 from bench.wire import BadAnswer
 
 DECLARE_PUBLISHER, PUBLISH, CONFIRM, SUBSCRIBE, DELIVER, CREDIT = 1, 2, 3, 7, 8, 9
+METADATA = 15
 CREATE, DELETE, PEER_PROPERTIES, SASL_HANDSHAKE, SASL_AUTHENTICATE, TUNE, OPEN = 13, 14, 17, 18, 19, 20, 21
 FIRST, LAST = 1, 2  # where a subscription begins
 OK = 1
 MOST_STREAMS = 1_000  # with 5,000 subscriptions its readers crash, one after the other
+MOST_SUBSCRIPTIONS = 200  # of a connection, which has a byte for their numbers
 CREDITS = 10  # chunks that are on their way or worked on; what its Java client begins with
 EMPTY_AFTER_S = 0.3  # a stream without a last chunk
 _HEAD = Struct(">IHH")  # size, key, version
@@ -42,6 +44,7 @@ class StreamTalk(Talk):
 
     def __init__(self, address: tuple[str, int]) -> None:
         super().__init__(address)
+        self._chunks: list[bytes] = []
         self.ask(PEER_PROPERTIES, bytes(4))
         self.ask(SASL_HANDSHAKE)
         self.ask(SASL_AUTHENTICATE, text("PLAIN") + len(NO_PASSWORD).to_bytes(4, "big") + NO_PASSWORD)
@@ -56,9 +59,12 @@ class StreamTalk(Talk):
         return key, self.exactly(size - 4)
 
     def ask(self, key: int, body: bytes = b"") -> None:
-        """Send a request and see its answer be good."""
+        """Send a request and see its answer be good; chunks that come before it are kept."""
         self.socket.sendall(frame(key, bytes(4) + body))
         answered, answer = self._receive()
+        while answered == DELIVER:
+            self._chunks.append(answer)
+            answered, answer = self._receive()
         code = int.from_bytes(answer[4:6], "big")
         if answered != key | 0x8000 or code != OK:
             raise BadAnswer(f"request {key} was answered with frame {answered:#x} and code {code}")
@@ -69,25 +75,27 @@ class StreamTalk(Talk):
     def remove(self, stream: str) -> None:
         self.ask(DELETE, text(stream))
 
-    def subscribe(self, stream: str, where: int, credits_: int) -> None:
-        body = b"\0" + text(stream) + where.to_bytes(2, "big") + credits_.to_bytes(2, "big") + bytes(4)
+    def subscribe(self, stream: str, where: int, credits_: int, number: int = 0) -> None:
+        body = bytes([number]) + text(stream) + where.to_bytes(2, "big") + credits_.to_bytes(2, "big") + bytes(4)
         self.ask(SUBSCRIBE, body)
 
-    def last_offset(self, within_s: float) -> int:
-        """The end of the chunk that a subscription to the last one brings, 0 if none comes."""
+    def last_offsets(self, streams: Sequence[str], within_s: float) -> int:
+        """The ends of their last chunks added up; 0 for those that have none within this time after the last that came."""
+        for number, stream in enumerate(streams):
+            self.subscribe(stream, LAST, 1, number)
         poller = select.poll()  # `select` takes none but small descriptors
         poller.register(self.socket, select.POLLIN)
-        if not poller.poll(within_s * 1000):
-            return 0
-        _, body = self._receive()
-        _, _, _, _, records, _, _, first = _CHUNK.unpack_from(body)
-        return int(first + records)
+        while len(self._chunks) < len(streams) and poller.poll(within_s * 1000):
+            self._chunks.append(self._receive()[1])
+        heads = [_CHUNK.unpack_from(chunk) for chunk in self._chunks]
+        return sum(first + records for _, _, _, _, records, _, _, first in heads)
 
 
 class RabbitMq(RabbitNode):
     """One node with the stream plugin."""
 
     name = "RabbitMQ streams"
+    nudge = frame(METADATA, bytes(8))  # of no streams
     settings = (
         Setting("enabled_plugins", "rabbitmq_stream", "rabbitmq.com, Stream plugin: the protocol for the highest throughput"),
         Setting("queue type", "stream", "rabbitmq.com, Streams: for large logs, many consumers and throughput"),
@@ -106,38 +114,37 @@ class RabbitMq(RabbitNode):
         super().create(topic, partitions, largest_bytes=largest_bytes)
 
     def stored(self, topic: str, partitions: int) -> int:
-        talks = [(stream, self.talk()) for stream in streams_of(topic, partitions)]
-        try:
-            for stream, talk in talks:
-                talk.subscribe(stream, LAST, 1)
-            until = time.monotonic() + EMPTY_AFTER_S  # for all together: a thousand may be empty
-            return sum(talk.last_offset(max(until - time.monotonic(), 0)) for _, talk in talks)
-        finally:
-            for _, talk in talks:
-                talk.socket.close()
+        streams, total = streams_of(topic, partitions), 0
+        for at in range(0, partitions, MOST_SUBSCRIPTIONS):
+            talk = self.talk()
+            with talk.socket:
+                total += talk.last_offsets(streams[at : at + MOST_SUBSCRIPTIONS], EMPTY_AFTER_S)
+        return total
 
-    def line(self, stream: str, message: Message, requests: int, window: int) -> _Publisher:
+    def line(self, streams: Sequence[str], message: Message, requests: int, window: int) -> _Publisher:
         if not message.acks:
             raise CannotDo("a stream confirms whatever is published")
         talk = self.talk()
-        talk.ask(DECLARE_PUBLISHER, b"\0" + text("") + text(stream))
-        return _Publisher(talk.socket, message, requests, window)
+        for publisher, stream in enumerate(streams):
+            talk.ask(DECLARE_PUBLISHER, bytes([publisher]) + text("") + text(stream))
+        return _Publisher(talk.socket, len(streams), message, requests, window)
 
     def receiver(self, stream: str, message: Message, pull: int) -> _Subscriber:
         return _Subscriber(self.talk(), stream)
 
 
 class _Publisher:
-    """One connection that publishes to a stream."""
+    """One connection that publishes to streams in turn, to each as a publisher with a number."""
 
     is_answered = True
 
-    def __init__(self, line: socket.socket, message: Message, requests: int, window: int) -> None:
+    def __init__(self, line: socket.socket, streams: int, message: Message, requests: int, window: int) -> None:
         size = message.value_bytes.to_bytes(4, "big")
         messages = b"".join(
             number.to_bytes(8, "big") + size + value(message.value_bytes, number) for number in range(message.batch)
         )
-        self.chunk = frame(PUBLISH, b"\0" + message.batch.to_bytes(4, "big") + messages) * requests
+        head, publishers = message.batch.to_bytes(4, "big"), [number % streams for number in range(requests)]
+        self.chunk = b"".join(frame(PUBLISH, bytes([publisher]) + head + messages) for publisher in publishers)
         self.requests, self.window = requests, window
         self.socket = line
         self._batch, self._confirmed = message.batch, 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
+from collections.abc import Sequence
 from struct import Struct
 
 from bench.peers.peer import CannotDo, Message, Setting
@@ -101,6 +102,7 @@ class RabbitMqQueues(RabbitNode):
     """One node, its queues."""
 
     name = "RabbitMQ queues"
+    nudge = method(QOS, bytes(7))  # no limits, as it is
     settings = (
         Setting("queue", "durable, classic", "rabbitmq.com, Queues: what is kept where nothing is replicated"),
         Setting("x-queue-version", "2", "rabbitmq.com, Classic queues: takes more, with less memory"),
@@ -127,27 +129,29 @@ class RabbitMqQueues(RabbitNode):
     def written(self, topic: str, partitions: int) -> int:
         return self.stored(topic, partitions) + sum(self._read[queue] for queue in streams_of(topic, partitions))
 
-    def line(self, stream: str, message: Message, requests: int, window: int) -> _Publisher:
+    def line(self, streams: Sequence[str], message: Message, requests: int, window: int) -> _Publisher:
         if message.batch > 1:
             raise CannotDo("a publication is one message")
         talk = self.talk()
         if message.acks:
             talk.ask(SELECT, b"\0", SELECT_OK)
-        return _Publisher(talk.socket, stream, message, requests, window)
+        return _Publisher(talk.socket, streams, message, requests, window)
 
     def receiver(self, stream: str, message: Message, pull: int) -> _Consumer:
         return _Consumer(self.talk(), stream, message.value_bytes, min(pull, LARGEST_PREFETCH), self._read)
 
 
 class _Publisher:
-    """One connection that publishes to a queue."""
+    """One connection that publishes to queues in turn."""
 
-    def __init__(self, line: socket.socket, queue: str, message: Message, requests: int, window: int) -> None:
+    def __init__(self, line: socket.socket, queues: Sequence[str], message: Message, requests: int, window: int) -> None:
         self.socket = line
         self.is_answered = message.acks != 0
         self.requests, self.window = requests, window
-        publish = method(PUBLISH, b"\0\0" + short("") + short(queue) + b"\0")
-        self.chunk = b"".join(publish + content(value(message.value_bytes, number)) for number in range(requests))
+        publish = [method(PUBLISH, b"\0\0" + short("") + short(queue) + b"\0") for queue in queues]
+        self.chunk = b"".join(
+            publish[number % len(publish)] + content(value(message.value_bytes, number)) for number in range(requests)
+        )
         self._floor = 0  # all up to this tag are confirmed,
         self._above: set[int] = set()  # and these
 

@@ -10,7 +10,9 @@ import re
 import socket
 import string
 import subprocess
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Self
@@ -105,21 +107,22 @@ class Redis(StreamPeer):
     def greet(self) -> socket.socket:
         return connect(self.address)
 
-    def line(self, stream: str, message: Message, requests: int, window: int) -> _Adder:
+    def line(self, streams: Sequence[str], message: Message, requests: int, window: int) -> _Adder:
         if message.batch > 1:
             raise CannotDo("an XADD is one entry")
-        return _Adder(self.address, stream, message, requests, window)
+        return _Adder(self.address, streams, message, requests, window)
 
     def receiver(self, stream: str, message: Message, pull: int) -> _Reader:
         return _Reader(self.address, stream, pull)
 
 
 class _Adder:
-    """One connection that adds to a stream."""
+    """One connection that adds to streams in turn."""
 
-    def __init__(self, address: tuple[str, int], stream: str, message: Message, requests: int, window: int) -> None:
+    def __init__(self, address: tuple[str, int], streams: Sequence[str], message: Message, requests: int, window: int) -> None:
         values = (value(message.value_bytes, number) for number in range(requests))
-        self.chunk = b"".join(command(b"XADD", stream.encode(), b"*", b"v", each) for each in values)
+        keys = cycle([stream.encode() for stream in streams])
+        self.chunk = b"".join(command(b"XADD", key, b"*", b"v", each) for each, key in zip(values, keys, strict=False))
         self.requests, self.window = requests, window
         self.is_answered = message.acks != 0
         self.socket = connect(address)

@@ -48,7 +48,8 @@ class StreamPeer(OwnProcess):
     name = ""
     nudge = b""
 
-    def line(self, stream: str, message: Message, requests: int, window: int) -> Line:
+    def line(self, streams: Sequence[str], message: Message, requests: int, window: int) -> Line:
+        """A producer whose requests go to `streams` in turn."""
         raise NotImplementedError
 
     def greet(self) -> socket.socket:
@@ -69,13 +70,14 @@ class StreamPeer(OwnProcess):
         return self.stored(topic, partitions)
 
     def produce(self, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Load:
-        many = max(producers, partitions)  # a producer writes to one stream
-        fits = min(WINDOW_BYTES // (message.value_bytes * message.batch), ALL_WINDOWS // many)
+        fits = min(WINDOW_BYTES // (message.value_bytes * message.batch), ALL_WINDOWS // producers)
         window = max(2, min(ONE_WINDOW if message.batch == 1 else BATCH_WINDOW, fits))
         chunk = max(1, min(window // CHUNKS, int(amount.messages // message.batch) or 1))
         before = self.written(topic, partitions)
         streams = streams_of(topic, partitions)
-        lines = [self.line(streams[number % partitions], message, chunk, window) for number in range(many)]
+        shares = [streams[number % partitions :: producers] for number in range(producers)]
+        most = max(map(len, shares))
+        lines = [self.line(share, message, max(chunk, most), max(window, most)) for share in shares]
 
         def all_stored(requests: int) -> None:
             wait_for_stored(self.name, lambda: self.written(topic, partitions), before + requests * message.batch)
@@ -100,7 +102,7 @@ class StreamPeer(OwnProcess):
         streams = [stream for topic in topics for stream in streams_of(topic, partitions)]
         one = Message(message.value_bytes, 1, message.acks)
         with closing(Watch()) as watch:
-            lines = [self.line(stream, one, 1, ONE_WINDOW) for stream in streams]
+            lines = [self.line([stream], one, 1, ONE_WINDOW) for stream in streams]
             receivers = [self.receiver(stream, one, PULL) for stream in streams]
             with undisturbed():
                 found = on_schedule(watch, lines, receivers, pace, waiting)

@@ -3,7 +3,7 @@
     python bench/spark/compare.py                              # on a broker of ours, then on Apache Kafka
     python bench/spark/compare.py --server kafka --rounds 5
     python bench/spark/compare.py --bootstrap 127.0.0.1:9092   # on a server that runs
-    python bench/spark/compare.py --rounds 5 --write           # into docs/spark.md, too
+    python bench/spark/compare.py --keep                       # into bench/results and docs/spark.md
 
 Fills a topic if it is not there (5 million records of 100 B in 2 partitions), fetches the connector's jars with Maven and the PySpark they
 belong to with pip, both into `.cache/` of the checkout. Both sources run in that PySpark; what ours needs besides, it finds in the
@@ -17,19 +17,22 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import statistics
 import subprocess
 import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
-from bench.spark.page import measured, table, write_block
+from bench.spark import page
+from bench.spark.page import CONNECTOR
+from bench.spark.session import OtherWork, Watched
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST, NewTopic
@@ -37,16 +40,17 @@ from barnabas.pipelines.interpreter import write_command
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "spark-connector"
-CONNECTOR = "4.2.0"
+VERSION = "4.2.0"  # of the connector
 PARTS = {
-    "org.apache.spark:spark-sql-kafka-0-10_2.13": CONNECTOR,
+    "org.apache.spark:spark-sql-kafka-0-10_2.13": VERSION,
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13": "4.0.0",
     "org.apache.kafka:kafka-clients": "3.9.2",
     "org.apache.commons:commons-pool2": "2.13.1",
 }
 SERVERS = {"barnabas": "from a broker of ours", "kafka": "from Apache Kafka 4.3", "given": "from the server"}
 WAYS = ("batch, aggregated", "batch, noop", "stream, one batch", "stream, limited", "stream, small triggers")
-TARGETS = {"batch, aggregated": 3.0, "stream, one batch": 1.5, "stream, small triggers": 1.0}
+TARGET, TARGETS = 1.5, {"batch, aggregated": 3.0}
+NAMES = {"barnabas": "`barnabas`", "kafka": CONNECTOR}
 
 
 def main() -> None:
@@ -56,22 +60,24 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=5_000_000)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--partitions", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", choices=["barnabas", "kafka"])
     parser.add_argument("--way", action="append", choices=WAYS, help="measure this only; repeatable")
-    parser.add_argument("--write", action="store_true", help="the result into docs/spark.md")
+    parser.add_argument("--keep", action="store_true", help="the result, and put it into docs/spark.md")
     arguments = parser.parse_args()
     kinds = ["given"] if arguments.bootstrap else ["barnabas", "kafka"] if arguments.server == "both" else [arguments.server]
-    told = [measured(arguments.rounds)]
-    for kind in kinds:
-        told += ["", *compare(kind, arguments)]
-    print("\n".join(told))
-    if arguments.write:
-        write_block("bench/spark/compare.py", told)
+    compared = [compare(kind, arguments) for kind in kinds]
+    print("\n".join(page.rendered(table) for table, _ in compared))
+    if arguments.keep:
+        tables, shares = zip(*compared, strict=True)
+        command = shlex.join(["python", page.SOURCE, *sys.argv[1:]])
+        page.keep(page.SOURCE, command, arguments.rounds, statistics.median(shares), tables)
+        page.write_blocks()
 
 
-def compare(kind: str, arguments: argparse.Namespace) -> list[str]:
-    with server(kind, arguments.bootstrap) as bootstrap:
+def compare(kind: str, arguments: argparse.Namespace) -> tuple[page.Table, float]:
+    """With the share of the machine that others took."""
+    with server(kind, arguments.bootstrap) as (bootstrap, pid):
         topic = f"spark-bench-{arguments.records}-{arguments.size}-{arguments.partitions}"
         fill(bootstrap, topic, arguments)
         common = [
@@ -87,20 +93,22 @@ def compare(kind: str, arguments: argparse.Namespace) -> list[str]:
         with ExitStack() as stack:
             names = [name for name in ("barnabas", "kafka") if arguments.only in (None, name)]
             sources = {name: stack.enter_context(source(name, common)) for name in names}
-            times, costs = take_turns(sources, arguments.rounds, arguments.way or WAYS)
-    return report(SERVERS[kind], times, costs)
+            others = OtherWork([process.pid for process in sources.values()], pid)
+            ways = take_turns(sources, arguments.rounds, arguments.way or WAYS)
+            return page.Table(SERVERS[kind], ways), others.share()
 
 
 @contextmanager
-def server(kind: str, bootstrap: str) -> Iterator[str]:
+def server(kind: str, bootstrap: str) -> Iterator[tuple[str, int | None]]:
+    """Where it is, and its process where it was started here."""
     if kind == "given":
-        yield bootstrap
+        yield bootstrap, None
         return
     from bench.servers import Barnabas, Kafka
 
     with Barnabas() if kind == "barnabas" else Kafka() as started:
         host, port = started.address
-        yield f"{host}:{port}"
+        yield f"{host}:{port}", started.pid
 
 
 def fill(bootstrap: str, topic: str, arguments: argparse.Namespace) -> None:
@@ -182,56 +190,47 @@ def ask(process: subprocess.Popen[str], way: str | None) -> str:
     return answer
 
 
-Rates = dict[str, dict[str, list[float]]]  # by source and way
-
-
-def take_turns(sources: dict[str, subprocess.Popen[str]], rounds: int, ways: Sequence[str]) -> tuple[Rates, Rates]:
-    """Rows a second, and rows for a second of CPU, which a machine with other work on it tells better."""
-    times: Rates = {name: {way: [] for way in ways} for name in sources}
-    costs: Rates = {name: {way: [] for way in ways} for name in sources}
+def take_turns(sources: dict[str, subprocess.Popen[str]], rounds: int, ways: Sequence[str]) -> list[page.Way]:
+    """CPU time is kept beside the clock: a machine with other work on it tells it better."""
+    found = {way: page.Way(way, TARGETS.get(way, TARGET), {NAMES[name]: [] for name in sources}) for way in ways}
     for number in range(rounds):
         for way in ways:
-            for name, process in sources.items():
-                before = session_cpu_seconds(process.pid)
-                rate, rows = (float(word) for word in ask(process, way).split())
-                spent = session_cpu_seconds(process.pid) - before
-                times[name][way].append(rate)
-                costs[name][way].append(rows / spent)
-                told = f"{rate / 1e6:6.2f} M/s {rows / spent / 1e6:6.2f} M/CPU s"
-                print(f"round {number + 1}: {name:<10}{way:<24}{told}", file=sys.stderr, flush=True)
-    return times, costs
+            for name, process in sources.items() if number % 2 == 0 else reversed(sources.items()):
+                with Watched(process.pid) as watched:
+                    rate, rows = (float(word) for word in ask(process, way).split())
+                told = figures(rate, rows, watched)
+                found[way].runs[NAMES[name]].append(told)
+                print(f"round {number + 1}: {name:<10}{way:<24}{line_of(told)}", file=sys.stderr, flush=True)
+    return list(found.values())
 
 
-def session_cpu_seconds(leader: int) -> float:
-    """Of all processes that `leader` started, those that have ended too, as far as somebody waited for them."""
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ended just now
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[3]) == leader:
-                ticks += sum(int(field) for field in fields[11:15])  # user and system, its own and of its ended children
-    return ticks / os.sysconf("SC_CLK_TCK")
+def figures(rows_per_s: float, rows: float, watched: Watched) -> page.Figures:
+    return {"rows_per_s": rows_per_s, "cpu_s_per_million": watched.cpu_s / rows * 1e6, "peak_mb": watched.peak_mb}
+
+
+def line_of(told: page.Figures) -> str:
+    return f"{told['rows_per_s'] / 1e6:6.2f} M/s {told['cpu_s_per_million']:6.2f} CPU s/M {told['peak_mb']:6.0f} MB"
 
 
 def import_path() -> list[str]:
     """Our source, and where the connector's PySpark does not have it, what this environment has."""
-    own = str(next((CACHE / CONNECTOR / "python" / "lib").glob("python3*/site-packages")))
+    own = str(next((CACHE / VERSION / "python" / "lib").glob("python3*/site-packages")))
     return [str(ROOT / "src"), own, sysconfig.get_path("purelib")]
 
 
 def connector_python() -> Path:
-    folder = CACHE / CONNECTOR / "python"
+    folder = CACHE / VERSION / "python"
     python = folder / "bin" / "python"
     if not (folder / "complete").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", f"pyspark=={CONNECTOR}"], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", f"pyspark=={VERSION}"], check=True)
         (folder / "complete").touch()
     return python
 
 
 def connector_jars() -> Path:
     """The connector's own jars; what else they need, Spark has."""
-    jars = CACHE / CONNECTOR / "jars"
+    jars = CACHE / VERSION / "jars"
     if len(list(jars.glob("*.jar"))) == len(PARTS):
         return jars
     jars.mkdir(parents=True, exist_ok=True)
@@ -241,42 +240,13 @@ def connector_jars() -> Path:
         group, artifact = part.split(":")
         name = f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
         parts += f"<dependency>{name}{exclude}</dependency>"
-    pom = CACHE / CONNECTOR / "pom.xml"
+    pom = CACHE / VERSION / "pom.xml"
     pom.write_text(
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>bench</groupId>'
         f"<artifactId>connector</artifactId><version>1</version><dependencies>{parts}</dependencies></project>"
     )
     subprocess.run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"], check=True)
     return jars
-
-
-def report(title: str, times: Rates, costs: Rates) -> list[str]:
-    """Medians, and best of the rounds behind them; how many times better ours is, by the clock and by CPU."""
-    head = [
-        f"{title}: million rows/s, median (best)",
-        "`barnabas`",
-        "Spark's connector",
-        "ratio",
-        "to reach",
-        "ratio of CPU time",
-    ]
-    rows = []
-    for way in next(iter(times.values())):
-        cells = [_cell(times[name][way]) if name in times else "" for name in ("barnabas", "kafka")]
-        target = f"{TARGETS[way]:g}" if way in TARGETS else ""
-        rows.append([way, *cells, _ratio(times, way), target, _ratio(costs, way)])
-    return table(head, rows)
-
-
-def _cell(rates: list[float]) -> str:
-    median, best = (f"{rate / 1e6:.{4 if rate < 1e5 else 2}f}" for rate in (statistics.median(rates), max(rates)))
-    return median if len(rates) == 1 else f"{median} ({best})"
-
-
-def _ratio(rates: Rates, way: str) -> str:
-    if len(rates) < 2:
-        return ""
-    return f"{statistics.median(rates['barnabas'][way]) / statistics.median(rates['kafka'][way]):.2f}"
 
 
 if __name__ == "__main__":

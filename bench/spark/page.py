@@ -1,34 +1,117 @@
-"""What the benches write into `docs/spark.md`: each its block between two marks, so that a figure stands in one place."""
+"""The results of the benches of Spark as JSON, and their blocks of `docs/spark.md`, so that a figure stands in one place.
+
+A bench has tables (one for each server that it ran on); a table has ways, and a way the repetitions of each system.
+"""
 
 from __future__ import annotations
 
 import datetime
-import os
-import platform
+import json
+import statistics
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+from bench.report import by_command, describe_machine, table
+from bench.suite.figures import number, spread
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
+FOLDER = Path(__file__).resolve().parents[1] / "results"
+SOURCE, SINK = "bench/spark/compare.py", "bench/spark/sink.py"
+RESULTS = {SOURCE: FOLDER / "spark-source.json", SINK: FOLDER / "spark-sink.json"}
+CONNECTOR = "Spark's connector"
+Figures = dict[str, float]
 
 
-def measured(rounds: int) -> str:
-    """When and where, in a line."""
-    times = "once" if rounds == 1 else f"{rounds} times"
-    busy = os.getloadavg()[2] / (os.cpu_count() or 1)
-    today = datetime.datetime.now(datetime.UTC).date()
-    system = f"Linux {'.'.join(platform.release().split('.')[:2])}, Python {platform.python_version()}"
-    return f"Measured {times} on {today} with {os.cpu_count()} cores, {system}; the machine's load before was {busy:.1f} for each core."
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What one way of reading or writing came to.
+
+    Fields:
+        target: how many times as fast as Spark's connector the first system is to be.
+        runs: of each system its repetitions: "rows_per_s", "cpu_s_per_million" rows and "peak_mb" of all processes of Spark.
+    """
+
+    name: str
+    target: float | None
+    runs: dict[str, list[Figures]]
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (head, ["---", *["---:"] * (len(head) - 1)], *rows)]
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    ways: list[Way]
 
 
-def write_block(name: str, lines: Sequence[str], page: Path = PAGE) -> None:
+def keep(bench: str, command: str, repetitions: int, others_cpu: float, tables: Sequence[Table]) -> None:
+    result = {
+        "command": command,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": describe_machine(),
+        "repetitions": repetitions,
+        "others_cpu": others_cpu,
+        "tables": [asdict(each) for each in tables],
+    }
+    RESULTS[bench].write_text(json.dumps(result, indent=1) + "\n")
+
+
+def write_blocks(page: Path = PAGE) -> None:
+    """What is kept, into the page."""
+    for bench, path in RESULTS.items():
+        if path.exists():
+            write_block(bench, block(json.loads(path.read_text())), page)
+
+
+def block(result: dict[str, Any]) -> str:
+    """When, where and how, and the tables."""
+    machine = result["machine"]
+    text = f"Measured {result['repetitions']} times on {result['date']}: {machine['processor']}, {machine['cores']} cores, "
+    text += f"{machine['memory']}, {machine['kernel']}, Python {machine['python']}, Java {machine['java']}.{by_command(result)} "
+    text += f"Other work took {result['others_cpu']:.0%} of the machine's CPU meanwhile.\n"
+    for each in result["tables"]:
+        text += "\n" + rendered(Table(each["title"], [Way(**way) for way in each["ways"]]))
+    return text
+
+
+def rendered(of: Table) -> str:
+    """Rates, how many times Spark's connector the first system is, and below what it took."""
+    systems = list(of.ways[0].runs)
+    rates = [
+        [way.name, *(spread([run["rows_per_s"] for run in way.runs[each]]) for each in systems), *_judged(way)] for way in of.ways
+    ]
+    text = table([f"{of.title}: rows/s", *systems, "times", "to reach"], rates)
+    costs = [
+        [way.name, *(f"{_median(way, each, 'cpu_s_per_million')} / {_median(way, each, 'peak_mb')}" for each in systems), ""]
+        for way in of.ways
+    ]
+    return text + "\n" + table(["CPU s per million rows / peak MB", *systems, ""], costs)
+
+
+def times(way: Way, figure: str = "rows_per_s") -> float | None:
+    """The median of the ratios of the pairs; None where one was not measured."""
+    ours, theirs = next(iter(way.runs.values())), way.runs.get(CONNECTOR, [])
+    pairs = list(zip(ours, theirs, strict=True)) if theirs and ours is not theirs else []
+    return statistics.median(mine[figure] / other[figure] for mine, other in pairs) if pairs else None
+
+
+def _judged(way: Way) -> list[str]:
+    found = times(way)
+    if found is None:
+        return ["", ""]
+    reached = "" if way.target is None else f">= {way.target:g}x: " + ("yes" if found >= way.target else "**no**")
+    return [f"{found:.2f}x", reached]
+
+
+def _median(way: Way, system: str, figure: str) -> str:
+    return number(statistics.median(run[figure] for run in way.runs[system]))
+
+
+def write_block(name: str, text: str, page: Path) -> None:
     """Replace what stands between the marks of `name`."""
     begin, end = f"<!-- begin of {name} -->\n", f"<!-- end of {name} -->\n"
     before, found, rest = page.read_text().partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
         raise SystemExit(f"{page} has no marks of {name}")
-    page.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
+    page.write_text(before + begin + text + end + after)

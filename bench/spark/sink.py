@@ -3,7 +3,7 @@
     python bench/spark/sink.py                        # to a broker of ours
     python bench/spark/sink.py --broker kafka         # to Apache Kafka 4.3, fetched with Maven
     python bench/spark/sink.py --bootstrap HOST:PORT  # to one that runs already
-    python bench/spark/sink.py --write                # into docs/spark.md, too
+    python bench/spark/sink.py --keep                 # into bench/results and docs/spark.md
 
 Rows with a key and a value of 100 B from two tasks to two partitions. Each run writes to a topic of its own, which is deleted afterwards;
 what arrived is counted.
@@ -12,7 +12,7 @@ what arrived is counted.
 from __future__ import annotations
 
 import argparse
-import statistics
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,27 +22,24 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from bench.spark.compare import (
-    ask,
-    connector_jars,
-    session_cpu_seconds,
-    spark_session,
-)
-from bench.spark.page import measured, table, write_block
+from bench.spark import page
+from bench.spark.compare import ask, connector_jars, figures, line_of, spark_session
+from bench.spark.page import CONNECTOR
+from bench.spark.session import OtherWork, Watched
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST, NewTopic
 
 ROOT = Path(__file__).resolve().parents[2]
-EXACTLY, AT_LEAST, CONNECTOR = "barnabas, exactly once", "barnabas, at least once", "Spark's connector"
+EXACTLY, AT_LEAST = "`barnabas`, exactly once", "`barnabas`, at least once"
 SINKS = {
     EXACTLY: ["--format", "barnabas"],
     AT_LEAST: ["--format", "barnabas", "--at-least-once"],
     CONNECTOR: ["--format", "kafka"],
 }
 WAYS = ("batch", "stream, one batch", "stream, small triggers")
-PARTITIONS = 2
-BROKERS = {"barnabas": "a broker of ours", "kafka": "Apache Kafka 4.3"}
+PARTITIONS, TARGET = 2, 1.5
+BROKERS = {"barnabas": "to a broker of ours", "kafka": "to Apache Kafka 4.3"}
 
 
 def main() -> None:
@@ -51,12 +48,12 @@ def main() -> None:
     parser.add_argument("--broker", choices=["barnabas", "kafka"], default="barnabas")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--size", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--without-at-least-once", action="store_true", help="leave our sink with exactlyOnce=false out")
-    parser.add_argument("--write", action="store_true", help="the result into docs/spark.md")
+    parser.add_argument("--keep", action="store_true", help="the result, and put it into docs/spark.md")
     arguments = parser.parse_args()
     with ExitStack() as stack:
-        bootstrap = arguments.bootstrap or stack.enter_context(server(arguments.broker))
+        bootstrap, pid = (arguments.bootstrap, None) if arguments.bootstrap else stack.enter_context(server(arguments.broker))
         with BlockingClient.to(bootstrap) as client:
             sessions = {}
             wanted = [sink for sink in SINKS if not (sink == AT_LEAST and arguments.without_at_least_once)]
@@ -64,26 +61,29 @@ def main() -> None:
                 client.create_topics([NewTopic(f"warm-up-{number}", PARTITIONS, 1)])
                 common = ["--bootstrap", bootstrap, "--rows", str(arguments.rows), "--size", str(arguments.size)]
                 sessions[sink] = stack.enter_context(session(sink, [*common, "--warm-up", f"warm-up-{number}"]))
-            times, costs = take_turns(client, sessions, arguments.rounds, arguments.rows)
-    broker = "the server" if arguments.bootstrap else BROKERS[arguments.broker]
-    told = [measured(arguments.rounds), "", *report(broker, times, costs)]
-    print("\n".join(told))
-    if arguments.write:
-        write_block("bench/spark/sink.py", told)
+            others = OtherWork([process.pid for process in sessions.values()], pid)
+            ways = take_turns(client, sessions, arguments.rounds, arguments.rows)
+            share = others.share()
+    found = page.Table("to the server" if arguments.bootstrap else BROKERS[arguments.broker], ways)
+    print(page.rendered(found))
+    if arguments.keep:
+        page.keep(page.SINK, shlex.join(["python", page.SINK, *sys.argv[1:]]), arguments.rounds, share, [found])
+        page.write_blocks()
 
 
 @contextmanager
-def server(kind: str) -> Iterator[str]:
+def server(kind: str) -> Iterator[tuple[str, int | None]]:
+    """Where it is, and its process."""
     if kind == "kafka":
         from tools.kafka import KafkaNode
 
         with KafkaNode() as node:
-            yield node.bootstrap
+            yield node.bootstrap, node.pid
         return
     from barnabas.testing import Broker
 
     with Broker({"transaction.two.phase.commit.enable": True}) as broker:
-        yield broker.bootstrap_servers
+        yield broker.bootstrap_servers, broker.pid
 
 
 @contextmanager
@@ -94,41 +94,24 @@ def session(sink: str, arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-Rates = dict[str, dict[str, list[float]]]  # by sink and way
-
-
-def take_turns(client: BlockingClient, sessions: dict[str, subprocess.Popen[str]], rounds: int, rows: int) -> tuple[Rates, Rates]:
-    """Rows a second, and rows for a second of CPU."""
-    times: Rates = {sink: {way: [] for way in WAYS} for sink in sessions}
-    costs: Rates = {sink: {way: [] for way in WAYS} for sink in sessions}
+def take_turns(client: BlockingClient, sessions: dict[str, subprocess.Popen[str]], rounds: int, rows: int) -> list[page.Way]:
+    """The first of the sinks is the one that is compared with Spark's connector."""
+    found = {way: page.Way(way, TARGET, {sink: [] for sink in sessions}) for way in WAYS}
     for number in range(rounds):
         for way in WAYS:
-            for which, (sink, process) in enumerate(sessions.items()):
+            for which, (sink, process) in enumerate(sessions.items() if number % 2 == 0 else reversed(sessions.items())):
                 topic = f"sink-{number}-{WAYS.index(way)}-{which}"
                 client.create_topics([NewTopic(topic, PARTITIONS, 1)])
-                before = session_cpu_seconds(process.pid)
-                rate = float(ask(process, f"{way}\t{topic}"))
-                cost = rows / (session_cpu_seconds(process.pid) - before)
+                with Watched(process.pid) as watched:
+                    rate = float(ask(process, f"{way}\t{topic}"))
                 ends = client.list_offsets({(topic, partition): LATEST for partition in range(PARTITIONS)})
                 arrived = sum(end.offset for end in ends.values())
                 assert arrived >= rows, (topic, arrived)
                 client.delete_topics([topic])
-                times[sink][way].append(rate)
-                costs[sink][way].append(cost)
-                told = f"{rate / 1e6:6.2f} M/s {cost / 1e6:6.2f} M/CPU s"
-                print(f"round {number + 1}: {sink:<26}{way:<24}{told}", file=sys.stderr, flush=True)
-    return times, costs
-
-
-def report(broker: str, times: Rates, costs: Rates) -> list[str]:
-    """Medians, and best of the rounds behind them; the ratios are those of exactly once to Spark's connector."""
-    head = [f"to {broker}: million rows/s, median (best)", *times, "ratio", "ratio of CPU time"]
-    rows = []
-    for way in WAYS:
-        cells = [f"{statistics.median(rates[way]) / 1e6:.2f} ({max(rates[way]) / 1e6:.2f})" for rates in times.values()]
-        ratios = [statistics.median(rates[EXACTLY][way]) / statistics.median(rates[CONNECTOR][way]) for rates in (times, costs)]
-        rows.append([way, *cells, *(f"{ratio:.2f}" for ratio in ratios)])
-    return table(head, rows)
+                told = figures(rate, rows, watched)
+                found[way].runs[sink].append(told)
+                print(f"round {number + 1}: {sink:<28}{way:<24}{line_of(told)}", file=sys.stderr, flush=True)
+    return list(found.values())
 
 
 if __name__ == "__main__":

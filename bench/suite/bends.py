@@ -42,13 +42,14 @@ def first_bend(points: Sequence[tuple[float, float]]) -> tuple[float, float, flo
     return None
 
 
-def sentence(name: str, across: str, points: Sequence[tuple[float, float]]) -> str:
+def sentence(name: str, across: str, points: Sequence[tuple[float, float]], *, less_is_better: bool = False) -> str:
     """What the page says below a line of ours that bends."""
-    bend = first_bend(points)
+    bend = first_bend([(place, 1 / value) for place, value in points if value] if less_is_better else points)
     if bend is None:
         return ""
     place, share, last = bend
-    found = (
-        f"Our line bends at {number(place)} {across}: {share:.0%} of the best before; at the end it is {last:.0%} of the best."
-    )
-    return f"{found} {REASONS.get(name, 'Why is not measured yet.')}"
+    if less_is_better:
+        found = f"{1 / share:.1f} times the least before; at the end it is {1 / last:.1f} times the least"
+    else:
+        found = f"{share:.0%} of the best before; at the end it is {last:.0%} of the best"
+    return f"Our line bends at {number(place)} {across}: {found}. {REASONS.get(name, 'Why is not measured yet.')}"

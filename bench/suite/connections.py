@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
+import multiprocessing
 import os
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bench.latency import STALLED_S
+from bench.meter import Figures, Meter
 from bench.peers.peer import Message, Pace, Peer
 from bench.peers.process import cpu_of, resident_mb
 from bench.suite.case import Case, fresh_name
 from bench.suite.kreps import percentiles
-from bench.suite.measure import Figures, Measure, Meter, Options, View
+from bench.suite.measure import Measure, Options, View
+from bench.wire import BadAnswer
 
 OUT_OF_THE_WAY = 4_096  # descriptors from here on, so that those of the busy client are small enough for select
 SETTLE_S, IDLE_S = 1.0, 2.0
 RATE, RATE_S = 1_000, 3.0
+TRICKLE_PER_S = 500
 ONE = Message(100, 1, 1)
-SLOW = 5_000  # clients, from which one repetition takes minutes
 LIMITS_MB = {10_000: 400.0}
 
 
@@ -38,15 +43,48 @@ def crowd(peer: Peer, count: int) -> Iterator[list[int]]:
             os.close(descriptor)
 
 
-def _nudge(peer: Peer, held: Sequence[int]) -> None:
+def _nudge(nudge: bytes, held: Sequence[int]) -> None:
     """Each client asks something small once."""
-    if not peer.nudge:
-        return
     for descriptor in held:
         with socket.socket(fileno=os.dup(descriptor)) as line:
             line.settimeout(STALLED_S)
-            line.sendall(peer.nudge)
-            line.recv(65_536)
+            line.sendall(nudge)
+            if not line.recv(65_536):
+                raise BadAnswer("the server closed a connection of the crowd")
+
+
+def _trickle(nudge: bytes, held: Sequence[int]) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    began = time.monotonic()
+    for number in itertools.count():
+        time.sleep(max(began + number / TRICKLE_PER_S - time.monotonic(), 0))
+        _nudge(nudge, [held[number % len(held)]])
+
+
+@contextmanager
+def trickling(nudge: bytes, held: Sequence[int]) -> Iterator[None]:
+    """Meanwhile one client after the other asks something small, from a process of its own; raises BadAnswer where one cannot."""
+    process = multiprocessing.get_context("fork").Process(target=_trickle, args=(nudge, held), daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.join()
+    if process.exitcode != -signal.SIGTERM:
+        raise BadAnswer("a client of the crowd was not answered")
+
+
+def _share_of_core(peer: Peer) -> float:
+    spent = cpu_of(peer.pids)
+    time.sleep(IDLE_S)
+    return (cpu_of(peer.pids) - spent) / IDLE_S * 100
+
+
+def _busy_p99(peer: Peer) -> float:
+    busy = fresh_name("busy")
+    peer.create(busy, 1)
+    return percentiles(peer.end_to_end([busy], ONE, Pace(RATE, RATE_S)))["p99"]
 
 
 def _crowded(count: int) -> Callable[[Peer, Meter], Figures]:
@@ -56,24 +94,37 @@ def _crowded(count: int) -> Callable[[Peer, Meter], Figures]:
         peer.end_to_end([topic], ONE, Pace(RATE, 1.0))
         alone = resident_mb(peer.pids)
         with crowd(peer, count) as held:
-            _nudge(peer, held)
+            if peer.nudge:
+                _nudge(peer.nudge, held)
             time.sleep(SETTLE_S)
             crowded = resident_mb(peer.pids)
-            spent = cpu_of(peer.pids)
-            time.sleep(IDLE_S)
-            share = (cpu_of(peer.pids) - spent) / IDLE_S * 100
-            busy = fresh_name("busy")
-            peer.create(busy, 1)
-            delays = percentiles(peer.end_to_end([busy], ONE, Pace(RATE, RATE_S)))
-            _nudge(peer, held)
-        return {
-            "value": crowded,
-            "kb_each": max(crowded - alone, 0.0) * 1000 / count,
-            "idle_cpu": share,
-            "busy_p99": delays["p99"],
-        }
+            figures = {
+                "value": crowded,
+                "kb_each": max(crowded - alone, 0.0) * 1000 / count,
+                "idle_cpu": _share_of_core(peer),
+                "busy_p99": _busy_p99(peer),
+            }
+            if peer.nudge:
+                with trickling(peer.nudge, held):
+                    figures |= {"trickling_cpu": _share_of_core(peer), "trickling_p99": _busy_p99(peer)}
+                figures["trickling_mb"] = resident_mb(peer.pids)
+                _nudge(peer.nudge, held)
+        return figures
 
     return run
+
+
+def _views(count: int) -> tuple[View, ...]:
+    asking = f"{count:,} connections while they ask something small, {TRICKLE_PER_S} a second in all"
+    no_nudge = "no small request of its protocol is known here"
+    return (
+        View(f"each-{count}", f"memory of each of {count:,} connections", "kB", "kb_each"),
+        View(f"cpu-{count}", f"CPU while {count:,} connections are idle", "% of a core", "idle_cpu"),
+        View(f"busy-{count}", f"p99 of a client with {RATE:,} messages/s beside {count:,} others", "ms", "busy_p99"),
+        View(f"trickling-memory-{count}", f"memory with {asking}", "MB", "trickling_mb", missing=no_nudge),
+        View(f"trickling-cpu-{count}", f"CPU with {asking}", "% of a core", "trickling_cpu", missing=no_nudge),
+        View(f"trickling-busy-{count}", f"p99 of the busy client beside {asking}", "ms", "trickling_p99", missing=no_nudge),
+    )
 
 
 def _measures(options: Options) -> Sequence[Measure]:
@@ -85,13 +136,8 @@ def _measures(options: Options) -> Sequence[Measure]:
             _crowded(count),
             higher_is_better=False,
             is_fresh=True,
-            rounds=1 if count > SLOW else min(options.rounds, 2),
             limit=LIMITS_MB.get(count),
-            views=(
-                View(f"each-{count}", f"memory of each of {count:,} connections", "kB", "kb_each"),
-                View(f"cpu-{count}", f"CPU while {count:,} connections are idle", "% of a core", "idle_cpu"),
-                View(f"busy-{count}", f"p99 of a client with {RATE:,} messages/s beside {count:,} others", "ms", "busy_p99"),
-            ),
+            views=_views(count),
         )
         for count in options.connections
     ]
@@ -100,7 +146,8 @@ def _measures(options: Options) -> Sequence[Measure]:
 CONNECTIONS = Case(
     "connections",
     "Many connections",
-    "Clients that connect, greet, ask something small, and stay.",
+    "Clients that connect, greet, ask something small, and stay: idle at first, then asking something small one after the other, which is "
+    "done by a process of its own.",
     _measures,
     charts=("memory-1000", "memory-10000"),
 )

@@ -22,6 +22,7 @@ import barnabas
 from bench import pair
 from bench.peers import OURS, PEERS
 from bench.report import PAGE
+from bench.spark.page import write_blocks
 from bench.suite import guard, page, results
 from bench.suite.case import Case
 from bench.suite.compression import COMPRESSION
@@ -39,7 +40,7 @@ CASES: Mapping[str, Case] = {
     case.name: case for case in (LINKEDIN, START, IDLE, KREPS, OPENMESSAGING, CONNECTIONS, GROUPS, COMPRESSION, GROWTH)
 }
 FULL = Options()
-QUICK = Options(rounds=2, messages=200_000, seconds=0.5, stored_mb=200, connections=(1_000,))
+QUICK = Options(rounds=2, messages=200_000, seconds=0.5, stored_mb=200, large_mb=400, connections=(1_000,))
 GUARDED = ("linkedin-2011",)
 GUARD = Options(rounds=3, messages=500_000, seconds=1.0)
 PAIR_RESULTS = results.FOLDER / "bench.json"
@@ -60,7 +61,8 @@ def _of_module(name: str, *given: str, rounds: str = "--repeat") -> Callable[[in
 def _spark(rounds: int) -> int:
     scripts = [Path(__file__).resolve().parents[1] / "spark" / name for name in ("compare.py", "sink.py")]
     return max(
-        subprocess.run([sys.executable, str(script), "--rounds", str(rounds)], check=False).returncode for script in scripts
+        subprocess.run([sys.executable, str(script), "--rounds", str(rounds), "--keep"], check=False).returncode
+        for script in scripts
     )
 
 
@@ -103,10 +105,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("list", help="the cases")
-    verbs.add_parser("render", help="measure nothing: write docs/performance.md and its charts from bench/results")
+    verbs.add_parser(
+        "render", help="measure nothing: write docs/performance.md, its charts and tables of docs/spark.md from bench/results"
+    )
     verbs.add_parser("guard", help="name what became slower than the recorded results say")
     run = verbs.add_parser("run", help="measure")
-    run.add_argument("cases", nargs="*", metavar="CASE", help=f"only these; without, {', '.join(CASES)}")
+    run.add_argument("cases", nargs="*", metavar="CASE", help=f"only these; without, all: {', '.join([*CASES, *OTHERS])}")
     run.add_argument("--peers", nargs="+", metavar="PEER", default=list(PEERS), help=f"of {', '.join(PEERS)} (default: all)")
     run.add_argument("--rounds", type=_positive, default=FULL.rounds, help="repetitions (default %(default)s)")
     run.add_argument(
@@ -142,7 +146,7 @@ def _run(chosen: argparse.Namespace) -> int:
     compile_dir(Path(barnabas.__file__).parent, quiet=1)  # as an installed package is; else a first start reads all of its source
     makers = {key: make for key, make in PEERS.items() if key in chosen.peers or key == OURS}
     began, code = time.monotonic(), 0
-    for name in chosen.cases or CASES:
+    for name in chosen.cases or [*CASES, *OTHERS]:
         if name in OTHERS:
             code = max(code, OTHERS[name][1](options.rounds))
             continue
@@ -179,10 +183,11 @@ def _guard() -> None:
 
 
 def write_page() -> None:
-    """docs/performance.md: what was measured beside Apache Kafka alone, then the suite."""
+    """docs/performance.md: what was measured beside Apache Kafka alone, then the suite; and the tables of docs/spark.md."""
     text = pair.render_page(json.loads(PAIR_RESULTS.read_text()))
     found = [(case, result) for case in CASES.values() if (result := results.read(case.name)) is not None]
     PAGE.write_text(text + page.render(found))
+    write_blocks()
 
 
 def _allow_many_files() -> None:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from confluent_kafka import Consumer
 
+from bench.meter import Figures, Meter
 from bench.peers.peer import Peer
 from bench.suite.case import Case, fresh_name
-from bench.suite.measure import Figures, Measure, Meter, Options, View
+from bench.suite.measure import Measure, Options, View
 from bench.wire import BadAnswer
 
 MEMBERS, PARTITIONS = 100, 1_000
@@ -58,7 +59,6 @@ def _measures(options: Options) -> Sequence[Measure]:
             "s",
             _form,
             higher_is_better=False,
-            rounds=min(options.rounds, 3),
             views=(View("leave", "stable again after one has left", "s", "after_leave"),),
         )
     ]

@@ -1,8 +1,7 @@
 """`python -m bench guard`: a quick look whether a case became slower than the last recorded results say. A report, not a gate.
 
 Rates differ with the machine and with what else it does, so what is compared is the ratio to the bare loop of system calls in the same
-minute, recorded by the run that made the results and measured anew; where a measure has none, the ratio to Apache Kafka would need Kafka,
-and CPU seconds for a million messages are taken instead.
+minute, recorded by the run that made the results and measured anew; a measure without such a loop is not compared.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.suite.case import Say
-from bench.suite.figures import median, ratio, values
+from bench.suite.figures import ratio
 from bench.suite.measure import BARE
 
 SLOWER_BY = 0.10
@@ -25,7 +24,6 @@ class Change:
     """How many times as fast a measure is now as it was recorded: below 1 is slower."""
 
     name: str
-    by: str
     factor: float
 
     @property
@@ -34,19 +32,15 @@ class Change:
 
 
 def compare(name: str, before: Measure, now: Measure) -> Change | None:
-    """None where nothing of it can be compared."""
-    if values(before, BARE) and values(now, BARE):
-        was, has = ratio(before, OURS, BARE), ratio(now, OURS, BARE)
-        if was and has:
-            return Change(name, "share of the bare loop", has / was)
-    was, has = (median(values(each, OURS, "cpu_s_per_million")) for each in (before, now))
-    return Change(name, "CPU for a message", was / has) if was and has else None
+    """None where it has no bare loop, then or now."""
+    was, has = ratio(before, OURS, BARE), ratio(now, OURS, BARE)
+    return Change(name, has / was) if was and has else None
 
 
 def report(changes: Sequence[Change], say: Say) -> None:
     for change in changes:
         mark = "SLOWER" if change.is_slower else "ok"
-        say(f"{mark:<7} {change.name:<34} {change.factor:5.2f}x of what was recorded ({change.by})")
+        say(f"{mark:<7} {change.name:<34} {change.factor:5.2f}x of the share of the bare loop that was recorded")
     slower = [change.name for change in changes if change.is_slower]
     say(f"{len(slower)} of {len(changes)} became {SLOWER_BY:.0%} slower{': ' + ', '.join(slower) if slower else ''}")
 

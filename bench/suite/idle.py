@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from bench.meter import Figures, Meter
 from bench.peers.peer import Message, Pace, Peer
 from bench.peers.process import cpu_of, resident_mb
 from bench.suite.case import Case, fresh_name
-from bench.suite.measure import Figures, Measure, Meter, Options, View
+from bench.suite.measure import Measure, Options, View
 
 PARTITIONS, RATE = 1_000, 1_000
 ONE = Message(100, 1, 1)
@@ -48,7 +49,6 @@ def _measures(options: Options) -> Sequence[Measure]:
             _idle,
             higher_is_better=False,
             is_fresh=True,
-            rounds=min(options.rounds, 2),
             limit=80.0,
             views=views,
         )

@@ -5,26 +5,30 @@ Records of 100 bytes in batches of about 8 kB. The replicated parts of it are `p
 
 from __future__ import annotations
 
+import shutil
 import time
 from array import array
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import accumulate
+from math import inf
 
 from bench.latency import percentile
 from bench.load import Load
+from bench.meter import Figures, Meter
 from bench.peers.peer import Amount, CannotDo, Delays, Message, Pace, Peer
 from bench.suite import memory
 from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.linkedin import bare_producing, consuming, fill, produced, producing
-from bench.suite.measure import Figures, Measure, Meter, Options
+from bench.suite.measure import Measure, Options
 
 VALUE_BYTES, BATCH = 100, 64  # his batch.size is 8,196 bytes
 PULL_BYTES = 1_000_000
 RATE, RATE_S = 5_000, 1.5
 CONSUMERS = 3
 STEPS = 10  # of what is stored
+LARGE_BATCH, LARGE_STEP_S, LARGE_LIMIT_S = 5_000, 20.0, 200.0  # where more is stored than memory holds
+SHARE_OF_DISK = 0.5  # of what is free there
 
 
 def batches_of(peer_takes: Callable[[Message], Figures]) -> Figures:
@@ -71,7 +75,6 @@ def _consumers(options: Options) -> Measure:
         run,
         warm_up=warm_up,
         clean_up=lambda peer: peer.delete(filled[peer.name][0]),
-        rounds=min(options.rounds, 3),
     )
 
 
@@ -120,20 +123,40 @@ def percentiles(found: Delays) -> Figures:
 
 
 def _stored(options: Options) -> Callable[[Peer, Meter], Figures]:
-    """The rate of each tenth while one topic grows; the value is that of the last tenth as a share of the best of the others."""
-
     def run(peer: Peer, meter: Meter) -> Figures:
-        each = options.stored_mb * 1_000_000 / STEPS / VALUE_BYTES
-
-        def write(topic: str, message: Message) -> Figures:
-            loads = [peer.produce(topic, message, Amount(each, options.seconds / 2)) for _ in range(STEPS)]
-            stored = accumulate(load.records * VALUE_BYTES / 1e6 for load in loads)
-            figures = {f"at_{place:.0f}": load.records_per_s for place, load in zip(stored, loads, strict=True)}
-            return {**figures, "value": loads[-1].records_per_s / max(load.records_per_s for load in loads[:-1])}
-
+        each = Amount(options.stored_mb * 1_000_000 / STEPS / VALUE_BYTES, options.seconds / 2)
         memory.use(options.stored_mb)
         with fresh_topic(peer, "stored") as topic, meter:
-            return batches_of(partial(write, topic))
+            return batches_of(lambda message: _growing(peer, topic, message, each))
+
+    return run
+
+
+def _growing(peer: Peer, topic: str, message: Message, each: Amount, limit_s: float = inf) -> Figures:
+    """The rate of each step while one topic grows; the value is that of the last as a share of the best of the others.
+
+    Raises:
+        CannotDo: with the rate of the first step it would take longer than `limit_s`.
+    """
+    loads = [peer.produce(topic, message, each)]
+    whole_s = each.messages * STEPS / loads[0].records_per_s
+    if whole_s > limit_s:
+        size = each.messages * STEPS * VALUE_BYTES / 1e9
+        raise CannotDo(f"a limit of this suite: to store {size:.0f} GB would take it {whole_s:.0f} s, over {limit_s:g} s")
+    loads += [peer.produce(topic, message, each) for _ in range(1, STEPS)]
+    stored = accumulate(load.records * VALUE_BYTES / 1e6 for load in loads)
+    figures = {f"at_{place:.0f}": load.records_per_s for place, load in zip(stored, loads, strict=True)}
+    return {**figures, "value": loads[-1].records_per_s / max(load.records_per_s for load in loads[:-1])}
+
+
+def _stored_beyond_memory(options: Options) -> Callable[[Peer, Meter], Figures]:
+    """In batches so large that the kernel and the disk are what is measured."""
+
+    def run(peer: Peer, meter: Meter) -> Figures:
+        free_mb = shutil.disk_usage(peer.data_dir).free / 1e6
+        each = min(options.large_mb, free_mb * SHARE_OF_DISK) * 1_000_000 / STEPS / VALUE_BYTES
+        with fresh_topic(peer, "large") as topic, meter:
+            return _growing(peer, topic, Message(VALUE_BYTES, LARGE_BATCH, 1), Amount(each, LARGE_STEP_S), LARGE_LIMIT_S)
 
     return run
 
@@ -146,7 +169,7 @@ def _measures(options: Options) -> Sequence[Measure]:
         Measure("produce-3", "three producers, three partitions", rate, _producers(options, 3), target=1.5),
         consuming("consume-1", options, VALUE_BYTES, PULL_BYTES),
         _consumers(options),
-        Measure("both", "one producer and one consumer at once, together", rate, _both(options), rounds=min(options.rounds, 3)),
+        Measure("both", "one producer and one consumer at once, together", rate, _both(options)),
         Measure(
             "delays",
             f"end to end at {RATE:,} messages/s, p99",
@@ -160,7 +183,14 @@ def _measures(options: Options) -> Sequence[Measure]:
             "messages/s against what is stored already",
             "last as a share of the best before",
             _stored(options),
-            rounds=1,
+            is_fresh=True,
+            across="MB stored",
+        ),
+        Measure(
+            "stored-beyond-memory",
+            f"messages/s against what is stored already, {LARGE_BATCH:,} a batch, until memory holds no more of it",
+            "last as a share of the best before",
+            _stored_beyond_memory(options),
             is_fresh=True,
             across="MB stored",
         ),

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 
 from bench.bare import RECEIVE, SEND, TOPIC, Bare, drain
 from bench.load import Load, Pattern, produce
-from bench.peers.kafka_protocol import BATCH_WINDOW, batch_of
+from bench.meter import Figures, Meter
+from bench.peers.kafka_protocol import BATCH_WINDOW, ONE_WINDOW, batch_of
 from bench.peers.peer import Amount, CannotDo, Message, Peer
 from bench.peers.process import cpu_of, disk_bytes
 from bench.servers import DELETED_AFTER_S
 from bench.suite import memory
 from bench.suite.case import Case, fresh_name, fresh_topic
-from bench.suite.measure import Figures, Measure, Meter, Options
+from bench.suite.measure import Measure, Options
 
 VALUE_BYTES, PULL_BYTES = 200, 200_000
 LEAST_READ_S = LEAST_BARE_S = 0.5  # shorter ones are repeated
@@ -96,11 +97,11 @@ def consuming(name: str, options: Options, value_bytes: int, pull_bytes: int) ->
         batch = batch_of(50, value_bytes)
         size = len(batch) * (options.messages // 50)
         loads: list[Load] = []
-        with Bare(SEND, size) as loop:
-            drain(loop.address, options.messages, size)  # to warm up, as the systems are
+        with Bare(SEND, size, pull_bytes) as loop:
+            drain(loop.address, options.messages, size, pull_bytes)  # to warm up, as the systems are
             before = cpu_of([loop.pid])
             while sum(load.seconds for load in loads) < LEAST_READ_S:
-                loads.append(drain(loop.address, options.messages, size))
+                loads.append(drain(loop.address, options.messages, size, pull_bytes))
             spent = cpu_of([loop.pid]) - before
         load = together(loads)
         return {**produced(load), "cpu_s": spent, "cpu_s_per_million": spent / load.records * 1e6}
@@ -122,7 +123,8 @@ def bare_producing(message: Message, options: Options) -> Callable[[], Figures]:
 
     def run() -> Figures:
         batch = batch_of(message.batch, message.value_bytes)
-        pattern = Pattern(1, batch, message.batch, 1, BATCH_WINDOW, BATCH_WINDOW // 4)
+        window = ONE_WINDOW if message.batch == 1 else BATCH_WINDOW
+        pattern = Pattern(1, batch, message.batch, 1, window, window // 4)
         loads: list[Load] = []
         spent = 0.0
         with Bare(RECEIVE) as loop:
@@ -163,8 +165,7 @@ def _measures(options: Options) -> Sequence[Measure]:
                     f"one producer, {VALUE_BYTES} B, {many}, acks={acks}",
                     "messages/s",
                     producing(message, options),
-                    bare=bare_producing(message, options) if batch > 1 and acks else None,
-                    rounds=None if acks else min(options.rounds, 3),
+                    bare=bare_producing(message, options) if acks else None,
                     target=target,
                 )
             )
@@ -176,7 +177,6 @@ def _measures(options: Options) -> Sequence[Measure]:
             "bytes a message",
             _overhead(options),
             higher_is_better=False,
-            rounds=1,
             is_fresh=True,
         )
     )
@@ -186,9 +186,10 @@ def _measures(options: Options) -> Sequence[Measure]:
 LINKEDIN = Case(
     "linkedin-2011",
     "LinkedIn's study of 2011",
-    "One producer and one consumer with messages of 200 bytes, as in the paper that introduced Kafka (there with 10 million messages). "
-    "A batch is a batch of records, a Publish frame, or a JMS transaction; a system without batches has a dash there, and sends its single "
-    "messages pipelined. Without acknowledgements the clock runs until the system has all messages.",
+    "One producer and one consumer with messages of 200 bytes, as in the paper that introduced Kafka (there with 10 million "
+    "messages). A batch is a batch of records, a Publish frame, or a JMS transaction; a system without batches has a dash there, and "
+    "sends its single messages pipelined. Without acknowledgements the clock runs until the system has all messages. The bare loop "
+    "beside a consumer sends as much of a file as a pull has, whenever it is asked.",
     _measures,
     charts=("produce-1-acks1", "produce-50-acks1", "consume"),
 )

@@ -10,22 +10,17 @@ Rules
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from bench.meter import Figures, Meter
 from bench.peers.peer import CannotDo, Peer, PeerUnavailable
-from bench.peers.process import cpu_of, family, forget_peak, peak_mb
-from bench.servers import busy_seconds
 from bench.wire import BadAnswer
 
 BARE, FAILED = "bare", "failed"
 FAILURES = (CannotDo, BadAnswer, PeerUnavailable, OSError)
-Figures = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,33 +31,8 @@ class Options:
     messages: int = 1_000_000
     seconds: float = 1.0
     stored_mb: int = 2_000
+    large_mb: int = 30_000
     connections: tuple[int, ...] = (1_000, 10_000)
-
-
-class Meter:
-    """What a system spends between `__enter__` and `__exit__`."""
-
-    def __init__(self, pids: Sequence[int]) -> None:
-        self._pids = pids
-        self._began = self._busy = self._own = self._theirs = 0.0
-        self.figures: Figures = {}
-        self.ended = ""  # why a line has no more places
-
-    def __enter__(self) -> Self:
-        forget_peak(self._pids)
-        self._began, self._busy = time.monotonic(), busy_seconds()
-        self._own, self._theirs = cpu_of(family(os.getpid())), cpu_of(self._pids)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is not None:
-            return
-        spent = max(cpu_of(self._pids) - self._theirs, 0.0)
-        whole = cpu_of(family(os.getpid())) - self._own
-        seconds = time.monotonic() - self._began
-        others = busy_seconds() - self._busy - whole  # systems are children of this process
-        cores = os.cpu_count() or 1
-        self.figures = {"cpu_s": spent, "peak_mb": peak_mb(self._pids), "others_cpu": max(others, 0.0) / seconds / cores}
 
 
 Run = Callable[[Peer, Meter], Figures]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -21,7 +21,11 @@ SHARE_OF_BARE, CONSUMING = 0.8, "consume"  # of sendfile, and how measures of it
 OURS, KAFKA = "barnabas", "kafka"
 Result = dict[str, Any]
 Points = list[tuple[float, float]]
-_POINT, _SPENT = re.compile(r"at_(\d+)"), re.compile(r"cpu_(\d+)")
+BESIDE = {
+    "cpu": "CPU seconds of the system for a GB of values",
+    "peak": "the most memory of the system meanwhile (MB)",
+    "p99": "end to end, p99 (ms)",
+}  # what is kept of each place of a line, less of which is better, and its name
 HEAD = """
 # Beside the field
 
@@ -136,13 +140,25 @@ def _growing(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
         dashes = [[peers[key]["name"], *("-" for _ in places), reason] for key, reason in measure["dashes"].items()]
         ends = {peers[key]["name"]: reason for key, reason in measure.get("ends", {}).items()}
         text += "\n" + _places(measure["across"], places, series, dashes, ends)
-        spent = _points(measure, peers, _SPENT)
-        if any(spent.values()):
-            text += "\nCPU seconds of the system for a GB of values:\n\n" + _places(measure["across"], places, spent, [], {})
-    ours = series.get(peers[OURS]["name"], []) if OURS in peers else []
+    ours = _ours(series, peers)
     text += _short_of(measure["across"], ours, series)
-    said = bends.sentence(f"{case}/{measure['name']}", measure["across"], ours)
-    return text + (f"\n{fill(said, LINE)}\n" if said else "")
+    text += _bend(f"{case}/{measure['name']}", measure["across"], ours)
+    for kind, title in BESIDE.items():
+        beside = {name: points for name, points in _points(measure, peers, kind).items() if points}
+        if beside:
+            there = [place for place, _ in max(beside.values(), key=len)]
+            text += f"\n{title[0].upper()}{title[1:]}:\n\n" + _places(measure["across"], there, beside, [], {})
+            text += _bend(f"{case}/{measure['name']}/{kind}", measure["across"], _ours(beside, peers), less_is_better=True)
+    return text
+
+
+def _ours(series: Mapping[str, Points], peers: Mapping[str, Any]) -> Points:
+    return series.get(peers[OURS]["name"], []) if OURS in peers else []
+
+
+def _bend(name: str, across: str, points: Points, *, less_is_better: bool = False) -> str:
+    said = bends.sentence(name, across, points, less_is_better=less_is_better)
+    return f"\n{fill(said, LINE)}\n" if said else ""
 
 
 def _short_of(across: str, ours: Points, series: Mapping[str, Points]) -> str:
@@ -214,29 +230,40 @@ def _ratios(measure: Result) -> list[tuple[str, float]]:
 def _draw(case: Case, result: Result, folder: Path) -> str:
     """The charts of a case, as files and as the lines that show them."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = []
+    made: list[tuple[str, str, str]] = []  # a name, a title, a chart
+    ours = result["peers"][OURS]["name"]
     for measure in result["measures"]:
         if measure["name"] in case.charts:
             found = {peer["name"]: median(values(measure, key)) for key, peer in result["peers"].items()}
             rows = {name: value for name, value in found.items() if value is not None and value > 0}
             if rows:
-                made.append((measure, charts.bars(measure["title"], measure["unit"], rows, result["peers"][OURS]["name"])))
+                made.append((measure["name"], measure["title"], charts.bars(measure["title"], measure["unit"], rows, ours)))
         elif measure["across"]:
-            series = _points(measure, result["peers"])
-            made.append((measure, charts.lines(measure["title"], measure["across"], series, result["peers"][OURS]["name"])))
+            made += _lines(measure, result["peers"], ours)
     text = ""
-    for measure, chart in made:
-        path = folder / f"{case.name}-{measure['name']}.svg"
+    for name, title, chart in made:
+        path = folder / f"{case.name}-{name}.svg"
         path.write_text(chart)
-        text += f"\n![{measure['title']}]({folder.name}/{path.name})\n"
+        text += f"\n![{title}]({folder.name}/{path.name})\n"
     return text
 
 
-def _points(measure: Result, peers: Mapping[str, Any], kind: re.Pattern[str] = _POINT) -> dict[str, Points]:
+def _lines(measure: Result, peers: Mapping[str, Any], ours: str) -> Iterator[tuple[str, str, str]]:
+    """The chart of what grows, and those of what is kept beside."""
+    series = _points(measure, peers)
+    yield measure["name"], measure["title"], charts.lines(measure["title"], measure["across"], series, ours)
+    for kind, title in BESIDE.items():
+        beside = {name: points for name, points in _points(measure, peers, kind).items() if points}
+        if beside:
+            whole = f"{title} against {measure['across']}"
+            yield f"{measure['name']}-{kind}", whole, charts.lines(whole, measure["across"], beside, ours)
+
+
+def _points(measure: Result, peers: Mapping[str, Any], kind: str = "at") -> dict[str, Points]:
     """The lines of a measure of what grows, by the names of the systems."""
     series = {}
     for key, runs in measure["runs"].items():
-        names = {name: float(found[1]) for run in runs for name in run if (found := kind.fullmatch(name))}
+        names = {name: float(found[1]) for run in runs for name in run if (found := re.fullmatch(rf"{kind}_(\d+)", name))}
         series[peers[key]["name"]] = [
             (place, median(values(measure, key, name)) or 0.0) for name, place in sorted(names.items(), key=lambda each: each[1])
         ]

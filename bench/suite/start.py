@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from bench.meter import Figures, Meter
 from bench.peers.peer import Amount, Message, Peer
 from bench.peers.process import cpu_of, resident_mb
 from bench.suite.case import Case, fresh_name
-from bench.suite.measure import Figures, Measure, Meter, Options, View
+from bench.suite.measure import Measure, Options, View
 
 FIRST = Message(100, 1, 1)
 SETTLE_S, IDLE_S = 1.0, 3.0

@@ -34,7 +34,7 @@ def _view(data: bytes) -> memoryview:
 
 
 def test_redis_ids_are_counted_when_they_are_whole(listening: socket.socket) -> None:
-    adder = redis._Adder(listening.getsockname(), "s", Message(10, 1, 1), 2, 256)
+    adder = redis._Adder(listening.getsockname(), ["s"], Message(10, 1, 1), 2, 256)
     with adder.socket:
         answer = b"$15\r\n1700000000000-0\r\n"
         assert adder.take(_view(answer * 3)) == (3, 3 * len(answer))
@@ -56,7 +56,7 @@ def test_redis_reads_on_behind_the_last_id(listening: socket.socket) -> None:
 
 
 def test_nats_acknowledgements_are_counted(line: socket.socket) -> None:
-    publisher = nats._Publisher(line, "s", Message(10, 1, 1), 2, 256)
+    publisher = nats._Publisher(line, ["s"], Message(10, 1, 1), 2, 256)
     answer = b'MSG _INBOX.bench.1 1  23\r\n{"stream":"s", "seq":7}\r\n'
     assert publisher.take(_view(answer * 2)) == (2, 2 * len(answer))
     assert publisher.take(_view(answer + answer[:-2])) == (1, len(answer))
@@ -73,7 +73,7 @@ def test_nats_messages_are_counted_and_asked_for_again(line: socket.socket) -> N
 
 
 def test_rabbitmq_confirmations_of_parts_of_batches_add_up(line: socket.socket) -> None:
-    publisher = rabbitmq._Publisher(line, Message(10, 50, 1), 1, 64)
+    publisher = rabbitmq._Publisher(line, 1, Message(10, 50, 1), 1, 64)
 
     def confirm(count: int) -> bytes:
         return rabbitmq.frame(rabbitmq.CONFIRM, b"\0" + count.to_bytes(4, "big") + bytes(8 * count))
@@ -90,7 +90,7 @@ def _confirmation(tag: int, *, multiple: bool) -> bytes:
 
 
 def test_confirmations_of_queues_may_stand_for_many_and_come_out_of_order(line: socket.socket) -> None:
-    publisher = queues._Publisher(line, "q-0", Message(10, 1, 1), 1, 64)
+    publisher = queues._Publisher(line, ["q-0"], Message(10, 1, 1), 1, 64)
     one, many = _confirmation(2, multiple=False), _confirmation(4, multiple=True)
     assert publisher.take(_view(one)) == (1, len(one))
     assert publisher.take(_view(many + one[:5])) == (3, len(many))
@@ -138,11 +138,11 @@ def test_consumers_of_nats_go_with_their_connections(line: socket.socket, monkey
 
 def test_systems_without_batches_say_so() -> None:
     with pytest.raises(CannotDo):
-        queues.RabbitMqQueues().line("s", Message(10, 2, 1), 1, 64)
+        queues.RabbitMqQueues().line(["s"], Message(10, 2, 1), 1, 64)
     with pytest.raises(CannotDo):
-        redis.Redis().line("s", Message(10, 2, 1), 1, 64)
+        redis.Redis().line(["s"], Message(10, 2, 1), 1, 64)
     with pytest.raises(CannotDo):
-        nats.Nats().line("s", Message(10, 2, 1), 1, 64)
+        nats.Nats().line(["s"], Message(10, 2, 1), 1, 64)
 
 
 class _Wire:

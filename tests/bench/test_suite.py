@@ -10,21 +10,22 @@ from pathlib import Path
 
 import pytest
 from bench.cluster import page as cluster_page
+from bench.meter import Figures, Meter
 from bench.peers.peer import CannotDo, Delays, Message, Peer
 from bench.report import OURS, THEIRS
 from bench.suite import bends, figures, guard, idle, memory, openmessaging, page, results
 from bench.suite.case import Case, Outcome
 from bench.suite.growth import BATCH, GROWTH, PARTITIONS, Point, points
 from bench.suite.idle import IDLE
-from bench.suite.kreps import KREPS, percentiles
+from bench.suite.kreps import KREPS, LARGE_BATCH, percentiles
 from bench.suite.linkedin import bare_producing, consuming, producing
-from bench.suite.measure import BARE, Figures, Measure, Meter, Options, View, take_turns
+from bench.suite.measure import BARE, Measure, Options, View, take_turns
 from bench.suite.openmessaging import OPENMESSAGING
 from bench.wire import BadAnswer
 
 from tests.bench.fakes import AbsentPeer, FakePeer
 
-OPTIONS = Options(rounds=2, messages=1_000, seconds=1.0, stored_mb=20)
+OPTIONS = Options(rounds=2, messages=1_000, seconds=1.0, stored_mb=20, large_mb=10)
 
 
 def _case(*measures: Measure, charts: tuple[str, ...] = ()) -> Case:
@@ -110,7 +111,7 @@ def test_a_case_measures_all_that_it_says(case: Case, monkeypatch: pytest.Monkey
     monkeypatch.setattr(idle, "SETTLE_S", 0.0)
     monkeypatch.setattr(memory, "use", lambda megabytes: None)
     monkeypatch.setattr(idle, "IDLE_S", 0.01)
-    outcome = case.run({"barnabas": lambda: FakePeer(1e-3)}, OPTIONS, lambda line: None)
+    outcome = case.run({"barnabas": lambda: FakePeer(1e-3, LARGE_BATCH)}, OPTIONS, lambda line: None)
     assert all(measured.runs["barnabas"] for measured in outcome.measured)
     assert {shown["name"] for measured in outcome.measured for shown in measured.as_json()} >= set(case.charts)
 
@@ -158,13 +159,23 @@ def test_each_partition_has_a_message_before_the_clock(monkeypatch: pytest.Monke
 def _up_to(most: int, place: int) -> Point:
     if place > most:
         raise CannotDo("more than it takes")
-    return Point(10.0 / place, 1.0)
+    return Point(10.0 / place, 1.0, 50.0, 2.0 * place)
 
 
 def test_a_line_ends_where_a_system_can_do_no_more() -> None:
     meter = Meter([])
     found = points((1, 2, 4), lambda place: _up_to(2, place), meter)
-    assert found == {"at_1": 10.0, "at_2": 5.0, "cpu_1": 1.0, "cpu_2": 1.0, "value": 0.5}
+    assert {name: value for name, value in found.items() if name.endswith(("_1", "_2"))} == {
+        "at_1": 10.0,
+        "at_2": 5.0,
+        "cpu_1": 1.0,
+        "cpu_2": 1.0,
+        "peak_1": 50.0,
+        "peak_2": 50.0,
+        "p99_1": 2.0,
+        "p99_2": 4.0,
+    }
+    assert found["value"] == 0.5
     assert meter.ended == "ends before 4: more than it takes"
     with pytest.raises(CannotDo):
         points((1, 2), lambda place: _up_to(0, place), meter)
@@ -174,7 +185,7 @@ def test_a_line_keeps_its_places_where_a_system_fails_at_one(tmp_path: Path) -> 
     def at(place: int) -> Point:
         if place > 1:
             raise BadAnswer("it has lost a message")
-        return Point(10.0, 1.0)
+        return Point(10.0, 1.0, 50.0)
 
     line = Measure("line", "line", "MB/s", lambda peer, meter: points((1, 2), at, meter), across="places")
     outcome = _case(line).run({"barnabas": FakePeer}, OPTIONS, lambda line: None)
@@ -194,7 +205,7 @@ def test_a_line_is_not_kept_where_it_was_interrupted() -> None:
         finally:
             if place > 1:
                 raise BadAnswer("it is gone")
-        return Point(10.0, 1.0)
+        return Point(10.0, 1.0, 50.0)
 
     with pytest.raises(KeyboardInterrupt):
         points((1, 2), at, Meter([]))
@@ -212,7 +223,27 @@ def test_a_line_that_bends_is_told_with_its_reason(monkeypatch: pytest.MonkeyPat
 
 def test_every_reason_is_of_a_line_that_there_is() -> None:
     lines = {f"{case.name}/{m.name}" for case in (KREPS, GROWTH) for m in case.measures(OPTIONS) if m.across}
-    assert bends.REASONS.keys() <= lines
+    assert bends.REASONS.keys() <= {line + kind for line in lines for kind in ("", *(f"/{each}" for each in page.BESIDE))}
+
+
+def test_a_line_of_which_less_is_better_bends_where_it_rises() -> None:
+    assert bends.sentence("none/of", "bytes", [(1, 10.0), (10, 5.0), (100, 6.0)], less_is_better=True) == ""
+    said = bends.sentence("none/of", "bytes", [(1, 10.0), (10, 5.0), (100, 20.0)], less_is_better=True)
+    assert said.startswith("Our line bends at 100 bytes: 4.0 times the least before; at the end it is 4.0 times the least.")
+
+
+def test_each_place_shows_what_it_took_and_is_drawn(tmp_path: Path) -> None:
+    line = Measure(
+        "line", "line", "MB/s", lambda peer, meter: points((1, 2), lambda place: _up_to(2, place), meter), across="places"
+    )
+    outcome = _case(line).run({"barnabas": FakePeer}, OPTIONS, lambda line: None)
+    text = page.render([(_case(line), _result(_case(line), outcome))], tmp_path)
+    for title, first, second in (
+        ("End to end, p99 (ms)", "2", "4"),
+        ("The most memory of the system meanwhile (MB)", "50", "50"),
+    ):
+        assert f"{title}:\n\n| places | 1 | 2 |  |\n| --- | ---: | ---: | --- |\n| fake | {first} | {second} |" in text
+    assert {path.name for path in tmp_path.iterdir()} == {f"a-case-line{kind}.svg" for kind in ("", "-cpu", "-peak", "-p99")}
 
 
 def test_reasons_of_growth_have_no_figures_that_the_results_have() -> None:
@@ -340,9 +371,9 @@ def test_the_page_says_at_which_places_a_line_is_less_than_twice_anothers(tmp_pa
 
 @pytest.mark.parametrize(("theirs", "said"), [(2.5, ">= 2x: yes"), (1.8, ">= 2x: **no**")])
 def test_cpu_of_replicated_writes_is_to_be_half_at_most(theirs: float, said: str) -> None:
-    runs = {OURS: [{"cpu_s_per_million": 1.0}], THEIRS: [{"cpu_s_per_million": theirs}]}
-    assert cluster_page._cpu({"unit": "records/s", "title": "bulk, acks=all", "runs": runs})[-1] == said
-    assert cluster_page._cpu({"unit": "records/s", "title": "bulk, acks=1", "runs": runs})[-1] == "better"
+    runs = {OURS: [{"cpu_s_per_million": 1.0, "peak_mb": 200.0}], THEIRS: [{"cpu_s_per_million": theirs, "peak_mb": 3_000.0}]}
+    assert cluster_page._cpu({"unit": "records/s", "title": "bulk, acks=all", "runs": runs})[-3:] == [said, "200", "3,000"]
+    assert cluster_page._cpu({"unit": "records/s", "title": "bulk, acks=1", "runs": runs})[-3] == "better"
 
 
 def test_what_grows_is_drawn_as_lines(tmp_path: Path) -> None:
@@ -352,11 +383,11 @@ def test_what_grows_is_drawn_as_lines(tmp_path: Path) -> None:
     assert "<polyline" in chart.read_text()
 
 
-def _kept(value: float, bare: float | None, cpu: float) -> dict[str, object]:
-    runs = {"barnabas": [{"value": value, "cpu_s_per_million": cpu}]}
+def _kept(name: str, value: float, bare: float | None) -> dict[str, object]:
+    runs = {"barnabas": [{"value": value}]}
     if bare is not None:
-        runs[BARE] = [{"value": bare, "cpu_s_per_million": 1.0}]
-    return {"name": "m", "higher_is_better": True, "runs": runs}
+        runs[BARE] = [{"value": bare}]
+    return {"name": name, "higher_is_better": True, "runs": runs}
 
 
 def test_a_bare_loop_has_half_a_second_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,8 +404,8 @@ def test_a_bare_loop_has_half_a_second_at_least(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_guard_names_what_became_slower_than_the_bare_loop_tells() -> None:
     said: list[str] = []
-    recorded = {"measures": [_kept(100.0, 200.0, 1.0), {**_kept(100.0, None, 1.0), "name": "n"}]}
-    now = {"measures": [_kept(40.0, 100.0, 9.0), {**_kept(5.0, None, 1.05), "name": "n"}]}
+    recorded = {"measures": [_kept("m", 100.0, 200.0), _kept("n", 100.0, 200.0), _kept("alone", 100.0, None)]}
+    now = {"measures": [_kept("m", 40.0, 100.0), _kept("n", 47.0, 100.0), _kept("alone", 5.0, None)]}
     changes = guard.guard("case", recorded, lambda: now, said.append)
     assert [(change.name, change.is_slower) for change in changes] == [("case/m", True), ("case/n", False)]
     guard.report(changes, said.append)
@@ -390,3 +421,12 @@ def test_the_guard_says_so_where_nothing_is_recorded() -> None:
 def test_ratios_of_the_page_are_those_of_the_figures() -> None:
     measured = take_turns(_produce_50(), {"barnabas": FakePeer(1e-6), "kafka": FakePeer(3e-6)}, {}, rounds=2)
     assert figures.ratio(measured.as_json()[0], "barnabas", "kafka") == pytest.approx(3.0)
+
+
+def test_who_would_take_too_long_to_store_it_all_has_a_dash() -> None:
+    (measure,) = [each for each in KREPS.measures(OPTIONS) if each.name == "stored-beyond-memory"]
+    quick, slow = FakePeer(1e-3, LARGE_BATCH), FakePeer(1e-2, LARGE_BATCH)
+    assert sum(name.startswith("at_") for name in measure.run(quick, Meter([]))) == 10
+    with pytest.raises(CannotDo, match="to store 0 GB would take it 1000 s, over 200 s"):
+        measure.run(slow, Meter([]))
+    assert len(slow.loads) == 1

@@ -22,6 +22,7 @@ from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.server.coordinator_log import PartitionedLog
+from barnabas.server.leaders import current_leader
 from barnabas.server.logs.faults import report_later
 from barnabas.server.transactions.ids import IdsAtHand
 from barnabas.server.transactions.marking import MarkerSender
@@ -85,8 +86,8 @@ class Coordinators:
         broker = self._broker
         if broker.member is None:
             return broker.config.broker_id
-        state = broker.metadata.partition(topic, self._by_topic[topic].partition_of(name))
-        return None if state is None or state.leader < 0 else state.leader
+        leader = current_leader(broker, topic, self._by_topic[topic].partition_of(name))
+        return None if leader is None else leader[0]
 
     def _epoch_of(self, index: int) -> int:
         state = self._broker.metadata.partition(TRANSACTIONS_TOPIC, index)

@@ -345,7 +345,13 @@ async def leaders_told(client: Client) -> list[tuple[int, int]]:
     return [(told.error_code, told.leader_id) for told in answers]
 
 
-async def test_a_broker_that_stood_down_does_not_name_itself_as_leader(tmp_path: Path) -> None:
+async def coordinator_told(client: Client, group: str) -> tuple[int, int]:
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+    found = (await client.ask((10, 4), request, FindCoordinatorResponse)).coordinators[0]
+    return found.error_code, found.node_id
+
+
+async def test_a_broker_that_stood_down_does_not_name_itself(tmp_path: Path) -> None:
     async with running(tmp_path) as cluster:
         assert await create(cluster.clients[1], "t", 1) == ErrorCode.NONE
         leader = cluster.controller.metadata.topics["t"].partitions[0].leader
@@ -353,6 +359,11 @@ async def test_a_broker_that_stood_down_does_not_name_itself_as_leader(tmp_path:
         epoch = broker.metadata.topics["t"].partitions[0].leader_epoch
         member = broker.member
         assert member is not None
+        await coordinator_told(client, "any")  # which makes the topic
+        names = [f"g{number}" for number in range(100)]  # of which some are in each of its three partitions
+        await cluster.until(lambda: leader in map(broker.coordinators.leader_of_group, names))
+        group = next(name for name in names if broker.coordinators.leader_of_group(name) == leader)
+        assert await coordinator_told(client, group) == (ErrorCode.NONE, leader)
         store.suspend()
         assert not member.is_down, "the session surely lives as yet"
         assert await leaders_told(client) == [(ErrorCode.NONE, leader)] * 2
@@ -360,10 +371,12 @@ async def test_a_broker_that_stood_down_does_not_name_itself_as_leader(tmp_path:
         member._stand_down("the time is over for which the session surely lives")
         assert await leaders_told(client) == [(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER)] * 2
         assert (broker._ready_page()[0], current_leader(broker, "t", 0)) == (503, None)
+        assert await coordinator_told(client, group) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
         store.resume()
         await cluster.until(lambda: not member.is_down)
         assert await leaders_told(client) == [(ErrorCode.NONE, leader)] * 2
         assert broker._ready_page()[0] == 200
+        assert await coordinator_told(client, group) == (ErrorCode.NONE, leader)
 
 
 async def test_requests_between_brokers_are_announced_in_a_cluster_only(tmp_path: Path) -> None:

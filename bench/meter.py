@@ -1,0 +1,40 @@
+"""What a load takes of the machine: CPU and memory of the system that it is put on, and what others took meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from bench.peers.process import cpu_of, family, forget_peak, peak_mb
+from bench.servers import busy_seconds
+
+Figures = dict[str, float]
+
+
+class Meter:
+    """What a system spends between `__enter__` and `__exit__`."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._pids = pids
+        self._began = self._busy = self._own = self._theirs = 0.0
+        self.figures: Figures = {}
+        self.ended = ""  # why a line has no more places
+
+    def __enter__(self) -> Self:
+        forget_peak(self._pids)
+        self._began, self._busy = time.monotonic(), busy_seconds()
+        self._own, self._theirs = cpu_of(family(os.getpid())), cpu_of(self._pids)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            return
+        spent = max(cpu_of(self._pids) - self._theirs, 0.0)
+        whole = cpu_of(family(os.getpid())) - self._own
+        seconds = time.monotonic() - self._began
+        others = busy_seconds() - self._busy - whole  # systems are children of this process
+        cores = os.cpu_count() or 1
+        self.figures = {"cpu_s": spent, "peak_mb": peak_mb(self._pids), "others_cpu": max(others, 0.0) / seconds / cores}

@@ -1,0 +1,75 @@
+"""What the processes of a Spark session take: CPU time, and the most memory of all of them together."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bench.peers.process import cpu_of, family, resident_mb
+from bench.servers import TICKS_PER_S, busy_seconds
+
+LOOK_S = 0.2  # between two looks at the memory
+
+
+def _stats(leader: int) -> Iterator[tuple[int, list[str]]]:
+    """Each process that `leader` started, and what `/proc` has of it after its name."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended just now
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                yield int(stat.parent.name), fields
+
+
+def cpu_seconds(leader: int) -> float:
+    """User and system time of its processes and of those of their children that ended, as far as somebody waited for them."""
+    return sum(int(field) for _, fields in _stats(leader) for field in fields[11:15]) / TICKS_PER_S
+
+
+class Watched:
+    """The CPU time of a session between `__enter__` and `__exit__`, and the most memory that its processes had together.
+
+    Pages that processes share count for each of them.
+    """
+
+    def __init__(self, leader: int) -> None:
+        self.cpu_s = self.peak_mb = 0.0
+        self._leader = leader
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self.cpu_s = -cpu_seconds(self._leader)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self.cpu_s += cpu_seconds(self._leader)
+
+    def _watch(self) -> None:
+        while True:
+            self.peak_mb = max(self.peak_mb, resident_mb([pid for pid, _ in _stats(self._leader)]))
+            if self._is_over.wait(LOOK_S):
+                return
+
+
+class OtherWork:
+    """The share of the machine's CPU that goes neither to some sessions nor to a server nor to this process."""
+
+    def __init__(self, leaders: Sequence[int], server: int | None) -> None:
+        self._leaders, self._pids = leaders, [os.getpid(), *(family(server) if server is not None else ())]
+        self._began, self._busy, self._own = os.times().elapsed, busy_seconds(), self._spent()
+
+    def _spent(self) -> float:
+        return cpu_of(self._pids) + sum(map(cpu_seconds, self._leaders))
+
+    def share(self) -> float:
+        """Since this was made."""
+        others = busy_seconds() - self._busy - (self._spent() - self._own)
+        return max(others, 0.0) / (os.times().elapsed - self._began) / (os.cpu_count() or 1)
