@@ -39,7 +39,7 @@ types: setup ## mypy, strict
 check: lint types ## lint and types, and figures of the code
 	@$(PYTHON) tools/figures.py
 
-bench: setup ## all that is measured, beside Kafka, RabbitMQ, ActiveMQ, NATS and Redis, into docs/performance.md: three hours (CASES="..." for some: `python -m bench list`)
+bench: setup ## all that is measured, beside Kafka, RabbitMQ, ActiveMQ, NATS and Redis, into docs/performance.md: four hours (CASES="..." for some: `python -m bench list`)
 	@tools/setup.sh peers
 	@$(PYTHON) -m bench run $(CASES) --page
 

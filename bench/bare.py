@@ -1,8 +1,9 @@
 """The limit that the machine sets: bare loops of the system calls that no broker can do without.
 
-`receive` takes requests from sockets and writes them to files, `send` sends a file, as a whole or a piece for each byte that asks for one;
-neither looks at what it moves. Each runs in a process of its own, so that its CPU time is told apart, and is loaded by the same client and
-in turns with the servers. Memory is as they have it: files that grow are new, a file that is sent is in the page cache.
+`receive` takes requests from sockets and writes what came together to a file at once, `send` sends a file, as a whole or a piece for each
+byte that asks for one; neither looks at what it moves. Each runs in a process of its own, so that its CPU time is told apart, and is loaded
+by the same client and in turns with the servers. Memory is as they have it: files that grow are new, a file that is sent is in the page
+cache.
 """
 
 from __future__ import annotations
@@ -130,11 +131,11 @@ class _Line:
             behind = position + 4 + size
             if behind > self._filled:
                 break
-            os.write(self._file, self._buffer[position:behind])
             _HEAD.pack_into(answer, 0, len(answer) - 4, correlation_id)
             answers += answer
             position = behind
         if answers:
+            os.write(self._file, self._buffer[:position])
             self.connection.sendall(answers)
             self._buffer[: self._filled - position] = self._buffer[position : self._filled]
             self._filled -= position

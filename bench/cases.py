@@ -12,6 +12,7 @@ from bench.consume import consume
 from bench.latency import measure
 from bench.load import Load, Pattern, produce
 from bench.servers import DELETED_AFTER_S, Server, cpu_seconds, create_topic, delete_topic, end_offsets, resident_mb
+from bench.suite import memory
 from bench.wire import BadAnswer, record_batch
 
 Figures = dict[str, float]
@@ -23,20 +24,20 @@ MUCH_BYTES = 100_000_000  # from here on removing the files would disturb what f
 class Lengths:
     """How long to measure, in seconds, and how much to consume, in bytes.
 
-    Large batches end after `large_bytes`, however fast the server is: what is written in one go must stay well under what the kernel
-    lets be dirty before it makes writers wait (by default from 15% of the memory on), or the disk is measured and both are equal.
+    A load ends after `most_bytes`, however fast the server is: what is written in one go must stay well under what the kernel lets be dirty
+    before it makes writers wait (by default from 15% of the memory on), or the disk is measured and both are equal; and it has to fit into
+    memory that was used just before (`bench.suite.memory`).
     """
 
     warm_up_s: float
     load_s: float
-    large_s: float
-    large_bytes: float
+    most_bytes: float
     latency_s: float
     consume_bytes: int
 
 
-FULL = Lengths(warm_up_s=3.0, load_s=5.0, large_s=5.0, large_bytes=2e9, latency_s=20.0, consume_bytes=800_000_000)
-QUICK = Lengths(warm_up_s=2.0, load_s=1.0, large_s=1.0, large_bytes=2e9, latency_s=3.0, consume_bytes=400_000_000)
+FULL = Lengths(warm_up_s=3.0, load_s=5.0, most_bytes=2e9, latency_s=20.0, consume_bytes=800_000_000)
+QUICK = Lengths(warm_up_s=2.0, load_s=1.0, most_bytes=2e9, latency_s=3.0, consume_bytes=400_000_000)
 
 
 def _nothing(_server: Server, _lengths: Lengths) -> None:
@@ -81,13 +82,14 @@ def _fresh_name(case: str) -> str:
     return f"bench-{case}-{next(_numbers)}"
 
 
-def _produce_case(name: str, title: str, pattern: Callable[[], Pattern], target: float, *, large: bool = False) -> Case:
-    def run(server: Server, seconds: float, most_bytes: float) -> tuple[Load, float]:
+def _produce_case(name: str, title: str, pattern: Callable[[], Pattern], target: float, *, beside_bare: bool = False) -> Case:
+    def run(server: Server, seconds: float, lengths: Lengths) -> tuple[Load, float]:
         made = pattern()
         topic = _fresh_name(name)
         create_topic(server, topic, made.connections)
+        memory.use(lengths.most_bytes / 1e6)
         before = cpu_seconds(server.pid)
-        load = produce(server.address, topic, made.connections, made, seconds, most_bytes)
+        load = produce(server.address, topic, made.connections, made, seconds, lengths.most_bytes)
         spent = cpu_seconds(server.pid) - before
         stored = end_offsets(server, topic, made.connections)
         if stored != load.records:
@@ -100,20 +102,20 @@ def _produce_case(name: str, title: str, pattern: Callable[[], Pattern], target:
     def warm_up(server: Server, lengths: Lengths) -> None:
         began = time.perf_counter()
         while time.perf_counter() - began < lengths.warm_up_s:
-            run(server, lengths.warm_up_s, lengths.large_bytes if large else float("inf"))
+            run(server, lengths.warm_up_s, lengths)
 
     def measure_once(server: Server, lengths: Lengths) -> Figures:
-        load, spent = run(server, lengths.large_s, lengths.large_bytes) if large else run(server, lengths.load_s, float("inf"))
-        return _throughput(load, spent)
+        return _throughput(*run(server, lengths.load_s, lengths))
 
     def measure_bare(loop: Bare, lengths: Lengths) -> Figures:
         made = pattern()
+        memory.use(lengths.most_bytes / 1e6)
         before = cpu_seconds(loop.pid)
-        load = produce(loop.address, TOPIC, made.connections, made, lengths.large_s, lengths.large_bytes)
+        load = produce(loop.address, TOPIC, made.connections, made, lengths.load_s, lengths.most_bytes)
         return _throughput(load, cpu_seconds(loop.pid) - before)
 
     case = Case(name, title, "records_per_s", "records/s", True, target, None, warm_up, measure_once)
-    return replace(case, bare=lambda: Bare(RECEIVE), measure_bare=measure_bare) if large else case
+    return replace(case, bare=lambda: Bare(RECEIVE), measure_bare=measure_bare) if beside_bare else case
 
 
 def _throughput(load: Load, spent: float) -> Figures:
@@ -220,10 +222,10 @@ CASES = (
     _produce_case("one-1", "one record a request, one connection", _one(1, 1), 12.0),
     _produce_case("one-8", "one record a request, eight connections", _one(8, 1), 8.0),
     _produce_case("one-8-all", "one record a request, eight connections, acks=all", _one(8, -1), 8.0),
-    _produce_case("fifty-1", "50 records a batch, one connection", _fifty(1), 6.0),
-    _produce_case("fifty-4", "50 records a batch, four connections", _fifty(4), 6.0),
-    _produce_case("large-100", "large batches, 8,000 records of 100 B", _large(8_000, 100), 1.5, large=True),
-    _produce_case("large-1k", "large batches, 900 records of 1 kB", _large(900, 1_000), 1.5, large=True),
+    _produce_case("fifty-1", "50 records a batch, one connection", _fifty(1), 6.0, beside_bare=True),
+    _produce_case("fifty-4", "50 records a batch, four connections", _fifty(4), 6.0, beside_bare=True),
+    _produce_case("large-100", "large batches, 8,000 records of 100 B", _large(8_000, 100), 1.5, beside_bare=True),
+    _produce_case("large-1k", "large batches, 900 records of 1 kB", _large(900, 1_000), 1.5, beside_bare=True),
     _consume_case("consume", "consuming large batches", 8_000),
     _consume_case("consume-50", "consuming batches of 50", 50),
     _latency_case("latency", "latency at 5,000 messages/s", 1),

@@ -35,6 +35,8 @@ class Meter:
         spent = max(cpu_of(self._pids) - self._theirs, 0.0)
         whole = cpu_of(family(os.getpid())) - self._own
         seconds = time.monotonic() - self._began
-        others = busy_seconds() - self._busy - whole  # systems are children of this process
+        others = (
+            busy_seconds() - self._busy - whole
+        )  # systems are children of this process, those that wait for their turn as well
         cores = os.cpu_count() or 1
         self.figures = {"cpu_s": spent, "peak_mb": peak_mb(self._pids), "others_cpu": max(others, 0.0) / seconds / cores}

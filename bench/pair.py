@@ -120,7 +120,7 @@ def _take_turns(case: Case, servers: Sequence[Server], lengths: Lengths, repeat:
 
 
 def _measure(case: Case, server: Server, lengths: Lengths) -> Figures:
-    """The figures of one repetition, with the most memory that the server had, and what went to neither it nor the client meanwhile."""
+    """The figures of one repetition, with the most memory that the server had, and what went to no server and not to the client."""
     with Meter([server.pid]) as meter:
         figures = case.measure(server, lengths)
     return {**meter.figures, **figures}

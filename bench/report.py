@@ -20,6 +20,7 @@ from tools.kafka import VERSION
 
 from barnabas.protocol.records.scan import compiled
 from bench.bare import Bare
+from bench.suite.figures import number
 
 Result = dict[str, Any]
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
@@ -56,7 +57,7 @@ SPARK = """
 ## Spark
 
 The data source and the sink beside Spark's own connector, the ratios that were to be reached, and what bounds those that are not:
-[spark.md](spark.md#speed), measured by `make sparkbench`.
+[spark.md](spark.md#speed), measured by `python -m bench run spark`.
 """
 MEMORY = "Start and memory"
 PEAKS = (f"peak MB, {OURS}", f"peak MB, {THEIRS}")
@@ -167,14 +168,8 @@ def line_of(case: Result) -> str:
 
 def spread(case: Result, server: str, figure: str) -> str:
     values = [run[figure] for run in case["runs"][server]]
-    low, middle, high = (_number(value) for value in (min(values), statistics.median(values), max(values)))
+    low, middle, high = (number(value) for value in (min(values), statistics.median(values), max(values)))
     return f"{middle} ({low} to {high})" if len(values) > 1 else middle
-
-
-def _number(value: float) -> str:
-    if value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -216,8 +211,9 @@ def render(results: Result) -> str:
 
 
 def peaks(case: Result) -> list[str]:
-    """The most memory that each server had in a repetition."""
-    return [spread(case, server, "peak_mb") for server in (OURS, THEIRS)]
+    """The most memory that each server had in a repetition, where it was kept."""
+    runs = case["runs"]
+    return [spread(case, server, "peak_mb") if "peak_mb" in runs[server][0] else "-" for server in (OURS, THEIRS)]
 
 
 def titled(case: Result) -> str:

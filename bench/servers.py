@@ -37,7 +37,7 @@ from barnabas.protocol.messages.list_offsets import (
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from bench import wire
 
-READY_TIMEOUT_S = 120.0
+READY_TIMEOUT_S, STOP_TIMEOUT_S = 120.0, 60.0
 CONFIG = {"log.segment.delete.delay.ms": "1000"}
 DELETED_AFTER_S = 2.5  # the delay and the time to remove a few gigabytes
 POLL_S = 0.002  # between two attempts to reach a server that starts
@@ -115,7 +115,11 @@ class Barnabas:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._process is not None:
             self._process.terminate()
-            self._process.wait(60)
+            try:
+                self._process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
             self._process = None
         if self._folder is not None:
             shutil.rmtree(self._folder)

@@ -151,14 +151,14 @@ def _check_stored(server: Server, topic: str, records: int, transactions: int) -
         time.sleep(READ_WAIT_S)
 
 
-def fill(server: Server, topic: str) -> None:
-    create_topic(server, topic, PARTITIONS)
-    writer = Writer(server, topic, READ_TRANSACTION, 0.0)
+def fill(server: Server) -> None:
+    create_topic(server, READ_TOPIC, PARTITIONS)
+    writer = Writer(server, READ_TOPIC, READ_TRANSACTION, 0.0)
     for number in range(READ_RECORDS // READ_TRANSACTION - 1):
         writer.transact(commit=number % ABORTED_EVERY != 0)
 
 
-def read(server: Server, topic: str, isolation: str) -> Figures:
+def read(server: Server, isolation: str) -> Figures:
     """Stored records a second that a reader of this isolation gets past, and microseconds of the server's CPU for each."""
     consumer = Consumer(
         {
@@ -170,7 +170,7 @@ def read(server: Server, topic: str, isolation: str) -> Figures:
             "queued.min.messages": 1_000_000,
         }
     )
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
+    consumer.assign([TopicPartition(READ_TOPIC, index, 0) for index in range(PARTITIONS)])
     ended: set[int] = set()
     with Meter([server.pid]) as meter:
         count, began = 0, time.perf_counter()
@@ -208,16 +208,17 @@ class Measure:
 WAYS = (("socket", "plain producer", write_plainly), ("client", "client", write))
 
 
-def measures(seconds: float) -> Iterator[Measure]:
+def writing(seconds: float) -> Iterator[Measure]:
     for (records, producers), (name, how, writes) in itertools.product(WRITERS, WAYS):
         who = f"{producers} {how}{'s' * (producers > 1)}"
         title = f"transactions of {records:,} record{'s' * (records > 1)}, {who}"
         once = partial(writes, records=records, producers=producers, seconds=seconds)
         yield Measure(f"{name}-{records}-{producers}", title, "transactions/s", once, TARGET)
+
+
+def reading() -> Iterator[Measure]:
     for isolation in (COMMITTED, UNCOMMITTED):
-        yield Measure(
-            isolation, f"reading with {isolation}", "stored records/s", partial(read, topic=READ_TOPIC, isolation=isolation)
-        )
+        yield Measure(isolation, f"reading with {isolation}", "stored records/s", partial(read, isolation=isolation))
 
 
 def take_turns(measure: Measure, servers: Sequence[Server], repeat: int) -> Result:
@@ -225,7 +226,9 @@ def take_turns(measure: Measure, servers: Sequence[Server], repeat: int) -> Resu
     for repetition in range(repeat):
         for server in servers if repetition % 2 == 0 else reversed(servers):
             runs[server.name].append(measure.once(server))
-    return describe_case(measure, runs)
+    found = describe_case(measure, runs)
+    print(line_of(found), flush=True)
+    return found
 
 
 def render(page: dict[str, Any]) -> str:
@@ -261,11 +264,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for server in servers:
             write(server, 10, 2, options.seconds)  # to warm up
             write_plainly(server, 10, 2, options.seconds)
-            fill(server, READ_TOPIC)
-        cases = []
-        for measure in measures(options.seconds):
-            cases.append(take_turns(measure, servers, options.repeat))
-            print(line_of(cases[-1]), flush=True)
+        cases = [take_turns(measure, servers, options.repeat) for measure in writing(options.seconds)]
+        for server in servers:
+            fill(server)
+            read(server, COMMITTED)  # to warm up
+        cases += [take_turns(measure, servers, options.repeat) for measure in reading()]
     page = {
         "command": command_of("bench.transactions", arguments),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),

@@ -102,7 +102,7 @@ def _warm_up(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> None:
 
 
 def _measure(case: ClusterCase, cluster: Cluster, lengths: Lengths) -> Figures:
-    """With the most memory that the cluster had, and what went to neither it nor the client meanwhile."""
+    """With the most memory that the cluster had, and what went to none of the clusters and not to the client."""
     with Meter(cluster.pids) as meter:
         figures = case.run(cluster, case.seconds(lengths))
     return {**meter.figures, **figures}

@@ -39,6 +39,7 @@ IN_FLIGHT = 5  # max.in.flight.requests.per.connection of Kafka's producer
 BATCH_BYTES, MAX_MESSAGES = 16_384, 100  # in a batch: its batch.size
 VALUE_BYTES = 100
 MAX_BYTES = 1024 * 1024
+BUFFER_BYTES = 2 * MAX_BYTES + 64 * 1024  # an answer with a batch that is larger than what was asked for
 SESSION_AT = 15  # in the answer to a fetch
 _I32 = Struct(">i")
 
@@ -157,7 +158,8 @@ class _Consumer:
             self._offsets.setdefault(stream.topic, {})[stream.partition] = 0
         self._asked: Mapping[str, dict[int, int]] = self._offsets  # of a session those that have changed
         self._session = NEW_SESSION
-        self._buffer = b""
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))  # one for all answers: to get a megabyte takes longer than to read one
+        self._filled = 0
 
     def fetch(self) -> None:
         self.socket.sendall(
@@ -166,20 +168,22 @@ class _Consumer:
 
     def ready(self) -> None:
         """Take in what came; a whole answer is followed by the next fetch."""
-        piece = self.socket.recv(MAX_BYTES)
-        if not piece:
+        got = self.socket.recv_into(self._buffer[self._filled :])
+        if not got:
             raise BadAnswer("the server closed the connection")
-        answer = self._buffer + piece if self._buffer else piece
-        if len(answer) < 4 or len(answer) < 4 + _I32.unpack_from(answer)[0]:
-            self._buffer = answer
+        self._filled += got
+        end = _I32.size + _I32.unpack_from(self._buffer)[0] if self._filled >= _I32.size else len(self._buffer)
+        if not _I32.size <= end <= len(self._buffer) or self._filled > end:
+            raise BadAnswer(f"an answer of {end} bytes, {self._filled} of them at once, where {len(self._buffer)} fit")
+        if self._filled < end:
             return
         now = time.perf_counter()
         changed: dict[str, dict[int, int]] = {}
-        for topic, index, records in walk_topics(memoryview(answer)[4:]):
+        for topic, index, records in walk_topics(self._buffer[_I32.size : end]):
             self._take(self._streams[topic, index], records, now)
             changed.setdefault(topic, {})[index] = self._offsets[topic][index]
-        self._buffer = b""
-        session_id = _I32.unpack_from(answer, SESSION_AT)[0]
+        self._filled = 0
+        session_id = _I32.unpack_from(self._buffer, SESSION_AT)[0]
         self._session = (session_id, self._session[1] + 1) if session_id else NO_SESSION
         self._asked = changed if session_id else self._offsets
         self.fetch()

@@ -72,38 +72,29 @@ class Nats(StreamPeer):
 
     def _ask(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """A request to JetStream's own subjects."""
-        inbox = _new_inbox()
-        request = _publication(f"$JS.API.{subject}".encode(), inbox, json.dumps(body).encode() if body else b"")
         with self.greet() as line:
-            line.sendall(_subscription(inbox) + request)
-            data = b""
-            while not (data.count(b"\r\n") >= 2 and data.endswith(b"\r\n")):
-                piece = line.recv(65_536)
-                if not piece:
-                    raise BadAnswer("the server closed the connection")
-                data += piece
-        return dict(json.loads(data.split(b"\r\n")[1]))
+            return _asked(line, subject, body)
 
     def _do(self, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        answer = self._ask(subject, body)
-        if "error" in answer:
-            raise BadAnswer(f"{subject}: {answer['error']}")
-        return answer
+        with self.greet() as line:
+            return _done(line, subject, body)
 
     def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
-        for stream in streams_of(topic, partitions):
-            self._do(
-                f"STREAM.CREATE.{stream}",
-                {"name": stream, "subjects": [stream], "storage": "file", "duplicate_window": 100_000_000},
-            )
+        with self.greet() as line:
+            for stream in streams_of(topic, partitions):
+                config = {"name": stream, "subjects": [stream], "storage": "file", "duplicate_window": 100_000_000}
+                _done(line, f"STREAM.CREATE.{stream}", config)
 
     def delete(self, topic: str) -> None:
-        for stream in self._do("STREAM.NAMES")["streams"] or []:
-            if stream.rpartition("-")[0] == topic:
-                self._do(f"STREAM.DELETE.{stream}")
+        with self.greet() as line:
+            for number in itertools.count():
+                if "error" in _asked(line, f"STREAM.DELETE.{topic}-{number}"):  # there is none with this number
+                    return
 
     def stored(self, topic: str, partitions: int) -> int:
-        return sum(int(self._do(f"STREAM.INFO.{stream}")["state"]["messages"]) for stream in streams_of(topic, partitions))
+        with self.greet() as line:
+            told = [_done(line, f"STREAM.INFO.{stream}") for stream in streams_of(topic, partitions)]
+        return sum(int(each["state"]["messages"]) for each in told)
 
     def greet(self) -> socket.socket:
         """A connection whose greeting is over."""
@@ -132,6 +123,28 @@ class Nats(StreamPeer):
         for receiver in receivers:
             assert isinstance(receiver, _Puller)
             self._do(f"CONSUMER.DELETE.{receiver.consumer}")
+
+
+def _asked(line: socket.socket, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a request to JetStream's own subjects is answered, on a connection that has nothing else to receive."""
+    inbox = _new_inbox()
+    request = _publication(f"$JS.API.{subject}".encode(), inbox, json.dumps(body).encode() if body else b"")
+    line.sendall(_subscription(inbox) + b"UNSUB 1 1\r\n" + request)
+    data = b""
+    while not (data.count(b"\r\n") >= 2 and data.endswith(b"\r\n")):
+        piece = line.recv(65_536)
+        if not piece:
+            raise BadAnswer("the server closed the connection")
+        data += piece
+    return dict(json.loads(data.split(b"\r\n")[1]))
+
+
+def _done(line: socket.socket, subject: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """As `_asked`; raises BadAnswer for an error."""
+    answer = _asked(line, subject, body)
+    if "error" in answer:
+        raise BadAnswer(f"{subject}: {answer['error']}")
+    return answer
 
 
 def _new_inbox() -> bytes:

@@ -86,7 +86,10 @@ class StreamTalk(Talk):
         poller = select.poll()  # `select` takes none but small descriptors
         poller.register(self.socket, select.POLLIN)
         while len(self._chunks) < len(streams) and poller.poll(within_s * 1000):
-            self._chunks.append(self._receive()[1])
+            key, chunk = self._receive()
+            if key != DELIVER:
+                raise BadAnswer(f"frame {key:#x} where a chunk was expected")
+            self._chunks.append(chunk)
         heads = [_CHUNK.unpack_from(chunk) for chunk in self._chunks]
         return sum(first + records for _, _, _, _, records, _, _, first in heads)
 

@@ -78,19 +78,24 @@ class Redis(StreamPeer):
         self.address = ("127.0.0.1", free_ports(1)[0])
         given = [part for setting in self.settings for part in (f"--{setting.name}", setting.value.strip('"'))]
         start = [server, "--port", str(self.address[1]), "--bind", "127.0.0.1", "--dir", str(self.data_dir), *given]
-        self.ready_after_s = self._running.start(start, lambda: self._ask(b"PING") == b"+PONG\r\n")
+        self.ready_after_s = self._running.start(start, lambda: self._answers(command(b"PING"), 1) == [b"+PONG"])
         return self
 
-    def _ask(self, *parts: bytes) -> bytes:
-        """A command with an answer of one line."""
+    def _answers(self, commands: bytes, count: int) -> list[bytes]:
+        """The answers to some commands, each of one line."""
         with connect(self.address) as line:
-            line.sendall(command(*parts))
-            answer = b""
-            while not answer.endswith(b"\r\n"):
-                answer += line.recv(4096)
-        if answer.startswith(b"-"):
-            raise BadAnswer(answer.decode())
-        return answer
+            line.sendall(commands)
+            answers = b""
+            while answers.count(b"\r\n") < count:
+                piece = line.recv(65_536)
+                if not piece:
+                    raise BadAnswer("the server closed the connection")
+                answers += piece
+        found = answers.splitlines()
+        for each in found:
+            if each.startswith(b"-"):
+                raise BadAnswer(each.decode())
+        return found
 
     def create(self, topic: str, partitions: int, *, largest_bytes: int = 0) -> None:
         """A stream is there with its first entry."""
@@ -102,7 +107,8 @@ class Redis(StreamPeer):
             line.recv(4096)
 
     def stored(self, topic: str, partitions: int) -> int:
-        return sum(int(self._ask(b"XLEN", stream.encode())[1:]) for stream in streams_of(topic, partitions))
+        wanted = b"".join(command(b"XLEN", stream.encode()) for stream in streams_of(topic, partitions))
+        return sum(int(line[1:]) for line in self._answers(wanted, partitions))
 
     def greet(self) -> socket.socket:
         return connect(self.address)

@@ -73,11 +73,11 @@ class StreamPeer(OwnProcess):
         fits = min(WINDOW_BYTES // (message.value_bytes * message.batch), ALL_WINDOWS // producers)
         window = max(2, min(ONE_WINDOW if message.batch == 1 else BATCH_WINDOW, fits))
         chunk = max(1, min(window // CHUNKS, int(amount.messages // message.batch) or 1))
-        before = self.written(topic, partitions)
         streams = streams_of(topic, partitions)
         shares = [streams[number % partitions :: producers] for number in range(producers)]
         most = max(map(len, shares))
         lines = [self.line(share, message, max(chunk, most), max(window, most)) for share in shares]
+        before = self.written(topic, partitions)
 
         def all_stored(requests: int) -> None:
             wait_for_stored(self.name, lambda: self.written(topic, partitions), before + requests * message.batch)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -65,6 +66,7 @@ def main() -> None:
     parser.add_argument("--way", action="append", choices=WAYS, help="measure this only; repeatable")
     parser.add_argument("--keep", action="store_true", help="the result, and put it into docs/spark.md")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # what was started is stopped on the way
     kinds = ["given"] if arguments.bootstrap else ["barnabas", "kafka"] if arguments.server == "both" else [arguments.server]
     compared = [compare(kind, arguments) for kind in kinds]
     print("\n".join(page.rendered(table) for table, _ in compared))

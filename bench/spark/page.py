@@ -80,7 +80,7 @@ def rendered(of: Table) -> str:
     rates = [
         [way.name, *(spread([run["rows_per_s"] for run in way.runs[each]]) for each in systems), *_judged(way)] for way in of.ways
     ]
-    text = table([f"{of.title}: rows/s", *systems, "times", "to reach"], rates)
+    text = table([f"{of.title}: rows/s", *systems, "times", "less CPU", "to reach"], rates)
     costs = [
         [way.name, *(f"{_median(way, each, 'cpu_s_per_million')} / {_median(way, each, 'peak_mb')}" for each in systems), ""]
         for way in of.ways
@@ -88,19 +88,24 @@ def rendered(of: Table) -> str:
     return text + "\n" + table(["CPU s per million rows / peak MB", *systems, ""], costs)
 
 
-def times(way: Way, figure: str = "rows_per_s") -> float | None:
-    """The median of the ratios of the pairs; None where one was not measured."""
+def times(way: Way) -> tuple[float, float] | None:
+    """How many times as fast the first is, and how many times less CPU it takes: medians of the ratios of the pairs; None where one was not
+    measured."""
     ours, theirs = next(iter(way.runs.values())), way.runs.get(CONNECTOR, [])
     pairs = list(zip(ours, theirs, strict=True)) if theirs and ours is not theirs else []
-    return statistics.median(mine[figure] / other[figure] for mine, other in pairs) if pairs else None
+    if not pairs:
+        return None
+    faster = statistics.median(mine["rows_per_s"] / other["rows_per_s"] for mine, other in pairs)
+    return faster, statistics.median(other["cpu_s_per_million"] / mine["cpu_s_per_million"] for mine, other in pairs)
 
 
 def _judged(way: Way) -> list[str]:
     found = times(way)
     if found is None:
-        return ["", ""]
-    reached = "" if way.target is None else f">= {way.target:g}x: " + ("yes" if found >= way.target else "**no**")
-    return [f"{found:.2f}x", reached]
+        return ["", "", ""]
+    faster, less_cpu = found
+    reached = "" if way.target is None else f">= {way.target:g}x: " + ("yes" if faster >= way.target else "**no**")
+    return [f"{faster:.2f}x", f"{less_cpu:.2f}x", reached]
 
 
 def _median(way: Way, system: str, figure: str) -> str:

@@ -1,4 +1,7 @@
-"""What the processes of a Spark session take: CPU time, and the most memory of all of them together."""
+"""What the processes of a Spark session take: CPU time, and the most memory of all of them together.
+
+Memory is their proportional share (Pss): of pages that forked Python workers have in common each has its part.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bench.peers.process import cpu_of, family, resident_mb
+from bench.peers.process import cpu_of, family
 from bench.servers import TICKS_PER_S, busy_seconds
 
-LOOK_S = 0.2  # between two looks at the memory
+LOOK_S = 0.5  # between two looks at the memory, of which each takes some milliseconds
 
 
 def _stats(leader: int) -> Iterator[tuple[int, list[str]]]:
@@ -30,11 +33,15 @@ def cpu_seconds(leader: int) -> float:
     return sum(int(field) for _, fields in _stats(leader) for field in fields[11:15]) / TICKS_PER_S
 
 
-class Watched:
-    """The CPU time of a session between `__enter__` and `__exit__`, and the most memory that its processes had together.
+def _share_kib(pid: int) -> int:
+    with suppress(OSError):  # it has ended
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+    return 0
 
-    Pages that processes share count for each of them.
-    """
+
+class Watched:
+    """The CPU time of a session between `__enter__` and `__exit__`, and the most memory that its processes had together."""
 
     def __init__(self, leader: int) -> None:
         self.cpu_s = self.peak_mb = 0.0
@@ -54,7 +61,7 @@ class Watched:
 
     def _watch(self) -> None:
         while True:
-            self.peak_mb = max(self.peak_mb, resident_mb([pid for pid, _ in _stats(self._leader)]))
+            self.peak_mb = max(self.peak_mb, sum(_share_kib(pid) for pid, _ in _stats(self._leader)) * 1024 / 1e6)
             if self._is_over.wait(LOOK_S):
                 return
 

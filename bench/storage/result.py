@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench.report import by_command
+from bench.suite.figures import spread
 
 TITLE = "\n## Storage at work\n"
 NOTES = """
@@ -38,17 +39,6 @@ def ratio(result: Result, label: str, base: str) -> float:
     """The median of the ratios of the pairs."""
     pairs = zip(result.figures[label], result.figures[base], strict=True)
     return statistics.median(mine / other for mine, other in pairs)
-
-
-def spread(values: list[float]) -> str:
-    low, middle, high = (_number(value) for value in (min(values), statistics.median(values), max(values)))
-    return f"{middle} ({low} to {high})" if len(values) > 1 else middle
-
-
-def _number(value: float) -> str:
-    if value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def lines_of(result: Result) -> list[str]:

@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing.sharedctypes import Synchronized
 
 from bench.latency import STALLED_S
 from bench.meter import Figures, Meter
@@ -53,21 +54,28 @@ def _nudge(nudge: bytes, held: Sequence[int]) -> None:
                 raise BadAnswer("the server closed a connection of the crowd")
 
 
-def _trickle(nudge: bytes, held: Sequence[int]) -> None:
+def _trickle(nudge: bytes, held: Sequence[int], asked: Synchronized[int]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     began = time.monotonic()
     for number in itertools.count():
         time.sleep(max(began + number / TRICKLE_PER_S - time.monotonic(), 0))
         _nudge(nudge, [held[number % len(held)]])
+        asked.value = number + 1
 
 
 @contextmanager
-def trickling(nudge: bytes, held: Sequence[int]) -> Iterator[None]:
-    """Meanwhile one client after the other asks something small, from a process of its own; raises BadAnswer where one cannot."""
-    process = multiprocessing.get_context("fork").Process(target=_trickle, args=(nudge, held), daemon=True)
+def trickling(nudge: bytes, held: Sequence[int]) -> Iterator[Synchronized[int]]:
+    """Meanwhile one client after the other asks something small, from a process of its own; how many have been answered.
+
+    Raises:
+        BadAnswer: one was not.
+    """
+    forked = multiprocessing.get_context("fork")
+    asked = forked.Value("q", 0)
+    process = forked.Process(target=_trickle, args=(nudge, held, asked), daemon=True)
     process.start()
     try:
-        yield
+        yield asked
     finally:
         process.terminate()
         process.join()
@@ -105,8 +113,10 @@ def _crowded(count: int) -> Callable[[Peer, Meter], Figures]:
                 "busy_p99": _busy_p99(peer),
             }
             if peer.nudge:
-                with trickling(peer.nudge, held):
+                with trickling(peer.nudge, held) as asked:
+                    began = time.monotonic()
                     figures |= {"trickling_cpu": _share_of_core(peer), "trickling_p99": _busy_p99(peer)}
+                    figures["asked_per_s"] = asked.value / (time.monotonic() - began)
                 figures["trickling_mb"] = resident_mb(peer.pids)
                 _nudge(peer.nudge, held)
         return figures
@@ -115,7 +125,7 @@ def _crowded(count: int) -> Callable[[Peer, Meter], Figures]:
 
 
 def _views(count: int) -> tuple[View, ...]:
-    asking = f"{count:,} connections while they ask something small, {TRICKLE_PER_S} a second in all"
+    asking = f"{count:,} connections that ask something small in turn, up to {TRICKLE_PER_S} a second in all"
     no_nudge = "no small request of its protocol is known here"
     return (
         View(f"each-{count}", f"memory of each of {count:,} connections", "kB", "kb_each"),

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from compileall import compile_dir
 from itertools import chain
@@ -32,7 +33,7 @@ from bench.suite.growth import GROWTH
 from bench.suite.idle import IDLE
 from bench.suite.kreps import KREPS
 from bench.suite.linkedin import LINKEDIN
-from bench.suite.measure import FAILED, Options
+from bench.suite.measure import FAILED, FAILURES, Options
 from bench.suite.openmessaging import OPENMESSAGING
 from bench.suite.start import START
 
@@ -60,10 +61,18 @@ def _of_module(name: str, *given: str, rounds: str = "--repeat") -> Callable[[in
 
 def _spark(rounds: int) -> int:
     scripts = [Path(__file__).resolve().parents[1] / "spark" / name for name in ("compare.py", "sink.py")]
-    return max(
-        subprocess.run([sys.executable, str(script), "--rounds", str(rounds), "--keep"], check=False).returncode
-        for script in scripts
-    )
+    codes = [_finished([sys.executable, str(script), "--rounds", str(rounds), "--keep"]) for script in scripts]
+    return int(any(codes))
+
+
+def _finished(command: Sequence[str]) -> int:
+    """Its return code; where this is interrupted it may still stop what it has started."""
+    with subprocess.Popen(command) as process:
+        try:
+            return process.wait()
+        except BaseException:
+            process.terminate()
+            raise
 
 
 OTHERS: Mapping[str, tuple[str, Callable[[int], int]]] = {
@@ -110,7 +119,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     verbs.add_parser("guard", help="name what became slower than the recorded results say")
     run = verbs.add_parser("run", help="measure")
-    run.add_argument("cases", nargs="*", metavar="CASE", help=f"only these; without, all: {', '.join([*CASES, *OTHERS])}")
+    run.add_argument(
+        "cases",
+        nargs="*",
+        metavar="CASE",
+        help=f"only these; without, {', '.join(CASES)}, and except with --quick or --json {', '.join(OTHERS)}",
+    )
     run.add_argument("--peers", nargs="+", metavar="PEER", default=list(PEERS), help=f"of {', '.join(PEERS)} (default: all)")
     run.add_argument("--rounds", type=_positive, default=FULL.rounds, help="repetitions (default %(default)s)")
     run.add_argument(
@@ -146,9 +160,9 @@ def _run(chosen: argparse.Namespace) -> int:
     compile_dir(Path(barnabas.__file__).parent, quiet=1)  # as an installed package is; else a first start reads all of its source
     makers = {key: make for key, make in PEERS.items() if key in chosen.peers or key == OURS}
     began, code = time.monotonic(), 0
-    for name in chosen.cases or [*CASES, *OTHERS]:
+    for name in chosen.cases or ([*CASES] if chosen.quick or chosen.json else [*CASES, *OTHERS]):
         if name in OTHERS:
-            code = max(code, OTHERS[name][1](options.rounds))
+            code = max(code, _run_other(name, options.rounds))
             continue
         _say(f"\n== {name}")
         command = (
@@ -164,6 +178,15 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.page:
         write_page()
     return code
+
+
+def _run_other(name: str, rounds: int) -> int:
+    """Its return code; what fails does not keep others from being measured."""
+    try:
+        return OTHERS[name][1](rounds)
+    except (*FAILURES, RuntimeError, AssertionError):
+        traceback.print_exc()
+        return 1
 
 
 def _guard() -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from bench.latency import percentile
 from bench.meter import Figures, Meter
@@ -29,8 +30,9 @@ SHARES = 16  # consumers of which each reads its share of the topic; more of the
 VALUE_BYTES, BATCH, WRITERS = 100, 50, 8
 BATCH_BYTES, BYTES_EACH = 16_384, 200_000_000  # batch.size of Kafka's producer; what is written at most for a point and a second
 WARM_UP_MESSAGES = 20_000
+Found = TypeVar("Found")
 DELAY_RATE, DELAY_BYTES_PER_S = 1_000, 50e6  # of messages whose time is taken; fewer where they are large
-DELAY_S, DELAY_WARM_UP_S = 1.0, 0.5
+DELAY_S, DELAY_WARM_UP_S = 2.0, 0.5
 DELAYED_SIZES, DELAYED_PARTITIONS = (10, 1_000, 100_000, 1_000_000), (1, 100, 1_000)
 CREATE_LIMIT_S, PULL_BYTES = 20.0, 1_000_000
 PARTITIONS_SECONDS = 3.0  # at least
@@ -44,21 +46,35 @@ class Point:
         mb_per_s: of values.
         cpu_s_per_gb: of the system, for values.
         peak_mb: the most memory of the system meanwhile.
-        p99_ms: end to end, where it was measured.
-        others_cpu: the share of the machine that went to neither system nor client.
+        others_cpu: the share of the machine that went to none of the systems and not to the client.
     """
 
     mb_per_s: float
     cpu_s_per_gb: float
     peak_mb: float
-    p99_ms: float | None = None
     others_cpu: float = 0.0
 
 
 def points(places: Iterable[int], measure_at: Callable[[int], Point], meter: Meter) -> Figures:
     """The figures of each place up to one that cannot be done, and the last rate as a share of the best as the value; `meter` is told why
     a line ends early."""
-    found: dict[int, Point] = {}
+    found = _as_far_as_it_goes(places, measure_at, meter)
+    figures = {f"at_{place}": point.mb_per_s for place, point in found.items()}
+    figures |= {f"cpu_{place}": point.cpu_s_per_gb for place, point in found.items()}
+    figures |= {f"peak_{place}": point.peak_mb for place, point in found.items()}
+    rates = [point.mb_per_s for point in found.values()]
+    others = statistics.median(point.others_cpu for point in found.values())
+    return {**figures, "others_cpu": others, "value": rates[-1] / max(rates)}
+
+
+def delays(places: Iterable[int], p99_at: Callable[[int], float], meter: Meter) -> Figures:
+    """As `points`, of the p99 in milliseconds at each place; the value is the last one."""
+    found = _as_far_as_it_goes(places, p99_at, meter)
+    return {**{f"at_{place}": p99_ms for place, p99_ms in found.items()}, "value": list(found.values())[-1]}
+
+
+def _as_far_as_it_goes(places: Iterable[int], measure_at: Callable[[int], Found], meter: Meter) -> dict[int, Found]:
+    found: dict[int, Found] = {}
     for place in places:
         try:
             found[place] = measure_at(place)
@@ -67,25 +83,10 @@ def points(places: Iterable[int], measure_at: Callable[[int], Point], meter: Met
                 raise
             meter.ended = f"ends before {place:,}: {reason_of(error)}"
             break
-    figures = {f"at_{place}": point.mb_per_s for place, point in found.items()}
-    figures |= {f"cpu_{place}": point.cpu_s_per_gb for place, point in found.items()}
-    figures |= {f"peak_{place}": point.peak_mb for place, point in found.items()}
-    figures |= {f"p99_{place}": point.p99_ms for place, point in found.items() if point.p99_ms is not None}
-    rates = [point.mb_per_s for point in found.values()]
-    others = statistics.median(point.others_cpu for point in found.values())
-    return {**figures, "others_cpu": others, "value": rates[-1] / max(rates)}
+    return found
 
 
-def _written(
-    peer: Peer,
-    topic: str,
-    message: Message,
-    amount: Amount,
-    *,
-    partitions: int = 1,
-    producers: int = 1,
-    p99_ms: float | None = None,
-) -> Point:
+def _written(peer: Peer, topic: str, message: Message, amount: Amount, *, partitions: int = 1, producers: int = 1) -> Point:
     """In single messages where the system has no batches."""
     with Meter(peer.pids) as meter:
         try:
@@ -95,19 +96,20 @@ def _written(
                 raise
             single = Message(message.value_bytes, 1, message.acks)
             load = peer.produce(topic, single, amount, partitions=partitions, producers=producers)
-    return _point(load.records * message.value_bytes, load.seconds, meter, p99_ms)
+    return _point(load.records * message.value_bytes, load.seconds, meter)
 
 
-def _point(size: int, seconds: float, meter: Meter, p99_ms: float | None = None) -> Point:
+def _point(size: int, seconds: float, meter: Meter) -> Point:
     spent = meter.figures
-    return Point(size / seconds / 1e6, spent["cpu_s"] / size * 1e9, spent["peak_mb"], p99_ms, spent["others_cpu"])
+    return Point(size / seconds / 1e6, spent["cpu_s"] / size * 1e9, spent["peak_mb"], spent["others_cpu"])
 
 
-def _delayed(peer: Peer, topic: str, value_bytes: int, partitions: int = 1) -> float:
-    """p99 end to end in a topic that was just made; messages before those that count go to every partition."""
+def _delayed(peer: Peer, value_bytes: int = VALUE_BYTES, partitions: int = 1) -> float:
+    """p99 end to end in a fresh topic; messages before those that count go to every partition."""
     rate = int(min(DELAY_RATE, DELAY_BYTES_PER_S / value_bytes))
     pace = Pace(rate, DELAY_S, max(DELAY_WARM_UP_S, partitions / rate))
-    return percentile(peer.end_to_end([topic], Message(value_bytes, 1, 1), pace, partitions=partitions).consumed, 99.0)
+    with fresh_topic(peer, "delays", partitions, largest_bytes=value_bytes) as topic:
+        return percentile(peer.end_to_end([topic], Message(value_bytes, 1, 1), pace, partitions=partitions).consumed, 99.0)
 
 
 def _sizes(options: Options) -> Callable[[Peer, Meter], Figures]:
@@ -115,9 +117,8 @@ def _sizes(options: Options) -> Callable[[Peer, Meter], Figures]:
         def at(size: int) -> Point:
             message, amount = Message(size, max(1, BATCH_BYTES // size), 1), Amount(BYTES_EACH / size, options.seconds)
             with fresh_topic(peer, "size", largest_bytes=size) as topic:
-                p99_ms = _delayed(peer, topic, size) if size in DELAYED_SIZES else None
                 memory.use(BYTES_EACH / 1e6)
-                return _written(peer, topic, message, amount, p99_ms=p99_ms)
+                return _written(peer, topic, message, amount)
 
         return points(SIZES, at, meter)
 
@@ -140,10 +141,9 @@ def _partitions(options: Options) -> Callable[[Peer, Meter], Figures]:
             began = time.perf_counter()
             with fresh_topic(peer, "partitions", count) as topic:
                 each_s = (time.perf_counter() - began) / count
-                p99_ms = _delayed(peer, topic, VALUE_BYTES, count) if count in DELAYED_PARTITIONS else None
                 _written(peer, topic, message, first, partitions=count, producers=WRITERS)  # all of them, since lines take turns
                 memory.use(amount.messages * VALUE_BYTES / 1e6)
-                return _written(peer, topic, message, amount, partitions=count, producers=WRITERS, p99_ms=p99_ms)
+                return _written(peer, topic, message, amount, partitions=count, producers=WRITERS)
 
         return points(PARTITIONS, at, meter)
 
@@ -197,21 +197,30 @@ def _measures(options: Options) -> Sequence[Measure]:
     def measure(name: str, title: str, across: str, run: Callable[[Peer, Meter], Figures]) -> Measure:
         return Measure(name, title, "last as a share of the best", run, across=across, warm_up=_warm_up)
 
+    def delay(name: str, across: str, places: Sequence[int], p99_at: Callable[[Peer, int], float]) -> Measure:
+        def run(peer: Peer, meter: Meter) -> Figures:
+            return delays(places, lambda place: p99_at(peer, place), meter)
+
+        title = f"end to end against {across}, p99 in ms"
+        return Measure(name, title, "ms at the last", run, higher_is_better=False, across=across, warm_up=_warm_up)
+
     return [
         measure("size", "MB/s against the bytes of a message", "bytes of a message", _sizes(options)),
         measure("partitions", "MB/s against partitions, all of them written to in turn", "partitions", _partitions(options)),
         measure("producers", "MB/s against producers of single messages", "producers", _producers(options)),
         measure("consumers", "MB/s against consumers, all together", "consumers", _consumers(options)),
+        delay("delay-size", "bytes of a message", DELAYED_SIZES, lambda peer, size: _delayed(peer, size)),
+        delay("delay-partitions", "partitions", DELAYED_PARTITIONS, lambda peer, count: _delayed(peer, partitions=count)),
     ]
 
 
 GROWTH = Case(
     "growth",
     "As it grows",
-    "MB of values a second against a growing quantity, and what they take of CPU and memory. Messages are of 100 bytes in batches of 50 "
-    "where nothing else is said, and batches are of about 16 kB where the size grows; systems without batches are sent single messages. "
-    "Partitions are written to by eight connections, for 3 s after the first messages of each. Delays are those of single messages, 1,000 "
-    "a second or 50 MB/s of them, before the load. What is stored grows above (`kreps-2014`), as do clients that do nothing "
-    "(`connections`).",
+    "MB of values a second against a growing quantity, and what they take of CPU and memory. Messages are of 100 bytes in batches of "
+    "50 where nothing else is said, and batches are of about 16 kB where the size grows; systems without batches are sent single "
+    "messages. Partitions are written to by eight connections, for 3 s after the first messages of each. Delays are those of single "
+    "messages, 1,000 a second or 50 MB/s of them, for two seconds. What is stored grows above (`kreps-2014`), as do clients that do "
+    "nothing (`connections`).",
     _measures,
 )

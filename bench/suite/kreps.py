@@ -11,7 +11,6 @@ from array import array
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
-from math import inf
 
 from bench.latency import percentile
 from bench.load import Load
@@ -20,7 +19,7 @@ from bench.peers.peer import Amount, CannotDo, Delays, Message, Pace, Peer
 from bench.suite import memory
 from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.linkedin import bare_producing, consuming, fill, produced, producing
-from bench.suite.measure import Measure, Options
+from bench.suite.measure import PLACE, Measure, Options
 
 VALUE_BYTES, BATCH = 100, 64  # his batch.size is 8,196 bytes
 PULL_BYTES = 1_000_000
@@ -28,6 +27,7 @@ RATE, RATE_S = 5_000, 1.5
 CONSUMERS = 3
 STEPS = 10  # of what is stored
 LARGE_BATCH, LARGE_STEP_S, LARGE_LIMIT_S = 5_000, 20.0, 200.0  # where more is stored than memory holds
+WARM_UPS = 3  # of a fresh system, of a second each
 SHARE_OF_DISK = 0.5  # of what is free there
 
 
@@ -132,31 +132,34 @@ def _stored(options: Options) -> Callable[[Peer, Meter], Figures]:
     return run
 
 
-def _growing(peer: Peer, topic: str, message: Message, each: Amount, limit_s: float = inf) -> Figures:
-    """The rate of each step while one topic grows; the value is that of the last as a share of the best of the others.
-
-    Raises:
-        CannotDo: with the rate of the first step it would take longer than `limit_s`.
-    """
-    loads = [peer.produce(topic, message, each)]
-    whole_s = each.messages * STEPS / loads[0].records_per_s
-    if whole_s > limit_s:
-        size = each.messages * STEPS * VALUE_BYTES / 1e9
-        raise CannotDo(f"a limit of this suite: to store {size:.0f} GB would take it {whole_s:.0f} s, over {limit_s:g} s")
-    loads += [peer.produce(topic, message, each) for _ in range(1, STEPS)]
+def _growing(peer: Peer, topic: str, message: Message, each: Amount) -> Figures:
+    """The rate of each step while one topic grows, and what is stored after it in MB; the value is the rate of the last step as a share of
+    the best of the others."""
+    loads = [peer.produce(topic, message, each) for _ in range(STEPS)]
     stored = accumulate(load.records * VALUE_BYTES / 1e6 for load in loads)
-    figures = {f"at_{place:.0f}": load.records_per_s for place, load in zip(stored, loads, strict=True)}
+    figures = {f"at_{step}": load.records_per_s for step, load in enumerate(loads, 1)}
+    figures |= {f"{PLACE}_{step}": size for step, size in enumerate(stored, 1)}
     return {**figures, "value": loads[-1].records_per_s / max(load.records_per_s for load in loads[:-1])}
 
 
 def _stored_beyond_memory(options: Options) -> Callable[[Peer, Meter], Figures]:
-    """In batches so large that the kernel and the disk are what is measured."""
+    """In batches so large that the kernel and the disk are what is measured; only by who is fast enough for it the first time."""
+    able: set[str] = set()
+    message = Message(VALUE_BYTES, LARGE_BATCH, 1)
 
     def run(peer: Peer, meter: Meter) -> Figures:
-        free_mb = shutil.disk_usage(peer.data_dir).free / 1e6
-        each = min(options.large_mb, free_mb * SHARE_OF_DISK) * 1_000_000 / STEPS / VALUE_BYTES
+        messages = min(options.large_mb, shutil.disk_usage(peer.data_dir).free / 1e6 * SHARE_OF_DISK) * 1e6 / VALUE_BYTES
+        with fresh_topic(peer, "warm") as topic:
+            rates = [peer.produce(topic, message, Amount(messages, options.seconds)).records_per_s for _ in range(WARM_UPS)]
+        whole_s = messages / max(rates)
+        if peer.name not in able and whole_s > LARGE_LIMIT_S:
+            size = messages * VALUE_BYTES / 1e9
+            raise CannotDo(
+                f"a limit of this suite: to store {size:.0f} GB would take it {whole_s:.0f} s, over {LARGE_LIMIT_S:g} s"
+            )
+        able.add(peer.name)
         with fresh_topic(peer, "large") as topic, meter:
-            return _growing(peer, topic, Message(VALUE_BYTES, LARGE_BATCH, 1), Amount(each, LARGE_STEP_S), LARGE_LIMIT_S)
+            return _growing(peer, topic, message, Amount(messages / STEPS, LARGE_STEP_S))
 
     return run
 

@@ -2,7 +2,8 @@
 
 Rules
   1. A repetition is warmed up by one that does not count.
-  2. CPU and memory are of the part that `Meter` encloses; the share of the machine that went to neither system nor client is kept beside.
+  2. CPU and memory are of the part that `Meter` encloses; the share of the machine that went to no system and not to the client is kept
+     beside.
   3. A `fresh` measure starts a system for each repetition, beside those that run.
   4. What a system cannot do becomes its dash, with the reason. So does a `BadAnswer` or a lost connection: a figure of a system that errs
      is none, but those of the others are. A line of several places ends there, and keeps those before.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from subprocess import SubprocessError
 from typing import Any
 
 from bench.meter import Figures, Meter
@@ -20,7 +22,8 @@ from bench.peers.peer import CannotDo, Peer, PeerUnavailable
 from bench.wire import BadAnswer
 
 BARE, FAILED = "bare", "failed"
-FAILURES = (CannotDo, BadAnswer, PeerUnavailable, OSError)
+PLACE = "place"  # "place_<number>" is where "at_<number>" is, if it is not at its number
+FAILURES = (CannotDo, BadAnswer, PeerUnavailable, OSError, SubprocessError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,11 @@ class Measure:
     warm_up: Callable[[Peer], None] | None = None
     clean_up: Callable[[Peer], None] | None = None
     bare: Callable[[], Figures] | None = None
-    rounds: int | None = None  # where more would say nothing
     is_fresh: bool = False
     target: float | None = None  # of the ratio to Apache Kafka
     limit: float | None = None  # of our own figure
     views: tuple[View, ...] = ()
-    across: str | None = None  # what grows, where the figures "at_<number>" are points of a line
+    across: str | None = None  # what grows, where the figures "at_<number>" are points of a line (see PLACE)
 
 
 @dataclass(slots=True)
@@ -120,7 +122,7 @@ def take_turns(measure: Measure, peers: Mapping[str, Peer], makers: Mapping[str,
     """All repetitions of one measure; `makers` has a maker for each of the peers that run."""
     measured = Measured(measure)
     able = [key for key in peers if _warm_up(measure, key, peers[key], measured)]
-    for number in range(measure.rounds or rounds):
+    for number in range(rounds):
         for key in able if number % 2 == 0 else reversed(able):
             if key not in measured.dashes:
                 _repeat(measure, key, peers, makers, measured)

@@ -12,7 +12,7 @@ from bench.report import PAGE, table
 from bench.suite import bends, charts
 from bench.suite.case import Case
 from bench.suite.figures import median, number, ratio, spread, values
-from bench.suite.measure import BARE
+from bench.suite.measure import BARE, PLACE
 
 CHARTS = PAGE.with_suffix("")  # the folder docs/performance/
 LINE = 140
@@ -24,7 +24,6 @@ Points = list[tuple[float, float]]
 BESIDE = {
     "cpu": "CPU seconds of the system for a GB of values",
     "peak": "the most memory of the system meanwhile (MB)",
-    "p99": "end to end, p99 (ms)",
 }  # what is kept of each place of a line, less of which is better, and its name
 HEAD = """
 # Beside the field
@@ -35,8 +34,8 @@ messages, and the most memory that it had, stand beside its rate. Figures are me
 many times better barnabas is, the median of the ratios of the pairs. A dash is what a system cannot do, or, where it says so, what this
 suite cannot do with it. No system syncs its files for each message. What a repetition of throughput needs of memory was used just before
 it: the host of this machine takes idle pages away and gives them again one by one (`bench/suite/memory.py`). Counts are smaller than in the
-studies, so that a case takes about six minutes; where others worked on the machine meanwhile, each case says how much of it they took, and
-rates are lower than at rest.
+studies, so that a case takes some ten minutes and growth forty; where others worked on the machine while something was loaded, a case says
+how much of it they took, and rates are lower than at rest.
 """
 
 
@@ -140,9 +139,9 @@ def _growing(case: str, measure: Result, peers: Mapping[str, Any]) -> str:
         dashes = [[peers[key]["name"], *("-" for _ in places), reason] for key, reason in measure["dashes"].items()]
         ends = {peers[key]["name"]: reason for key, reason in measure.get("ends", {}).items()}
         text += "\n" + _places(measure["across"], places, series, dashes, ends)
-    ours = _ours(series, peers)
-    text += _short_of(measure["across"], ours, series)
-    text += _bend(f"{case}/{measure['name']}", measure["across"], ours)
+    ours, less_is_better = _ours(series, peers), not measure["higher_is_better"]
+    text += _short_of(measure["across"], ours, series, less_is_better=less_is_better)
+    text += _bend(f"{case}/{measure['name']}", measure["across"], ours, less_is_better=less_is_better)
     for kind, title in BESIDE.items():
         beside = {name: points for name, points in _points(measure, peers, kind).items() if points}
         if beside:
@@ -161,11 +160,15 @@ def _bend(name: str, across: str, points: Points, *, less_is_better: bool = Fals
     return f"\n{fill(said, LINE)}\n" if said else ""
 
 
-def _short_of(across: str, ours: Points, series: Mapping[str, Points]) -> str:
-    """Where a line of another is not as far below ours as it should be."""
+def _short_of(across: str, ours: Points, series: Mapping[str, Points], *, less_is_better: bool) -> str:
+    """Where a line of another is not as far behind ours as it should be."""
     at = dict(ours)
+
+    def times(place: float, value: float) -> float:
+        return value / at[place] if less_is_better else at[place] / value
+
     short = {
-        name: [number(place) for place, value in points if place in at and at[place] < AHEAD * value]
+        name: [number(place) for place, value in points if place in at and times(place, value) < AHEAD]
         for name, points in series.items()
         if points is not ours
     }
@@ -250,8 +253,9 @@ def _draw(case: Case, result: Result, folder: Path) -> str:
 
 def _lines(measure: Result, peers: Mapping[str, Any], ours: str) -> Iterator[tuple[str, str, str]]:
     """The chart of what grows, and those of what is kept beside."""
-    series = _points(measure, peers)
-    yield measure["name"], measure["title"], charts.lines(measure["title"], measure["across"], series, ours)
+    series = {name: points for name, points in _points(measure, peers).items() if points}
+    if series:
+        yield measure["name"], measure["title"], charts.lines(measure["title"], measure["across"], series, ours)
     for kind, title in BESIDE.items():
         beside = {name: points for name, points in _points(measure, peers, kind).items() if points}
         if beside:
@@ -263,7 +267,8 @@ def _points(measure: Result, peers: Mapping[str, Any], kind: str = "at") -> dict
     """The lines of a measure of what grows, by the names of the systems."""
     series = {}
     for key, runs in measure["runs"].items():
-        names = {name: float(found[1]) for run in runs for name in run if (found := re.fullmatch(rf"{kind}_(\d+)", name))}
+        numbers = {name: found[1] for run in runs for name in run if (found := re.fullmatch(rf"{kind}_(\d+)", name))}
+        names = {name: median(values(measure, key, f"{PLACE}_{number}")) or float(number) for name, number in numbers.items()}
         series[peers[key]["name"]] = [
             (place, median(values(measure, key, name)) or 0.0) for name, place in sorted(names.items(), key=lambda each: each[1])
         ]

@@ -10,12 +10,14 @@ import pytest
 from bench.suite.connections import trickling
 from bench.wire import BadAnswer
 
-from tests.waiting import wait_until
+from tests.waiting import WITHIN_S, wait_until
 
 
 @pytest.fixture
 def pairs() -> Iterator[list[tuple[socket.socket, socket.socket]]]:
     found = [socket.socketpair() for _ in range(2)]
+    for _, far in found:
+        far.settimeout(WITHIN_S)
     yield found
     for pair in found:
         for end in pair:
@@ -23,17 +25,20 @@ def pairs() -> Iterator[list[tuple[socket.socket, socket.socket]]]:
 
 
 def test_one_client_after_the_other_asks(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
-    with trickling(b"?", [near.fileno() for near, _ in pairs]):
-        for _, far in pairs * 2:
+    with trickling(b"?", [near.fileno() for near, _ in pairs]) as asked:
+        for number, (_, far) in enumerate(pairs * 2):
             assert far.recv(10) == b"?"
+            assert asked.value == number
             far.sendall(b"!")
+        wait_until(lambda: asked.value == 4)
     assert not multiprocessing.active_children()
 
 
 def test_a_client_that_is_not_answered_is_told(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
-    crowd = trickling(b"?", [near.fileno() for near, _ in pairs])
-    crowd.__enter__()
-    pairs[0][1].shutdown(socket.SHUT_RDWR)
-    wait_until(lambda: not multiprocessing.active_children())
+    def ask_who_is_gone() -> None:
+        with trickling(b"?", [near.fileno() for near, _ in pairs]):
+            pairs[0][1].shutdown(socket.SHUT_RDWR)
+            wait_until(lambda: not multiprocessing.active_children())
+
     with pytest.raises(BadAnswer, match="was not answered"):
-        crowd.__exit__(None, None, None)
+        ask_who_is_gone()

@@ -85,6 +85,33 @@ def test_rabbitmq_confirmations_of_parts_of_batches_add_up(line: socket.socket) 
         publisher.take(_view(rabbitmq.frame(4, bytes(5))))
 
 
+def test_the_ends_of_streams_are_in_their_last_chunks() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        talk = rabbitmq.StreamTalk.__new__(rabbitmq.StreamTalk)
+        talk.socket, talk._chunks = near, []
+        subscribed = rabbitmq.frame(rabbitmq.SUBSCRIBE | 0x8000, bytes(4) + rabbitmq.OK.to_bytes(2, "big"))
+
+        def chunk(number: int, first: int, records: int) -> bytes:
+            return rabbitmq.frame(rabbitmq.DELIVER, rabbitmq._CHUNK.pack(number, 0, 0, 0, records, 0, 0, first) + b"messages")
+
+        far.sendall(subscribed + chunk(0, 7, 3) + subscribed + subscribed + chunk(2, 100, 1))
+        assert talk.last_offsets(["one", "empty", "other"], 0.0) == 10 + 101
+
+
+def test_producers_of_several_streams_go_round(listening: socket.socket, line: socket.socket) -> None:
+    one, two = Message(10, 1, 1), ["s-0", "s-1"]
+    adder = redis._Adder(listening.getsockname(), two, one, 4, 256)
+    adder.socket.close()
+    sent = (adder.chunk, nats._Publisher(line, two, one, 4, 256).chunk, queues._Publisher(line, two, one, 4, 64).chunk)
+    for chunk in sent:
+        assert [chunk.count(stream) for stream in (b"s-0", b"s-1")] == [2, 2]
+        assert chunk.index(b"s-0") < chunk.index(b"s-1") < chunk.rindex(b"s-0")
+    size = len(rabbitmq._Publisher(line, 1, one, 1, 64).chunk)
+    frames = rabbitmq._Publisher(line, 2, one, 4, 64).chunk
+    assert [frames[at + rabbitmq._HEAD.size] for at in range(0, 4 * size, size)] == [0, 1, 0, 1]
+
+
 def _confirmation(tag: int, *, multiple: bool) -> bytes:
     return queues.method(queues.ACK, tag.to_bytes(8, "big") + bytes([multiple]))
 

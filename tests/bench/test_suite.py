@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 import xml.etree.ElementTree as Xml
 from array import array
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bench.cluster import page as cluster_page
@@ -15,11 +17,11 @@ from bench.peers.peer import CannotDo, Delays, Message, Peer
 from bench.report import OURS, THEIRS
 from bench.suite import bends, figures, guard, idle, memory, openmessaging, page, results
 from bench.suite.case import Case, Outcome
-from bench.suite.growth import BATCH, GROWTH, PARTITIONS, Point, points
+from bench.suite.growth import BATCH, GROWTH, PARTITIONS, Point, delays, points
 from bench.suite.idle import IDLE
 from bench.suite.kreps import KREPS, LARGE_BATCH, percentiles
 from bench.suite.linkedin import bare_producing, consuming, producing
-from bench.suite.measure import BARE, Measure, Options, View, take_turns
+from bench.suite.measure import BARE, PLACE, Measure, Options, View, take_turns
 from bench.suite.openmessaging import OPENMESSAGING
 from bench.wire import BadAnswer
 
@@ -159,7 +161,7 @@ def test_each_partition_has_a_message_before_the_clock(monkeypatch: pytest.Monke
 def _up_to(most: int, place: int) -> Point:
     if place > most:
         raise CannotDo("more than it takes")
-    return Point(10.0 / place, 1.0, 50.0, 2.0 * place)
+    return Point(10.0 / place, 1.0, 50.0)
 
 
 def test_a_line_ends_where_a_system_can_do_no_more() -> None:
@@ -172,8 +174,6 @@ def test_a_line_ends_where_a_system_can_do_no_more() -> None:
         "cpu_2": 1.0,
         "peak_1": 50.0,
         "peak_2": 50.0,
-        "p99_1": 2.0,
-        "p99_2": 4.0,
     }
     assert found["value"] == 0.5
     assert meter.ended == "ends before 4: more than it takes"
@@ -238,12 +238,23 @@ def test_each_place_shows_what_it_took_and_is_drawn(tmp_path: Path) -> None:
     )
     outcome = _case(line).run({"barnabas": FakePeer}, OPTIONS, lambda line: None)
     text = page.render([(_case(line), _result(_case(line), outcome))], tmp_path)
-    for title, first, second in (
-        ("End to end, p99 (ms)", "2", "4"),
-        ("The most memory of the system meanwhile (MB)", "50", "50"),
+    for title, each in (
+        ("CPU seconds of the system for a GB of values", "1"),
+        ("The most memory of the system meanwhile (MB)", "50"),
     ):
-        assert f"{title}:\n\n| places | 1 | 2 |  |\n| --- | ---: | ---: | --- |\n| fake | {first} | {second} |" in text
-    assert {path.name for path in tmp_path.iterdir()} == {f"a-case-line{kind}.svg" for kind in ("", "-cpu", "-peak", "-p99")}
+        assert f"{title}:\n\n| places | 1 | 2 |  |\n| --- | ---: | ---: | --- |\n| fake | {each} | {each} |" in text
+    assert {path.name for path in tmp_path.iterdir()} == {f"a-case-line{kind}.svg" for kind in ("", "-cpu", "-peak")}
+
+
+def test_a_line_of_delays_is_judged_the_other_way_round(tmp_path: Path) -> None:
+    def run(peer: Peer, meter: Meter) -> Figures:
+        return delays((1, 2), lambda place: 2.0 * place * (1.0 if peer.name == "barnabas" else 3.0 / place), meter)
+
+    line = Measure("line", "line", "ms", run, higher_is_better=False, across="places")
+    makers = {"barnabas": lambda: FakePeer(name="barnabas"), "other": lambda: FakePeer(name="other")}
+    text = page.render([(_case(line), _result(_case(line), _case(line).run(makers, OPTIONS, print)))], tmp_path)
+    assert "Less than 2 times (places): other at 2." in text
+    assert "Our line bends at 2 places: 2.0 times the least before" in text
 
 
 def test_reasons_of_growth_have_no_figures_that_the_results_have() -> None:
@@ -330,11 +341,9 @@ def _of(name: str, times: dict[str, float], bare: float | None = None) -> result
     return result
 
 
-def test_the_page_counts_the_repetitions_of_each_measure(tmp_path: Path) -> None:
-    rare = Measure("rare", "rare", "s", lambda peer, meter: {"value": 1.0}, rounds=1)
-    case = _case(rare, _produce_50())
+def test_the_page_counts_the_repetitions(tmp_path: Path) -> None:
+    case = _case(_produce_50())
     text = page.render([(case, _result(case, case.run({"barnabas": FakePeer}, OPTIONS, lambda line: None)))], tmp_path)
-    assert "### Rare\n\n1 repetition.\n" in text
     assert "### Fifty\n\n2 repetitions.\n" in text
 
 
@@ -423,10 +432,21 @@ def test_ratios_of_the_page_are_those_of_the_figures() -> None:
     assert figures.ratio(measured.as_json()[0], "barnabas", "kafka") == pytest.approx(3.0)
 
 
-def test_who_would_take_too_long_to_store_it_all_has_a_dash() -> None:
+def test_who_would_take_too_long_to_store_it_all_has_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=1e12))
     (measure,) = [each for each in KREPS.measures(OPTIONS) if each.name == "stored-beyond-memory"]
-    quick, slow = FakePeer(1e-3, LARGE_BATCH), FakePeer(1e-2, LARGE_BATCH)
+    quick, slow = FakePeer(1e-3, LARGE_BATCH, "quick"), FakePeer(1e-2, LARGE_BATCH, "slow")
     assert sum(name.startswith("at_") for name in measure.run(quick, Meter([]))) == 10
     with pytest.raises(CannotDo, match="to store 0 GB would take it 1000 s, over 200 s"):
         measure.run(slow, Meter([]))
-    assert len(slow.loads) == 1
+    quick.seconds_each = slow.seconds_each
+    assert measure.run(quick, Meter([]))  # it was able once
+
+
+def test_a_line_lies_where_its_places_are_in_the_median(tmp_path: Path) -> None:
+    places = iter([10.0, 30.0, 20.0])
+    line = Measure(
+        "line", "line", "MB/s", lambda peer, meter: {"at_1": 4.0, f"{PLACE}_1": next(places), "value": 1.0}, across="MB"
+    )
+    outcome = _case(line).run({"barnabas": FakePeer}, OPTIONS, lambda line: None)
+    assert "| MB | 25 |  |" in page.render([(_case(line), _result(_case(line), outcome))], tmp_path)

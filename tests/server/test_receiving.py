@@ -167,3 +167,26 @@ async def test_a_lost_connection_gives_the_grown_buffer_back() -> None:
     line.close()
     assert receiver.lend_grown(5_004) is not None
     assert receiver.queued_bytes == 0
+
+
+async def test_the_start_of_a_frame_behind_others_is_received_with_what_follows_it() -> None:
+    recorder, receiver = Recorder(), Receiver(10_000, -1)
+    line = Connection(cast(Dispatcher, recorder), receiver, "PLAINTEXT", asyncio.get_running_loop())
+    line.connection_made(FakeTransport(-1))
+    frames = [bytes([number]) * 100 for number in range(6)]
+    stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+    for cut in (2, 30):  # in the size, and behind it
+        recorder.frames[line] = []
+        first = 104 + cut
+        _receive(line, stream[:first])
+        assert (recorder.frames[line], receiver.queued_bytes) == (frames[:1], cut)
+        assert len(_receive(line, stream[first : 5 * 104 + cut])) == 1  # one read for the rest of one frame and all of others
+        assert (recorder.frames[line], receiver.queued_bytes) == (frames[:5], cut)
+        _receive(line, stream[5 * 104 + cut : -1])
+        room = line.get_buffer(-1)
+        assert (len(room), receiver.queued_bytes) == (1, 104)  # what comes in more pieces is not copied again with each
+        _receive(line, stream[-1:])
+        assert (recorder.frames[line], receiver.queued_bytes) == (frames, 0)
+    _receive(line, stream[:110])
+    line.close()
+    assert receiver.queued_bytes == 0

@@ -10,7 +10,10 @@ Rules
   4. A broken frame closes the connection with one log line. Nothing a peer sends may raise past `buffer_updated`.
 
 How it receives: all connections of a loop share one buffer (`Receiver`). Whole frames are worked on in place; the start of a frame that is
-not complete moves to a buffer of its own, so an idle connection holds no memory; large frames mostly stay where they were received.
+not complete moves to a buffer of its own, so an idle connection holds no memory; large frames mostly stay where they were received. What
+is left behind whole frames that came together goes before what is received next instead (`_start`): who sends many requests in a row has
+one read for the next ones, and not one for the end of a frame and one for the others. Only once: a frame that comes in small pieces is not
+copied again with each.
 A handler must not keep a view of a frame after it returns.
 """
 
@@ -98,6 +101,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._outbox: Outbox | None = None
         self._answers: deque[Answer] = deque()
+        self._start = b""  # of an unfinished frame that others came before; then there is no `_partial`
         self._partial: memoryview | None = None  # one unfinished frame with its size in front
         self._filled = 0
         self._lent: memoryview | None = None  # the receiver's buffer that `_partial` is a part of
@@ -147,16 +151,24 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if self._partial is None:
-            return self._receiver.large[: self._expected] if self._expected else self._receiver.buffer
-        return self._partial[self._filled :]
+        if self._partial is not None:
+            return self._partial[self._filled :]
+        if self._start:
+            buffer, size = self._receiver.buffer, len(self._start)
+            buffer[:size] = self._start
+            return buffer[size:]
+        return self._receiver.large[: self._expected] if self._expected else self._receiver.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         if self.closed:
             return
         if self._partial is None:
             self.last_active = self._loop.time()  # not for each byte: a request that never ends does not keep its connection open
-            if self._expected:
+            if self._start:
+                before, self._start = len(self._start), b""
+                self._receiver.give_back(self, before)
+                self._take_frames(self._receiver.buffer[: before + nbytes])
+            elif self._expected:
                 self._take_frames(self._receiver.large[:nbytes], in_large=True)
             else:
                 self._take_frames(self._receiver.buffer[:nbytes])
@@ -235,7 +247,9 @@ class Connection(asyncio.BufferedProtocol):
     def hand_over(self) -> int | None:
         """Read no more: who gets this duplicate of the descriptor does, until `take_back` or the end. None where that cannot be (TLS)."""
         outbox = self._outbox
-        if type(outbox) is not Outbox or outbox.waiting_bytes or self._answers or self._partial is not None or self._paused_for:
+        if type(outbox) is not Outbox or outbox.waiting_bytes or self._answers or self._paused_for:
+            return None
+        if self._partial is not None or self._start:
             return None
         if self.authentication is not None:
             return None
@@ -307,7 +321,16 @@ class Connection(asyncio.BufferedProtocol):
             self._working = False
         self._expected = size + 4 if LARGE < size + 4 <= limits.LARGE_FRAME_BYTES else 0
         if position < end:
-            self._keep(data[position:], stays=in_large and not position)
+            self._leave(data[position:], size, is_first=not position, in_large=in_large)
+
+    def _leave(self, rest: memoryview, size: int, *, is_first: bool, in_large: bool) -> None:
+        """Nothing can be done with the `rest` until more comes: the start of a frame of `size` bytes, or less than tells its size."""
+        is_small = len(rest) < _SIZE.size or (size <= limits.MAX_RUN_BYTES and 2 * len(rest) <= len(self._receiver.buffer))
+        if is_small and not is_first:
+            self._start = bytes(rest)
+            self._receiver.take(self, len(self._start))
+        else:
+            self._keep(rest, stays=in_large and is_first)
 
     def _put_off(self, rest: memoryview) -> None:
         """Work on what was received when nothing pauses this connection any more."""
@@ -390,6 +413,9 @@ class Connection(asyncio.BufferedProtocol):
         if self.closed:
             return
         self.closed = True
+        if self._start:
+            self._receiver.give_back(self, len(self._start))
+            self._start = b""
         if self._partial is not None:
             self._receiver.give_back(self, len(self._partial))
             self._partial = None
