@@ -52,4 +52,11 @@ def sentence(name: str, across: str, points: Sequence[tuple[float, float]], *, l
         found = f"{1 / share:.1f} times the least before; at the end it is {1 / last:.1f} times the least"
     else:
         found = f"{share:.0%} of the best before; at the end it is {last:.0%} of the best"
-    return f"Our line bends at {number(place)} {across}: {found}. {REASONS.get(name, 'Why is not measured yet.')}"
+    return f"Our line bends at {number(place)} {across}: {found}. {_reason(name)}"
+
+
+def _reason(name: str) -> str:
+    """Of CPU that of the rate where it has none of its own."""
+    if name not in REASONS and name.removesuffix("/cpu") in REASONS:
+        return "The reason is that of the rate."
+    return REASONS.get(name, "Why is not measured yet.")

@@ -4,7 +4,7 @@ Rules
   1. A repetition is warmed up by one that does not count.
   2. CPU and memory are of the part that `Meter` encloses; the share of the machine that went to no system and not to the client is kept
      beside.
-  3. A `fresh` measure starts a system for each repetition, beside those that run.
+  3. A `fresh` measure starts a system for each repetition, beside those that run, in memory that was used just before (`memory`).
   4. What a system cannot do becomes its dash, with the reason. So does a `BadAnswer` or a lost connection: a figure of a system that errs
      is none, but those of the others are. A line of several places ends there, and keeps those before.
 """
@@ -19,10 +19,12 @@ from typing import Any
 
 from bench.meter import Figures, Meter
 from bench.peers.peer import CannotDo, Peer, PeerUnavailable
+from bench.suite import memory
 from bench.wire import BadAnswer
 
 BARE, FAILED = "bare", "failed"
 PLACE = "place"  # "place_<number>" is where "at_<number>" is, if it is not at its number
+FRESH_MB = 1_000  # of memory that is at hand for a system that starts
 FAILURES = (CannotDo, BadAnswer, PeerUnavailable, OSError, SubprocessError)
 
 
@@ -147,6 +149,7 @@ def _repeat(
 ) -> None:
     def once() -> None:
         if measure.is_fresh:
+            memory.use(FRESH_MB)
             with makers[key]() as peer:
                 meter = Meter(peer.pids)
                 figures = _once(measure, peer, meter)

@@ -30,6 +30,11 @@ from tests.bench.fakes import AbsentPeer, FakePeer
 OPTIONS = Options(rounds=2, messages=1_000, seconds=1.0, stored_mb=20, large_mb=10)
 
 
+@pytest.fixture(autouse=True)
+def _no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "use", lambda megabytes: None)
+
+
 def _case(*measures: Measure, charts: tuple[str, ...] = ()) -> Case:
     return Case("a-case", "A case", "What it is.", lambda options: measures, charts=charts)
 
@@ -111,7 +116,6 @@ def test_a_fresh_measure_starts_a_system_for_each_repetition() -> None:
 @pytest.mark.parametrize("case", [KREPS, OPENMESSAGING, GROWTH, IDLE], ids=lambda case: str(case.name))
 def test_a_case_measures_all_that_it_says(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle, "SETTLE_S", 0.0)
-    monkeypatch.setattr(memory, "use", lambda megabytes: None)
     monkeypatch.setattr(idle, "IDLE_S", 0.01)
     outcome = case.run({"barnabas": lambda: FakePeer(1e-3, LARGE_BATCH)}, OPTIONS, lambda line: None)
     assert all(measured.runs["barnabas"] for measured in outcome.measured)
@@ -149,7 +153,6 @@ def _end_to_ends(peer: FakePeer) -> list[str]:
 
 
 def test_each_partition_has_a_message_before_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "use", lambda megabytes: None)
     peer = FakePeer()
     (measure,) = [each for each in GROWTH.measures(OPTIONS) if each.name == "partitions"]
     measure.run(peer, Meter(peer.pids))
@@ -219,6 +222,7 @@ def test_a_line_that_bends_is_told_with_its_reason(monkeypatch: pytest.MonkeyPat
     said = bends.sentence("growth/size", "bytes", bent)
     assert said.startswith("Our line bends at 10 bytes: 50% of the best before;")
     assert said.endswith(" The disk is full.")
+    assert bends.sentence("growth/size/cpu", "bytes", bent).endswith(" The reason is that of the rate.")
 
 
 def test_every_reason_is_of_a_line_that_there_is() -> None:
