@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 
+from bench import memory
 from bench.bare import RECEIVE, SEND, TOPIC, Bare, drain
 from bench.consume import consume
 from bench.latency import measure
 from bench.load import Load, Pattern, produce
 from bench.servers import DELETED_AFTER_S, Server, cpu_seconds, create_topic, delete_topic, end_offsets, resident_mb
-from bench.suite import memory
 from bench.wire import BadAnswer, record_batch
 
 Figures = dict[str, float]
@@ -26,7 +26,7 @@ class Lengths:
 
     A load ends after `most_bytes`, however fast the server is: what is written in one go must stay well under what the kernel lets be dirty
     before it makes writers wait (by default from 15% of the memory on), or the disk is measured and both are equal; and it has to fit into
-    memory that was used just before (`bench.suite.memory`).
+    memory that was used just before (`bench.memory`).
     """
 
     warm_up_s: float

@@ -30,10 +30,10 @@ from barnabas.protocol.messages.alter_client_quotas import (
     RequestEntryData,
 )
 from bench import latency, wire
+from bench.figures import spread
 from bench.report import by_command, command_of, describe_machine
 from bench.servers import Barnabas, Kafka, Server, create_topic, delete_topic
 from bench.storage.result import Result, lines_of
-from bench.suite.figures import spread
 
 RESULTS = Path(__file__).resolve().parent / "results" / "quota.json"
 QUOTA = 2_000_000.0

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 from tools.kafka import VERSION
 
 from barnabas.protocol.records.scan import compiled
+from bench import figures
 from bench.bare import Bare
-from bench.suite.figures import number
 
 Result = dict[str, Any]
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
@@ -167,9 +167,7 @@ def line_of(case: Result) -> str:
 
 
 def spread(case: Result, server: str, figure: str) -> str:
-    values = [run[figure] for run in case["runs"][server]]
-    low, middle, high = (number(value) for value in (min(values), statistics.median(values), max(values)))
-    return f"{middle} ({low} to {high})" if len(values) > 1 else middle
+    return figures.spread([run[figure] for run in case["runs"][server]])
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:

@@ -23,11 +23,11 @@ from tools.kafka import free_ports
 
 from barnabas.testing.certificates import Certificates
 from bench.consume import consume
+from bench.figures import number, spread
 from bench.load import Address, Load, Pattern, produce
 from bench.meter import Figures, Meter
 from bench.report import OURS, THEIRS, by_command, command_of, describe_machine, table
 from bench.servers import Barnabas, Kafka, Server, create_topic, delete_topic
-from bench.suite.figures import number, spread
 from bench.wire import record_batch
 
 RESULTS = Path(__file__).resolve().parent / "results" / "tls.json"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from bench.figures import spread as spread_of
 from bench.report import OURS, PEAKS, THEIRS, Result, by_command, peaks, spread, table, titled, verdict
 from bench.storage.result import Result as Labelled
-from bench.suite.figures import spread as spread_of
 
 CPU_TARGET = 2.0  # times less of ours, where all replicas have to have it
 NOTES = """

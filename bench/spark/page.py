@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.figures import number, spread
 from bench.report import by_command, describe_machine, table
-from bench.suite.figures import number, spread
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
 FOLDER = Path(__file__).resolve().parents[1] / "results"
@@ -69,6 +69,7 @@ def block(result: dict[str, Any]) -> str:
     text = f"Measured {result['repetitions']} times on {result['date']}: {machine['processor']}, {machine['cores']} cores, "
     text += f"{machine['memory']}, {machine['kernel']}, Python {machine['python']}, Java {machine['java']}.{by_command(result)} "
     text += f"Other work took {result['others_cpu']:.0%} of the machine's CPU meanwhile.\n"
+    text += "*Peak MB* is the most memory of all processes of Spark together, of pages that they share each one's part.\n"
     for each in result["tables"]:
         text += "\n" + rendered(Table(each["title"], [Way(**way) for way in each["ways"]]))
     return text

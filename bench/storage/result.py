@@ -6,8 +6,8 @@ import statistics
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from bench.figures import spread
 from bench.report import by_command
-from bench.suite.figures import spread
 
 TITLE = "\n## Storage at work\n"
 NOTES = """

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.limits import MAX_REPEATED_REQUESTS, MAX_RUN_BYTES
+from bench.figures import number
 from bench.peers.streams import ALL_WINDOWS
-from bench.suite.figures import number
 
 KEPT = 0.75
 REASONS = {

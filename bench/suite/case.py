@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from bench.figures import spread, values
 from bench.peers.peer import Peer, PeerUnavailable
-from bench.suite.figures import spread, values
 from bench.suite.measure import Measure, Measured, Options, take_turns
 from bench.suite.results import describe_peer
 

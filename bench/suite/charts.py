@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from bench.suite.figures import number
+from bench.figures import number
 
 WIDTH, BAR, GAP, LEFT, TOP, RIGHT = 640, 20, 8, 150, 34, 96
 LINE_HEIGHT, BOTTOM = 220, 40

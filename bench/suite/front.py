@@ -123,7 +123,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "cases",
         nargs="*",
         metavar="CASE",
-        help=f"only these; without, {', '.join(CASES)}, and except with --quick or --json {', '.join(OTHERS)}",
+        help=f"only these; without, {', '.join(CASES)}, and except with --quick, --json or --peers {', '.join(OTHERS)}",
     )
     run.add_argument("--peers", nargs="+", metavar="PEER", default=list(PEERS), help=f"of {', '.join(PEERS)} (default: all)")
     run.add_argument("--rounds", type=_positive, default=FULL.rounds, help="repetitions (default %(default)s)")
@@ -160,7 +160,8 @@ def _run(chosen: argparse.Namespace) -> int:
     compile_dir(Path(barnabas.__file__).parent, quiet=1)  # as an installed package is; else a first start reads all of its source
     makers = {key: make for key, make in PEERS.items() if key in chosen.peers or key == OURS}
     began, code = time.monotonic(), 0
-    for name in chosen.cases or ([*CASES] if chosen.quick or chosen.json else [*CASES, *OTHERS]):
+    is_part = chosen.quick or chosen.json or len(makers) < len(PEERS)  # which the others know nothing of
+    for name in chosen.cases or ([*CASES] if is_part else [*CASES, *OTHERS]):
         if name in OTHERS:
             code = max(code, _run_other(name, options.rounds))
             continue
@@ -169,7 +170,9 @@ def _run(chosen: argparse.Namespace) -> int:
             f"python -m bench run {name} --rounds {options.rounds} --messages {options.messages} --seconds {options.seconds:g}"
         )
         outcome = CASES[name].run(makers, options, _say)
-        result = results.describe(name, command=command, options=options, peers=outcome.peers, measured=outcome.measured)
+        result = results.describe(
+            name, text=CASES[name].text, command=command, options=options, peers=outcome.peers, measured=outcome.measured
+        )
         if any(FAILED in reason for each in outcome.measured for reason in chain(each.dashes.values(), each.ends.values())):
             code = 1
         if folder is not None:
@@ -198,7 +201,7 @@ def _guard() -> None:
         def measure(name: str = name) -> results.Result:
             outcome = CASES[name].run(makers, GUARD, lambda line: None)
             return results.describe(
-                name, command="python -m bench guard", options=GUARD, peers=outcome.peers, measured=outcome.measured
+                name, text="", command="python -m bench guard", options=GUARD, peers=outcome.peers, measured=outcome.measured
             )
 
         changes += guard.guard(name, results.read(name), measure, _say)

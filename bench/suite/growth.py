@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from bench import memory
 from bench.latency import percentile
 from bench.meter import Figures, Meter
 from bench.peers.peer import Amount, CannotDo, Message, Pace, Peer
-from bench.suite import memory
 from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.linkedin import fill
 from bench.suite.measure import FAILURES, Measure, Options, reason_of

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.figures import ratio
 from bench.suite.case import Say
-from bench.suite.figures import ratio
 from bench.suite.measure import BARE
 
 SLOWER_BY = 0.10

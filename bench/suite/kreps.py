@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 
+from bench import memory
 from bench.latency import percentile
 from bench.load import Load
 from bench.meter import Figures, Meter
 from bench.peers.peer import Amount, CannotDo, Delays, Message, Pace, Peer
-from bench.suite import memory
 from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.linkedin import bare_producing, consuming, fill, produced, producing
 from bench.suite.measure import PLACE, Measure, Options

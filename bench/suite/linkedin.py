@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from bench import memory
 from bench.bare import RECEIVE, SEND, TOPIC, Bare, drain
 from bench.load import Load, Pattern, produce
 from bench.meter import Figures, Meter
@@ -16,7 +17,6 @@ from bench.peers.kafka_protocol import BATCH_WINDOW, ONE_WINDOW, batch_of
 from bench.peers.peer import Amount, CannotDo, Message, Peer
 from bench.peers.process import cpu_of, disk_bytes
 from bench.servers import DELETED_AFTER_S
-from bench.suite import memory
 from bench.suite.case import Case, fresh_name, fresh_topic
 from bench.suite.measure import Measure, Options
 

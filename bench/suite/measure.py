@@ -17,9 +17,9 @@ from functools import partial
 from subprocess import SubprocessError
 from typing import Any
 
+from bench import memory
 from bench.meter import Figures, Meter
 from bench.peers.peer import CannotDo, Peer, PeerUnavailable
-from bench.suite import memory
 from bench.wire import BadAnswer
 
 BARE, FAILED = "bare", "failed"

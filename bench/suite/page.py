@@ -8,10 +8,10 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from bench.figures import median, number, ratio, spread, values
 from bench.report import PAGE, table
 from bench.suite import bends, charts
 from bench.suite.case import Case
-from bench.suite.figures import median, number, ratio, spread, values
 from bench.suite.measure import BARE, PLACE
 
 CHARTS = PAGE.with_suffix("")  # the folder docs/performance/
@@ -33,7 +33,7 @@ time, all of them in each repetition and in turning order. Clients and systems s
 messages, and the most memory that it had, stand beside its rate. Figures are medians with the smallest and the largest; *times* says how
 many times better barnabas is, the median of the ratios of the pairs. A dash is what a system cannot do, or, where it says so, what this
 suite cannot do with it. No system syncs its files for each message. What a repetition of throughput needs of memory was used just before
-it: the host of this machine takes idle pages away and gives them again one by one (`bench/suite/memory.py`). Counts are smaller than in the
+it: the host of this machine takes idle pages away and gives them again one by one (`bench/memory.py`). Counts are smaller than in the
 studies, so that a case takes some ten minutes and growth forty; where others worked on the machine while something was loaded, a case says
 how much of it they took, and rates are lower than at rest.
 """
@@ -45,7 +45,8 @@ def render(results: Sequence[tuple[Case, Result]], folder: Path = CHARTS) -> str
         return ""
     text = HEAD + _systems(results)
     for case, result in results:
-        text += f"\n## {case.title}\n\n{fill(case.text, LINE)}\n\n{fill(_conditions(result), LINE, break_on_hyphens=False)}\n"
+        told = fill(result["text"], LINE)
+        text += f"\n## {case.title}\n\n{told}\n\n{fill(_conditions(result), LINE, break_on_hyphens=False)}\n"
         text += "".join(_measure(case.name, each, result["peers"]) for each in result["measures"])
         text += _draw(case, result, folder)
     return text
@@ -164,11 +165,11 @@ def _short_of(across: str, ours: Points, series: Mapping[str, Points], *, less_i
     """Where a line of another is not as far behind ours as it should be."""
     at = dict(ours)
 
-    def times(place: float, value: float) -> float:
-        return value / at[place] if less_is_better else at[place] / value
+    def is_near(ours: float, other: float) -> bool:
+        return other < AHEAD * ours if less_is_better else ours < AHEAD * other
 
     short = {
-        name: [number(place) for place, value in points if place in at and times(place, value) < AHEAD]
+        name: [number(place) for place, value in points if place in at and is_near(at[place], value)]
         for name, points in series.items()
         if points is not ours
     }

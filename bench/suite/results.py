@@ -22,11 +22,13 @@ def describe_peer(peer: Peer) -> dict[str, Any]:
 
 
 def describe(
-    case: str, *, command: str, options: Options, peers: Mapping[str, dict[str, Any]], measured: Sequence[Measured]
+    case: str, *, text: str, command: str, options: Options, peers: Mapping[str, dict[str, Any]], measured: Sequence[Measured]
 ) -> Result:
-    """All of a case's results; `peers` are described by `describe_peer`, or by the reason why one is not there ("unavailable")."""
+    """All of a case's results, with the `text` that says how it was measured; `peers` are described by `describe_peer`, or by the reason
+    why one is not there ("unavailable")."""
     return {
         "case": case,
+        "text": text,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "command": command,
         "machine": describe_machine(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bench.suite.figures import median, number, ratio, spread, values
+from bench.figures import median, number, ratio, spread, values
 
 
 def _measured(runs: dict[str, list[float]], *, higher_is_better: bool = True) -> dict[str, Any]:

@@ -38,7 +38,8 @@ def test_what_is_kept_fills_its_block(tmp_path: Path, monkeypatch: pytest.Monkey
     page.write_blocks(written)
     text = written.read_text()
     assert text.startswith("before\n<!-- begin of bench/spark/compare.py -->\nMeasured 1 times on ")
-    assert "Measured by `python bench`. Other work took 10% of the machine's CPU meanwhile.\n\n| from a broker: rows/s |" in text
+    assert "Measured by `python bench`. Other work took 10% of the machine's CPU meanwhile.\n*Peak MB* is" in text
+    assert "\n\n| from a broker: rows/s |" in text
     assert text.endswith("<!-- end of bench/spark/compare.py -->\nafter\n")
 
 

@@ -15,7 +15,7 @@ from bench.cluster import page as cluster_page
 from bench.meter import Figures, Meter
 from bench.peers.peer import CannotDo, Delays, Message, Peer
 from bench.report import OURS, THEIRS
-from bench.suite import bends, figures, guard, idle, memory, openmessaging, page, results
+from bench.suite import bends, guard, idle, openmessaging, page, results
 from bench.suite.case import Case, Outcome
 from bench.suite.growth import BATCH, GROWTH, PARTITIONS, Point, delays, points
 from bench.suite.idle import IDLE
@@ -25,6 +25,7 @@ from bench.suite.measure import BARE, PLACE, Measure, Options, View, take_turns
 from bench.suite.openmessaging import OPENMESSAGING
 from bench.wire import BadAnswer
 
+from bench import figures, memory
 from tests.bench.fakes import AbsentPeer, FakePeer
 
 OPTIONS = Options(rounds=2, messages=1_000, seconds=1.0, stored_mb=20, large_mb=10)
@@ -280,7 +281,12 @@ def test_places_that_a_system_does_not_reach_are_dashes(tmp_path: Path) -> None:
 
 def _result(case: Case, outcome: Outcome) -> results.Result:
     return results.describe(
-        case.name, command="python -m bench run a-case", options=OPTIONS, peers=outcome.peers, measured=outcome.measured
+        case.name,
+        text=case.text,
+        command="python -m bench run a-case",
+        options=OPTIONS,
+        peers=outcome.peers,
+        measured=outcome.measured,
     )
 
 
@@ -349,6 +355,15 @@ def test_the_page_counts_the_repetitions(tmp_path: Path) -> None:
     case = _case(_produce_50())
     text = page.render([(case, _result(case, case.run({"barnabas": FakePeer}, OPTIONS, lambda line: None)))], tmp_path)
     assert "### Fifty\n\n2 repetitions.\n" in text
+
+
+def test_a_result_is_shown_with_the_text_that_it_was_measured_under(tmp_path: Path) -> None:
+    case = _case(_produce_50())
+    result = _result(case, case.run({"barnabas": FakePeer}, OPTIONS, lambda line: None))
+    changed = Case("a-case", "A case", "How it is measured from now on.", lambda options: [])
+    text = page.render([(changed, result)], tmp_path)
+    assert "\n## A case\n\nWhat it is.\n\n" in text
+    assert "from now on" not in text
 
 
 def test_the_commit_stands_with_each_case(tmp_path: Path) -> None:
