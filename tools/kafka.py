@@ -38,9 +38,11 @@ STOP_TIMEOUT_S = 60.0
 START_ATTEMPTS = 3
 CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base 64
 
-SETS = {  # folders of jars, by what is in them
+OLDER_CLIENTS = ("2.1.1", "2.8.2", "3.4.1", "3.8.1")
+SETS = {  # folders of jars, by what is in them; of this version where a name says no other
     "jars": ("kafka_2.13", "kafka-tools"),
     "frameworks": ("kafka-streams", "connect-runtime", "connect-mirror", "connect-file"),
+    **{f"clients-{version}": (f"kafka-clients:{version}",) for version in OLDER_CLIENTS},
 }
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -54,7 +56,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 """
 OF_KAFKA = (
-    f"<dependency><groupId>org.apache.kafka</groupId><artifactId>{{name}}</artifactId><version>{VERSION}</version></dependency>"
+    "<dependency><groupId>org.apache.kafka</groupId><artifactId>{name}</artifactId><version>{version}</version></dependency>"
 )
 LOGGING = """rootLogger.level = warn
 rootLogger.appenderRef.err.ref = err
@@ -119,13 +121,18 @@ def fetch(wanted: str = "jars") -> Path:
     (HOME / "log4j2.properties").write_text(LOGGING)
     with tempfile.TemporaryDirectory(dir=HOME) as unfinished:
         pom = Path(unfinished) / "pom.xml"
-        pom.write_text(POM.format(kafka="\n    ".join(OF_KAFKA.format(name=name) for name in SETS[wanted])))
+        pom.write_text(POM.format(kafka="\n    ".join(_dependency(each) for each in SETS[wanted])))
         command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={unfinished}/jars"]
         done = subprocess.run([*command, "-DincludeScope=runtime"], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise KafkaUnavailable(f"Maven could not fetch Apache Kafka {VERSION}:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
         (Path(unfinished) / "jars").rename(jars)
     return jars
+
+
+def _dependency(artifact: str) -> str:
+    name, _, version = artifact.partition(":")
+    return OF_KAFKA.format(name=name, version=version or VERSION)
 
 
 def java(main_class: str, *arguments: str, jvm: Sequence[str] = (), jars: str = "jars") -> list[str]:

@@ -14,6 +14,8 @@ NO_SUCH_API = (
     "ApiVersions announces what works here and nothing else: the new group protocols, share groups, telemetry of clients and "
     "what only KRaft uses are not served yet."
 )
+FINALIZED_BY_KAFKA = ("group.version", "metadata.version", "share.version", "streams.version")
+SUPPORTED_BY_KAFKA = (*FINALIZED_BY_KAFKA, "eligible.leader.replicas.version", "kraft.version")
 NO_FEATURES = (
     "Finalized features tell clients which protocols of groups to speak, and a KRaft cluster its metadata format. "
     "Here `transaction.version` is the one feature there is: the others are of KRaft, and of groups that are not served."
@@ -48,7 +50,11 @@ KNOWN: list[Known] = [
         "A quota that is not a number is refused: nobody can be held to it. Kafka takes it.",
     ),
     *(Known(name, "ApiVersions *", "api_keys[??]", NO_SUCH_API) for name in ("api-versions-valid", "api-versions-names")),
-    *(Known(name, "ApiVersions *", "*_features[*]", NO_FEATURES) for name in ("api-versions-valid", "api-versions-names")),
+    *(
+        Known(name, "ApiVersions *", f"*_features[{feature}]", NO_FEATURES)
+        for name, features in (("api-versions-valid", SUPPORTED_BY_KAFKA), ("api-versions-names", FINALIZED_BY_KAFKA))
+        for feature in features
+    ),
     *(
         Known(
             name,

@@ -1,7 +1,10 @@
 """ApiVersions: what this broker serves, and nothing else.
 
-One range is not what the handlers take. Old librdkafka refuses a broker whose Produce begins above version 2, though it never
-sends those, so 0 is announced as Kafka does (KIP-896); such a request closes the connection as any unknown version.
+Two things are as older clients can bear them.
+- Old librdkafka refuses a broker whose Produce begins above version 2, though it never sends those, so 0 is announced as Kafka does
+  (KIP-896); such a request closes the connection as any unknown version.
+- Java clients before 3.9, which ask with version 3, give up on a connection whose supported features begin at level 0, so those are told
+  from version 4 on, as Kafka does (KAFKA-17011).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 FIRST_VERSION_WITH_SOFTWARE = 3
+FIRST_VERSION_WITH_LEVEL_0 = 4
 TRANSACTIONS, TRANSACTIONS_LEVEL = "transaction.version", 2  # the feature by which clients know transactions version 2 (KIP-890)
 ANNOUNCED: dict[int, tuple[int, int]] = {
     ApiKey.PRODUCE: (0, APIS[ApiKey.PRODUCE][3])
@@ -53,9 +57,10 @@ def handle_api_versions(broker: Broker, context: RequestContext, request: ApiVer
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     keys = [_entry(key) for key in sorted(broker.served_apis)]
+    supported = [SupportedFeatureKey(name=TRANSACTIONS, min_version=0, max_version=TRANSACTIONS_LEVEL)]
     return ApiVersionsResponse(
         api_keys=keys,
-        supported_features=[SupportedFeatureKey(name=TRANSACTIONS, min_version=0, max_version=TRANSACTIONS_LEVEL)],
+        supported_features=supported if context.api_version >= FIRST_VERSION_WITH_LEVEL_0 else [],
         finalized_features=[
             FinalizedFeatureKey(name=TRANSACTIONS, min_version_level=TRANSACTIONS_LEVEL, max_version_level=TRANSACTIONS_LEVEL)
         ],
