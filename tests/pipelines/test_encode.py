@@ -113,6 +113,19 @@ def test_a_column_says_the_topic() -> None:
     assert {place: [r.value for r in records] for place, records in found.items()} == {("b", 0): [b"1", b"3"], ("a", 0): [b"2"]}
 
 
+@pytest.mark.parametrize("first", ["two", "four"])
+def test_a_key_lies_by_the_partitions_of_its_own_topic(first: str) -> None:
+    counts = {"two": 2, "four": 4}
+    keys = [key for key in JAVA_PLACES for _ in counts]
+    topics = sorted(counts, reverse=first == "two") * len(JAVA_PLACES)
+    taken = Taken(Compression.NONE)
+    encoder = RecordEncoder(lambda topic: TopicShape(counts[topic]), taken)
+    encoder.write(pa.RecordBatch.from_pydict({"topic": topics, "key": keys, "value": keys}), None)
+    encoder.finish()
+    placed = {(topic, (r.key or b"").decode()): place for (topic, place), found in taken.records().items() for r in found}
+    assert placed == {(topic, key): place % count for key, place in JAVA_PLACES.items() for topic, count in counts.items()}
+
+
 def test_large_types_and_slices_are_understood() -> None:
     values = pa.array([b"a", b"b", None, b"d"], pa.large_binary()).slice(1)
     taken = encode(

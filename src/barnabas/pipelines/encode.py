@@ -187,24 +187,26 @@ class RecordEncoder:
         if not batch.num_rows:
             return
         rows = Rows.of(batch)
-        places = _places(batch)
+        given = _given_partitions(batch)
+        hashes = np.where(given < 0, np.int32(-1), np.int32(0))
+        k.hash_keys(rows.keys.ends, rows.keys.data, rows.keys.valid, hashes)
         for name, which in _by_topic(batch, topic):
-            self._write_topic(name, rows, places, which)
+            self._write_topic(name, rows, (given, hashes) if which is None else (given[which], hashes[which]), which)
 
     def finish(self) -> None:
         """Hand on what is not full."""
         for place, batch in self._open.items():
             self._hand_on(place, batch)
 
-    def _write_topic(self, topic: str, rows: Rows, places: Ints, which: Longs | None) -> None:
+    def _write_topic(self, topic: str, rows: Rows, places: tuple[Ints, Ints], which: Longs | None) -> None:
+        """Its rows; `places` are the partitions given for them and the hashes of their keys, -1 where there is none."""
         if topic not in self._shapes:
             self._shapes[topic] = self._shape_of(topic)
         count = self._shapes[topic].partitions
-        k.place_keys(rows.keys.ends, rows.keys.data, rows.keys.valid, count, places)
-        chosen = places if which is None else places[which]
+        given, hashes = places
+        chosen = np.where((given < 0) & (hashes >= 0), hashes % count, given)
         loose = np.flatnonzero(chosen < 0)
         if len(loose):
-            chosen = chosen.copy()
             chosen[loose] = (self._dealt + np.arange(len(loose)) // STICKY_ROWS) % count
             self._dealt = (self._dealt + (len(loose) - 1) // STICKY_ROWS + 1) % count
         for partition, part in _groups(chosen):
@@ -236,7 +238,7 @@ class RecordEncoder:
             self._take(place, room, count)
 
 
-def _places(batch: pa.RecordBatch) -> Ints:
+def _given_partitions(batch: pa.RecordBatch) -> Ints:
     """The partition of each row, -1 where none is given."""
     if "partition" not in batch.schema.names:
         return np.full(batch.num_rows, -1, np.int32)

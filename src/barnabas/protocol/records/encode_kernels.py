@@ -61,12 +61,12 @@ def murmur2(data, begin, end):
     return np.int64(h & np.uint32(0x7FFFFFFF))
 
 
-@njit(types.void(INTS_IN, BYTES_IN, BYTES_IN, types.int64, INTS), cache=True, nogil=True)
-def place_keys(ends, keys, valid, partitions, places):
-    """The partition of each row that has a key and no place (-1) yet; rows without a key keep -1."""
-    for row in range(places.shape[0]):
-        if places[row] < 0 and ends.shape[0] > 0 and (valid.shape[0] == 0 or valid[row] != 0):
-            places[row] = murmur2(keys, ends[row], ends[row + 1]) % partitions
+@njit(types.void(INTS_IN, BYTES_IN, BYTES_IN, INTS), cache=True, nogil=True)
+def hash_keys(ends, keys, valid, hashes):
+    """The hash of each key whose row has -1 in `hashes`; rows without a key keep it."""
+    for row in range(hashes.shape[0]):
+        if hashes[row] < 0 and ends.shape[0] > 0 and (valid.shape[0] == 0 or valid[row] != 0):
+            hashes[row] = murmur2(keys, ends[row], ends[row + 1])
 
 
 @njit(types.int64(types.int64), cache=True, inline="always")
