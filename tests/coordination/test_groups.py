@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -38,10 +39,10 @@ class World:
         for partition in range(PARTITIONS):
             await self.groups.load(partition)
 
-    async def commit(self, offset: int, member_id: str = "", generation: int = -1) -> ErrorCode:
+    async def commit(self, offset: int, member_id: str = "", generation: int = -1, group_id: str = GROUP) -> ErrorCode:
         committed = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         request = OffsetCommitRequest(
-            group_id=GROUP,
+            group_id=group_id,
             member_id=member_id,
             generation_id_or_member_epoch=generation,
             topics=[OffsetCommitRequestTopic(name="t", partitions=[committed])],
@@ -49,9 +50,9 @@ class World:
         response = await self.groups.commit_offsets(request, 9)
         return ErrorCode(response.topics[0].partitions[0].error_code)
 
-    async def fetch(self) -> int:
+    async def fetch(self, group_id: str = GROUP) -> int:
         topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
-        response = await self.groups.fetch_offsets(OffsetFetchRequestGroup(group_id=GROUP, topics=topics))
+        response = await self.groups.fetch_offsets(OffsetFetchRequestGroup(group_id=group_id, topics=topics))
         return int(response.topics[0].partitions[0].committed_offset)
 
     async def join(self, fresh_id: str, instance_id: str | None = None) -> JoinGroupResponse:
@@ -280,7 +281,10 @@ async def test_nothing_is_served_while_loading() -> None:
         await world.fetch()
     with pytest.raises(KafkaError, match="COORDINATOR_LOAD_IN_PROGRESS"):
         await world.groups.list_groups()
+    assert (await world.groups.heartbeat(HeartbeatRequest(group_id=GROUP, member_id="m"))).error_code == ErrorCode.NONE
     await loading
+    with pytest.raises(KafkaError, match="UNKNOWN_MEMBER_ID"):
+        await world.groups.heartbeat(HeartbeatRequest(group_id=GROUP, member_id="m"))
     assert await world.fetch() == 2_999
     world.groups.close()
 
@@ -389,6 +393,22 @@ async def test_offsets_go_with_their_topics_and_are_counted(world: World) -> Non
     assert world.groups.group_count == 1
     await world.groups.delete_topics(["t"])
     assert await world.fetch() == -1
+
+
+async def test_what_one_shard_cannot_forget_now_others_do(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [next(f"g{n}" for n in range(1_000) if partition_of(f"g{n}", PARTITIONS) == index) for index in range(PARTITIONS)]
+    for name in names:
+        await world.commit(5, group_id=name)
+    append, refused = world.log.append, partition_of(names[0], PARTITIONS)
+
+    def refuse_one(partition: int, *rest: Any, **more: Any) -> asyncio.Future[None]:
+        if partition == refused:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        return append(partition, *rest, **more)
+
+    monkeypatch.setattr(world.log, "append", refuse_one)
+    await world.groups.delete_topics(["t"])
+    assert [await world.fetch(group_id=name) for name in names] == [5, -1, -1, -1]
 
 
 async def test_groups_are_listed_and_deleted(world: World) -> None:

@@ -6,10 +6,16 @@ from uuid import UUID
 
 import pytest
 
+from barnabas.coordination.shard import PART_BYTES
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tests.coordination.driver import GROUP, Driver
 from tests.coordination.support import Config
 
@@ -47,6 +53,27 @@ def test_nobody_commits_while_the_assignment_is_made() -> None:
     driver.settle()
     with pytest.raises(KafkaError, match="REBALANCE_IN_PROGRESS"):
         driver.commit(5, a, 1)
+
+
+def test_a_transaction_commits_while_the_assignment_is_made() -> None:
+    driver = Driver()
+    a = driver.new_id("a")
+    driver.send_join("a", a)
+    driver.settle()
+    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    request = TxnOffsetCommitRequest(
+        transactional_id="t",
+        group_id=GROUP,
+        producer_id=7,
+        member_id=a,
+        generation_id=1,
+        topics=[TxnOffsetCommitRequestTopic(name="t", partitions=[partition])],
+    )
+    outcome = driver.shard.commit_offsets_in_transaction(request, 3, driver.clock.now())
+    assert outcome.response.topics[0].partitions[0].error_code == ErrorCode.NONE
+    request.generation_id = 2
+    with pytest.raises(KafkaError, match="ILLEGAL_GENERATION"):
+        driver.shard.commit_offsets_in_transaction(request, 3, driver.clock.now())
 
 
 @pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
@@ -168,8 +195,24 @@ def test_offsets_go_with_their_topic() -> None:
     driver = Driver()
     driver.commit(5)
     driver.commit(6, topic="u")
-    driver.carry_out(driver.shard.delete_topics(["t"]))
+    for outcome in driver.shard.delete_topics(["t"]):
+        driver.carry_out(outcome)
     assert (driver.fetch(), driver.fetch("u")) == (-1, 6)
+
+
+def test_what_is_forgotten_is_written_down_in_parts() -> None:
+    driver = Driver()
+    groups = [f"{number}-{'g' * 1_000}" for number in range(60)]
+    for group_id in groups:
+        driver.commit(5, group_id=group_id)
+    parts = [outcome.records for outcome in driver.shard.delete_topics(["t"])]
+    assert sum(map(len, parts)) == len(groups)
+    assert all(sum(len(key) for key, _ in part) <= PART_BYTES for part in parts)
+    expiring = driver.shard.expire(driver.clock.advance(30 * DAY_MS))
+    assert all(sum(len(key) for key, _ in outcome.records) <= PART_BYTES for outcome in expiring)
+    for outcome in expiring:
+        driver.carry_out(outcome)
+    assert not driver.shard.groups
 
 
 def test_a_simple_consumer_s_offsets_expire_after_their_commit() -> None:

@@ -6,8 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-import pytest
-
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.metadata.image import PartitionState
 from barnabas.cluster.planning.instructions import (
@@ -54,6 +52,8 @@ class Book:
         coordinators = SimpleNamespace(
             resign=lambda all_: note("resign", len(all_)),
             follow=lambda all_: note("follow", len(all_)),
+            unload_deleted=lambda all_: note("unload", len(all_)),
+            load_made=lambda all_: noted("load", len(all_)),
             delete_topics=lambda names: noted("delete offsets", *sorted(names)),
         )
         self.broker: Any = SimpleNamespace(
@@ -94,11 +94,13 @@ async def test_each_part_is_asked_in_order_and_logs_in_runs() -> None:
     ]
 
 
-@pytest.mark.parametrize(("instructions", "last"), [([*MADE, *GONE], ("delete offsets", "old")), (MADE, ("create", 3))])
-async def test_a_broker_alone_deletes_offsets_and_has_no_terms_of_leadership(
-    instructions: list[Instruction], last: tuple[object, ...]
-) -> None:
+async def test_a_broker_alone_leads_what_it_has_and_deletes_offsets() -> None:
     book = Book(is_alone=True)
-    await carry_out(book.broker, instructions)
-    assert book.asked[0] == ("create", 3)
-    assert book.asked[-1] == last
+    await carry_out(book.broker, [*MADE, *GONE])
+    assert book.asked == [("unload", 5), ("create", 3), ("remove", 2), ("load", 5), ("delete offsets", "old")]
+
+
+async def test_without_deleted_topics_no_offsets_are_looked_for() -> None:
+    book = Book(is_alone=True)
+    await carry_out(book.broker, MADE)
+    assert book.asked == [("unload", 3), ("create", 3), ("load", 3)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import NewPartitions
 
 from barnabas.testing import Broker
 from tests.server.clients import WAIT_S, Client
@@ -26,3 +27,36 @@ def test_clients_neither_write_to_internal_topics_nor_delete_their_records() -> 
     assert {topic: error and error.code() for topic, error in refusals.items()} == dict.fromkeys(
         TOPICS, KafkaError.TOPIC_EXCEPTION
     )
+
+
+def test_what_coordinators_keep_is_made_again_after_it_was_deleted() -> None:
+    with Broker(config={"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}) as broker:
+        client = Client(broker, "t").create()
+        for group in ("before", "after"):
+            consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
+            consumer.commit(offsets=[TopicPartition("t", 0, 0)], asynchronous=False)
+            consumer.close()
+            producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": group})
+            producer.init_transactions(WAIT_S)
+            producer.begin_transaction()
+            producer.produce("t", group.encode())
+            producer.commit_transaction(WAIT_S)
+            if group == "before":
+                for deleted in client.admin.delete_topics(TOPICS[:2]).values():
+                    deleted.result(WAIT_S)
+        assert client.admin.list_consumer_groups().result(WAIT_S).valid
+        names = [each.group_id for each in client.admin.list_consumer_groups().result(WAIT_S).valid]
+        assert names == ["after"]
+
+
+def test_more_partitions_of_an_internal_topic_are_coordinated_at_once() -> None:
+    with Broker(config={"offsets.topic.num.partitions": 1}) as broker:
+        client = Client(broker, "t").create()
+        for groups in (["first"], [f"g{number}" for number in range(8)]):
+            for group in groups:
+                consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
+                consumer.commit(offsets=[TopicPartition("t", 0, 0)], asynchronous=False)
+                consumer.close()
+            (grown,) = client.admin.create_partitions([NewPartitions(TOPICS[0], 4)]).values() if groups == ["first"] else (None,)
+            if grown is not None:
+                grown.result(WAIT_S)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 
 from barnabas.clock import Clock
@@ -85,7 +86,12 @@ class GroupCoordinator:
         return await self._shards.post(request.group_id, token, lambda shard, now: shard.sync(request, token, now))
 
     async def heartbeat(self, request: HeartbeatRequest) -> HeartbeatResponse:
-        led = self._shards.led_for(request.group_id)
+        try:
+            led = self._shards.led_for(request.group_id)
+        except KafkaError as error:
+            if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                return HeartbeatResponse()  # clients have no answer to that code; the sessions begin when all is loaded
+            raise
         response = self._shards.ask(led, lambda: led.shard.heartbeat(request, self._shards.now()))
         self._shards.arm(led)
         return response
@@ -127,13 +133,17 @@ class GroupCoordinator:
         return response
 
     async def delete_topics(self, names: Iterable[str]) -> None:
-        """Topics were deleted: forget the offsets that were committed for them."""
+        """Topics were deleted: forget the offsets that were committed for them, as far as the shards' logs take that."""
         gone = list(names)
-        active = [led for led in self._shards if led.phase is Phase.ACTIVE]
-        commits = [self._shards.carry_out(led, self._shards.ask(led, partial(led.shard.delete_topics, gone))) for led in active]
+        commits = []
+        for led in self._shards:
+            if led.phase is Phase.ACTIVE:
+                outcomes = self._shards.ask(led, partial(led.shard.delete_topics, gone))
+                commits += [self._shards.carry_out_quietly(led, outcome) for outcome in outcomes]
         for commit in commits:
             if commit is not None:
-                await shielded(commit)
+                with suppress(KafkaError):  # logged; the shard reads its log again
+                    await shielded(commit)
 
     # -- groups ---------------------------------------------------------------------------------------------------------
 

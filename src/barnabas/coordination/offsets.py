@@ -142,9 +142,8 @@ class Offsets:
 
     def replay_end(self, producer_id: int, *, commit: bool) -> None:
         """The transaction of a producer ended."""
-        for place, value in self._pending.end(producer_id):
-            if commit:
-                self._settle(*place, value)
+        for place, value in self._pending.end(producer_id, commit=commit):
+            self._settle(*place, value)
 
     def _settle(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
         if value is not None:
@@ -264,7 +263,7 @@ def check_transactional_commit(group: Group | None, request: TxnOffsetCommitRequ
     if not request.member_id and request.generation_id < 0 and request.group_instance_id is None:
         return
     if group is not None:
-        group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id)
+        group.check_offset_commit(request.member_id, request.group_instance_id, request.generation_id, is_transactional=True)
     elif request.generation_id >= 0:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if api_version >= TRANSACTIONS_2 else ErrorCode.ILLEGAL_GENERATION)
 

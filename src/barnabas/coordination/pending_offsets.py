@@ -2,7 +2,8 @@
 
 Rules
   1. They are committed by the marker of their transaction, or gone with it.
-  2. A plain commit of the same partition that came after them in the log wins, whatever the marker says.
+  2. What came after them in the log for the same partition wins, whatever their marker says: a plain commit, or the offset of another
+     transaction that was committed before. Compaction keeps nothing else.
   3. While an offset is pending, a reader who asks for stable offsets is told to wait (KIP-447).
 """
 
@@ -16,11 +17,13 @@ Place = tuple[str, str, int]  # group, topic, partition
 
 
 class PendingOffsets:
-    """What each producer's open transaction has written; an overtaken offset is None, and is pending all the same."""
+    """What each producer's open transaction has written, and its place in the order of the log; an overtaken offset is None, and is
+    pending all the same."""
 
     def __init__(self) -> None:
-        self._by_producer: dict[int, dict[Place, OffsetCommitValue | None]] = {}
+        self._by_producer: dict[int, dict[Place, tuple[int, OffsetCommitValue | None]]] = {}
         self._producers: dict[Place, set[int]] = {}
+        self._written = 0
 
     def __len__(self) -> int:
         """How many transactions are open."""
@@ -28,23 +31,32 @@ class PendingOffsets:
 
     def add(self, producer_id: int, place: Place, value: OffsetCommitValue | None) -> None:
         """A record of a transaction; without a value the offset is to be forgotten, which no transaction does."""
-        self._by_producer.setdefault(producer_id, {})[place] = value
+        self._written += 1
+        self._by_producer.setdefault(producer_id, {})[place] = self._written, value
         self._producers.setdefault(place, set()).add(producer_id)
 
     def overtake(self, place: Place) -> None:
         """A plain commit follows what is pending."""
+        self._overtake(place, self._written + 1)
+
+    def _overtake(self, place: Place, order: int) -> None:
         for producer_id in self._producers.get(place, ()):
-            self._by_producer[producer_id][place] = None
+            written, _ = self._by_producer[producer_id][place]
+            if written < order:
+                self._by_producer[producer_id][place] = written, None
 
     def is_pending(self, place: Place) -> bool:
         return place in self._producers
 
-    def end(self, producer_id: int) -> Iterator[tuple[Place, OffsetCommitValue]]:
-        """The transaction of a producer is over; what it wrote and nobody has overtaken."""
-        for place, value in self._by_producer.pop(producer_id, {}).items():
+    def end(self, producer_id: int, *, commit: bool) -> list[tuple[Place, OffsetCommitValue]]:
+        """The transaction of a producer is over; what it has committed and nothing has overtaken."""
+        committed = []
+        for place, (order, value) in self._by_producer.pop(producer_id, {}).items():
             self._forget_producer(place, producer_id)
-            if value is not None:
-                yield place, value
+            if commit and value is not None:
+                self._overtake(place, order)
+                committed.append((place, value))
+        return committed
 
     def forget(self, places: Iterable[Place]) -> None:
         """Groups or topics are gone, and with them what is pending for them."""

@@ -7,12 +7,13 @@ classic groups, see `outcome.py`).
 Rules
   1. A group that has an offset is in the table; the first commit or the first record of one makes it.
   2. A group goes with its offsets: when it is deleted, and when it is abandoned and its last offset has expired.
+  3. What is forgotten without anybody's asking goes into the log in parts: however much it is, no batch is too large.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from barnabas.coordination.classic.group import ClassicGroup
 from barnabas.coordination.classic.protocol import ClassicProtocol
@@ -35,6 +36,7 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 STORY_LENGTH = 64  # events told when an invariant breaks
+PART_BYTES = 16 << 10  # of the keys of a batch of tombstones; more only where a single one has more
 
 
 class GroupShard:
@@ -109,9 +111,9 @@ class GroupShard:
         group.check_offset_delete()
         return self._offsets.delete(request, group)
 
-    def delete_topics(self, names: Iterable[str]) -> Outcome:
+    def delete_topics(self, names: Iterable[str]) -> list[Outcome]:
         """Topics are gone: so are their offsets."""
-        return Outcome(records=self._offsets.forget_topics(names))
+        return list(_in_parts(self._offsets.forget_topics(names)))
 
     # -- groups ---------------------------------------------------------------------------------------------------------
 
@@ -169,17 +171,18 @@ class GroupShard:
         outcomes = [self._told(self._classic.expire(key, now), now) for key in self._timers.due(now.steady_ms)]
         if now.steady_ms >= self._cleanup_at_ms:
             self._cleanup_at_ms = now.steady_ms + self._config.offsets_retention_check_interval_ms
-            outcomes.append(self._clean_up(now))
+            outcomes += _in_parts(self._clean_up(now))
         return outcomes
 
-    def _clean_up(self, now: Now) -> Outcome:
-        out = Outcome()
+    def _clean_up(self, now: Now) -> list[Record]:
+        """A group's own records come after those of its offsets."""
+        forgotten = []
         for group in self._groups.values():
             records, nothing_left = self._offsets.forget_expired(group, now.wall_ms)
-            out.records += records
+            forgotten += records
             if nothing_left and group.is_abandoned:
-                out.records += group.tombstones()
-        return out
+                forgotten += group.tombstones()
+        return forgotten
 
     # -- for tests and for the worst ------------------------------------------------------------------------------------
 
@@ -199,3 +202,17 @@ class GroupShard:
         for note in out.notes:
             self._story.append(f"{now.steady_ms}: {note}")
         return out
+
+
+def _in_parts(tombstones: Iterable[Record]) -> Iterator[Outcome]:
+    """Batches of `PART_BYTES`; each stands for itself, so that one which is refused keeps no other from being written."""
+    part: list[Record] = []
+    size = 0
+    for record in tombstones:
+        if part and size + len(record[0]) > PART_BYTES:
+            yield Outcome(records=part)
+            part, size = [], 0
+        part.append(record)
+        size += len(record[0])
+    if part:
+        yield Outcome(records=part)

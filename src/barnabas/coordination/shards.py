@@ -328,12 +328,13 @@ class Shards(Generic[S]):
             return  # logged, and the shard is gone
         self.carry_out_quietly(led, follow_up)
 
-    def carry_out_quietly(self, led: Led[S], outcome: Outcome) -> None:
+    def carry_out_quietly(self, led: Led[S], outcome: Outcome) -> asyncio.Future[None] | None:
         """For what nobody waits for, or waits for by token: a refusal has been logged, and the tokens have been answered."""
         try:
-            self.carry_out(led, outcome)
+            return self.carry_out(led, outcome)
         except KafkaError as error:
             logger.debug("event=shard-follow-up-refused kind=%s partition=%d error=%r", self._kind, led.partition, str(error))
+            return None
 
     def _answer(self, outcome: Outcome) -> None:
         for token, response in outcome.replies:

@@ -5,8 +5,8 @@ so that a thousand logs are made at once and not one after the other.
 
 Rules
   1. In a cluster the coordinators give up what ends before its log is another's, and take up what begins when the replicas know of it.
-  2. A broker alone answers a deletion when the offsets of the topics are gone too. In a cluster groups hear of every topic that goes
-     (`ForgetTopics`), not only of those that had logs here, and nobody waits for them.
+  2. A broker alone leads whatever it has. It answers a deletion when the offsets of the topics are gone too. In a cluster groups hear of
+     every topic that goes (`ForgetTopics`), not only of those that had logs here, and nobody waits for them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 async def carry_out(broker: Broker, instructions: Sequence[Instruction]) -> None:
     """See the module."""
     is_alone = broker.member is None
-    if not is_alone:
+    if is_alone:
+        broker.coordinators.unload_deleted(instructions)
+    else:
         broker.coordinators.resign(instructions)
     for kind, run in groupby(instructions, key=type):
         if kind is CreateLog:
@@ -45,7 +47,9 @@ async def carry_out(broker: Broker, instructions: Sequence[Instruction]) -> None
                 await _carry_out_one(broker, instruction)
     if not is_alone:
         broker.coordinators.follow(instructions)
-    elif deleted := {each.topic for each in instructions if isinstance(each, DeleteLog)}:
+        return
+    await broker.coordinators.load_made(instructions)
+    if deleted := {each.topic for each in instructions if isinstance(each, DeleteLog)}:
         await broker.coordinators.delete_topics(deleted)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cluster.metadata.image import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionState
-from barnabas.cluster.planning.instructions import ChangeReplica, DeleteLog, ForgetTopics, Instruction, StandDown
+from barnabas.cluster.planning.instructions import ChangeReplica, CreateLog, DeleteLog, ForgetTopics, Instruction, StandDown
 from barnabas.coordination.groups import GroupCoordinator
 from barnabas.coordination.transactions.coordinator import TransactionCoordinator
 from barnabas.errors import ErrorCode, KafkaError
@@ -93,10 +93,23 @@ class Coordinators:
         state = self._broker.metadata.partition(TRANSACTIONS_TOPIC, index)
         return 0 if state is None else state.leader_epoch
 
+    # Alone, where every partition that is here is led
+
     async def load_all(self) -> None:
-        """A broker alone leads every partition it has."""
         for topic in self._by_topic:
             await self._load_topic(topic)
+
+    def unload_deleted(self, instructions: Sequence[Instruction]) -> None:
+        """Logs are about to go. Who asks for what they hold is sent away, and finds it anew: `_prepare` makes the topic again."""
+        for each in instructions:
+            if isinstance(each, DeleteLog):
+                self.unload(each.topic, each.partition)
+
+    async def load_made(self, instructions: Sequence[Instruction]) -> None:
+        """Logs have been made, by a coordinator or by somebody who gave its topic more partitions."""
+        for each in instructions:
+            if isinstance(each, CreateLog) and each.topic in self._by_topic:
+                await self._load(each.topic, each.partition)
 
     async def _load_topic(self, topic: str) -> None:
         for index, partition in sorted(self._broker.partitions.topic(topic).items()):
