@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ import pytest
 
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import LogDirFailed, StorageExhausted
+from barnabas.storage.files import OsFiles
 from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.log import Log
 from barnabas.storage.manager import LogManager
@@ -19,7 +21,7 @@ from barnabas.storage.segment import Segment
 from barnabas.testing.simulation.disk import Disk
 from barnabas.testing.simulation.faults import Operation
 from barnabas.testing.simulation.files import FaultyFiles
-from tests.storage.support import NOW, TOPIC_ID, append
+from tests.storage.support import NOW, TOPIC_ID, append, open_log, read_all
 
 HOME = Path("/data")
 FOLDER = HOME / "topic-0"
@@ -45,6 +47,35 @@ def test_a_segment_that_cannot_be_made_leaves_nothing_open(files: FaultyFiles) -
     with pytest.raises(OSError, match="Input/output"):
         Segment.create(files, FOLDER, 0, NOW)
     assert files.open_count == 0
+
+
+class Crowded(OsFiles):
+    """Has no room for another file with `suffix`, where that is given."""
+
+    suffix = ""
+
+    def open(self, path: Path, /, *, create: bool = False) -> int:
+        if create and path.suffix == self.suffix and not path.exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return super().open(path, create=create)
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
+def test_a_roll_that_fails_half_way_leaves_no_segment_behind(tmp_path: Path, suffix: str) -> None:
+    files, config = Crowded(), TopicConfig(segment_bytes=1_000)
+    log = open_log(tmp_path, config, files=files)
+    append(log, b"a" * 500)
+    files.suffix = suffix
+    with pytest.raises(StorageExhausted):
+        append(log, b"b" * 800)
+    files.suffix = ""
+    append(log, b"c")
+    append(log, b"d" * 800)
+    log.close()
+    found = open_log(tmp_path, config)
+    assert [(record.value or b"")[:1] for record in read_all(found)] == [b"a", b"c", b"d"]
+    assert [record.offset for record in read_all(found)] == [0, 1, 2]
+    found.close()
 
 
 def test_segments_that_cannot_be_renamed_are_closed_with_the_log(files: FaultyFiles) -> None:

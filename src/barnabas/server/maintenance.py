@@ -97,7 +97,7 @@ async def apply_retention(broker: Broker) -> None:
     """Let go of the segments that `retention.ms` and `retention.bytes` no longer keep, a few logs in each turn of the loop."""
     shortened = []
     for count, partition in enumerate(list(broker.partitions)):
-        if _retain(broker, partition):
+        if not partition.closed and _retain(broker, partition):
             shortened.append(partition)
         if count % LOGS_PER_TURN == LOGS_PER_TURN - 1:
             await asyncio.sleep(0)

@@ -14,9 +14,9 @@ Rules
   5. Where somebody reads on in order, the entries around are kept (`index_window`), for he will ask for those next. Entries in the file
      change only by a truncation or by being read anew, and both let go of all windows.
 
-Ugly: `write` runs in the flush thread while the loop adds entries. It writes a copy of the part that is not yet in the file,
-at the place where it belongs, so that the loop doing the same at a roll changes nothing. For its sake the loop lets go of old entries by
-putting a new `_tail` in place of the old one, in one step.
+Ugly: `write` runs in the flush thread while the loop adds entries. It writes a copy of the part that is not yet in the file, at the place
+where it belongs. For its sake the loop lets go of old entries by putting a new `_tail` in place of the old one, in one step; and a lock
+that all indexes share keeps the loop from cutting or writing one meanwhile, for as long as a small write to the page cache takes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from bisect import bisect_right
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 from barnabas.storage.files import Files, sync_file, write_all
@@ -38,6 +39,7 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 WRITTEN_AT_ONCE = 512  # entries; more would hold up the loop for over 0.1 ms
 SEARCH_BLOCK = 32  # entries read at once when searching in the file
 KEPT_ENTRIES = 512  # in memory of an active index, besides those not written yet: the last 2 MiB of a log
+_writing = Lock()
 
 
 class _Tail(NamedTuple):
@@ -200,14 +202,15 @@ class SparseIndex:
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries of an active index."""
-        tail = self._tail
-        assert tail is not None, "a sealed index is not truncated"
-        self._written, self._windows = min(self._written, count), ()
-        if count < tail.first:
-            self._tail = self._load_tail(count)
-        else:
-            del tail.keys[count - tail.first :]
-            del tail.values[count - tail.first :]
+        with _writing:
+            tail = self._tail
+            assert tail is not None, "a sealed index is not truncated"
+            self._written, self._windows = min(self._written, count), ()
+            if count < tail.first:
+                self._tail = self._load_tail(count)
+            else:
+                del tail.keys[count - tail.first :]
+                del tail.values[count - tail.first :]
 
     def truncate_below(self, *, key: int | None = None, value: int | None = None) -> None:
         """Keep the entries with keys below `key`, or with values below `value`."""
@@ -220,24 +223,25 @@ class SparseIndex:
 
     def write(self, *, exact: bool = False) -> None:
         """Put the entries added since the last time into the file; `exact` cuts what an older file has behind them."""
-        tail = self._tail
-        if tail is None:
-            return
-        start, count = self._written, tail.total
-        if start == count and not exact:
-            return
-        fileno = self._files.open(self.path, create=True)
-        try:
-            keys, values = (
-                tail.keys[start - tail.first : count - tail.first],
-                tail.values[start - tail.first : count - tail.first],
-            )
-            write_all(self._files, fileno, b"".join(map(self._entry.pack, keys, values)), start * self._entry.size)
-            if exact:
-                self._files.truncate(fileno, count * self._entry.size)
-        finally:
-            self._files.close(fileno)
-        self._written = max(self._written, count)
+        with _writing:
+            tail = self._tail
+            if tail is None:
+                return
+            start, count = self._written, tail.total
+            if start == count and not exact:
+                return
+            fileno = self._files.open(self.path, create=True)
+            try:
+                keys, values = (
+                    tail.keys[start - tail.first : count - tail.first],
+                    tail.values[start - tail.first : count - tail.first],
+                )
+                write_all(self._files, fileno, b"".join(map(self._entry.pack, keys, values)), start * self._entry.size)
+                if exact:
+                    self._files.truncate(fileno, count * self._entry.size)
+            finally:
+                self._files.close(fileno)
+            self._written = count
 
     def seal(self) -> None:
         """Let go of the memory; everything is in the file."""

@@ -308,24 +308,25 @@ class GrowingLog(ReadableLog):
     def _roll(self, now_ms: int, offset: int) -> Segment:
         """Seal the active segment and begin another at `offset`, the log's end or, on a follower, behind a gap that is too wide.
 
-        Everything that takes room comes first, so that a full disk leaves the active segment as it was.
+        Everything that takes room comes first, so that a full disk leaves the active segment as it was, and no other beside it.
         """
         sealed = self._segments.active
         assert sealed.size or offset > sealed.base_offset, "a segment does not follow itself"
-        segment = None
         try:
             self._cut_torn()
             if sealed.size:
                 self.snapshot()
                 sealed.write_indexes()
             segment = Segment.create(self._files, self.directory, offset, now_ms, self.config.preallocated_bytes)
-            if sealed.size:
-                sealed.seal()
-            else:
-                remove_segment_files(self._files, sealed)
+            try:
+                if sealed.size:
+                    sealed.seal()
+                else:
+                    remove_segment_files(self._files, sealed)
+            except OSError:
+                segment.discard()
+                raise
         except OSError as error:
-            if segment is not None:
-                segment.close()
             raise storage_error(self.directory.parent, error) from error
         sealed.next_offset = offset
         if sealed.size:

@@ -110,6 +110,10 @@ class ReadableLog(LogState):
         """Whether a producer's transaction, of this epoch, is open here."""
         return self._producers.is_in_transaction(producer_id, epoch)
 
+    def has_producer(self, producer_id: int) -> bool:
+        """Whether anything is known of a producer here."""
+        return self._producers.get(producer_id) is not None
+
     def first_open_transaction(self) -> ProducerEntry | None:
         """The producer whose open transaction holds readers of committed records back; None without one."""
         return self._producers.first_open()

@@ -15,6 +15,7 @@ from barnabas.storage.files import Files
 from barnabas.storage.index_repair import contradiction
 from barnabas.storage.segment.file import NO_TIMESTAMP
 from barnabas.storage.segment.lookup import SearchedSegment
+from barnabas.storage.segment.names import SUFFIXES, file_name
 from barnabas.storage.trust import Trust
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class Segment(SearchedSegment):
 
     @classmethod
     def create(cls, files: Files, directory: Path, base_offset: int, now_ms: int, reserved: int = 0) -> Segment:
-        """A new, empty segment, ready to grow, with space for `reserved` bytes set aside. Files left under its name are emptied."""
+        """A new, empty segment, ready to grow, with space for `reserved` bytes set aside. Files left under its name are emptied; where
+        one cannot be made, none stays."""
         segment = cls(files, directory, base_offset, now_ms)
         segment._fileno = files.open(segment.path, create=True)
         try:
@@ -45,11 +47,17 @@ class Segment(SearchedSegment):
                 index.start_empty()
                 index.write(exact=True)
         except OSError:
-            segment.close()
+            segment.discard()
             raise
         if reserved:
             segment.reserve(reserved, 0)
         return segment
+
+    def discard(self) -> None:
+        """Remove the files of a segment that does not become part of a log: in a later start its name would cut the one before it short."""
+        self.close()
+        for suffix in SUFFIXES:
+            self.files.unlink(self.directory / file_name(self.base_offset, suffix))
 
     @classmethod
     def existing(cls, files: Files, directory: Path, base_offset: int, now_ms: int, name_suffix: str = "") -> Segment:
