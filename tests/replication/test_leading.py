@@ -109,6 +109,47 @@ def test_records_are_deleted_when_enough_replicas_begin_behind_them(tmp_path: Pa
     assert leader.is_deleted(2)
 
 
+def test_who_asks_late_whether_records_are_deleted_is_told_at_once(leader: Partition) -> None:
+    leader.append_as_leader(batch(b"a"), NOW_MS)
+    for follower in (2, 3):
+        fetch(leader, follower, 1)
+    leader.log.delete_records_before(1)
+    for follower in (2, 3):
+        leader.fetched_by(follower, 1, start_offset=1, broker_epoch=follower, now_ms=0)
+    told: list[KafkaError | None] = []
+    leader.wait_deleted(1, told.append)
+    assert told == [None]
+    leader.close()
+    leader.wait_deleted(1, told.append)
+    assert code_of(told[1]) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_who_waits_for_the_disk_is_told_though_the_followers_have_gone(tmp_path: Path, cluster: FakeCluster) -> None:
+    leader = open_partition(tmp_path)
+    leader.update_config(TopicConfig(flush_messages=2))
+    leader.lead(State(), cluster, 0)
+    leader.append_as_leader(batch(b"a"), NOW_MS)
+    told: list[KafkaError | None] = []
+    leader.wait_acknowledged(0, told.append, acks_all=False)
+    leader.lead(State(replicas=(1,), isr=(1,), partition_epoch=1), cluster, 0)
+    leader.append_as_leader(batch(b"b"), NOW_MS)
+    assert told == [None]
+
+
+def test_a_word_that_is_known_already_ends_no_proposal(leader: Partition, cluster: FakeCluster) -> None:
+    leader.settle_isr((1,), leader_epoch=EPOCH, partition_epoch=1)
+    fetch(leader, 2, 0)
+    assert cluster.asked_for == [(1, 2)]
+    leader.settle_isr((1, 2), leader_epoch=EPOCH, partition_epoch=2)
+    fetch(leader, 3, 0)
+    assert cluster.asked_for == [(1, 2), (1, 2, 3)]
+    leader.lead(State(isr=(1, 2), partition_epoch=2), cluster, 0)
+    assert leader.is_proposing(cluster.proposed[1])
+    leader.append_as_leader(batch(b"a"), NOW_MS)
+    fetch(leader, 2, 1)
+    assert leader.high_watermark == 0, "the controller may let the other in at any moment"
+
+
 def run_of(*values: bytes) -> tuple[Run, memoryview]:
     """Batches of one record each as they lie among requests that arrived together."""
     buffer, batches = bytearray(), []

@@ -170,3 +170,16 @@ def test_partitions_are_found_by_name_by_its_bytes_and_by_id_until_they_are_remo
     assert missing.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     zero.log.close()
     one.log.close()
+
+
+def test_what_is_stable_does_not_end_before_the_log_begins(tmp_path: Path) -> None:
+    """The beginning of an open transaction was deleted."""
+    partition = open_partition(tmp_path)
+    partition.append_as_leader(batch(b"a"), NOW_MS)
+    data = build_batch(
+        [(None, b"x"), (None, b"y")], base_sequence=0, transactional=True, producer_id=7, producer_epoch=0, timestamp_ms=NOW_MS
+    )
+    partition.append_as_leader(memoryview(bytearray(data)), NOW_MS)
+    assert (partition.last_stable_offset, partition.high_watermark) == (1, 3)
+    partition.log.delete_records_before(2)
+    assert partition.last_stable_offset == 2

@@ -115,8 +115,13 @@ class Leading:
         self._hidden: deque[tuple[int, int]] = deque()  # (end offset, bytes) of appends that are not committed
 
     def update(self, state: Leadership, now_ms: int) -> bool:
-        """A newer word of the controller in the same epoch of leadership; False for an older one."""
-        if not self.settle(state.isr, state.partition_epoch):
+        """A newer word of the controller in the same epoch of leadership; False for an older one.
+
+        What its answer to a change has told already comes again by the metadata. Another change may have been proposed in between, of
+        which that says nothing: both sets go on to bind.
+        """
+        is_known = state.partition_epoch == self.replicas.partition_epoch and frozenset(state.isr) == self.replicas.isr
+        if not is_known and not self.settle(state.isr, state.partition_epoch):
             return False
         self.now_ms = now_ms
         self.replicas.set_replicas(state.replicas, now_ms)

@@ -143,8 +143,13 @@ class Partition(Replica):
         return not self.is_under_min_isr and offset <= self.low_watermark
 
     def wait_deleted(self, offset: int, done: Done) -> None:
-        """Call `done(None)` once `is_deleted(offset)`, or with the error that prevents it."""
-        self._deletion_waiters.append((offset, done))
+        """Call `done(None)` once `is_deleted(offset)`, or with the error that prevents it; at once where that is known."""
+        if self.closed:
+            done(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        elif self.is_deleted(offset):
+            done(None)
+        else:
+            self._deletion_waiters.append((offset, done))
 
     def close(self, reason: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
         waiters = (self._commit_waiters, self._kept_waiters, self._deletion_waiters)
@@ -206,6 +211,8 @@ class Partition(Replica):
         if self.followers is not None:
             self._hidden_bytes = self.followers.shown(NEVER)
             self.followers = None
+            self._commit_waiters += [(last_offset, done, False) for last_offset, done in self._kept_waiters]
+            self._kept_waiters = []
 
     def _lead_others(self, state: Leadership, cluster: Cluster, now_ms: int) -> None:
         log, before = self.log, self.followers

@@ -143,9 +143,10 @@ class Replica:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where the oldest transaction begins whose end is not below the high watermark; else the high watermark."""
+        """Where the oldest transaction begins whose end is not below the high watermark, or the log if its beginning was deleted since;
+        else the high watermark."""
         unstable = self.log.first_unstable_offset(self.high_watermark)
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        return self.high_watermark if unstable is None else min(max(unstable, self.log.log_start_offset), self.high_watermark)
 
     def settle_transactions(self) -> None:
         """Forget the transactions that have ended below the high watermark; where nobody reads, nobody else does."""

@@ -88,13 +88,16 @@ def _list_offset(broker: Broker, version: int, topic: str, wanted: ListOffsetsPa
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if request.replica_id == CONSUMER:
         end = partition.last_stable_offset if request.isolation_level == READ_COMMITTED else partition.high_watermark
-        if not partition.knows_end and timestamp in (LATEST, MAX_TIMESTAMP):
-            early = version < FIRST_NOT_AVAILABLE_VERSION
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE if early else ErrorCode.OFFSET_NOT_AVAILABLE)
+        knows_end = partition.knows_end
     else:
-        end = partition.log.log_end_offset
+        end, knows_end = partition.log.log_end_offset, True
+    not_available = ErrorCode.LEADER_NOT_AVAILABLE if version < FIRST_NOT_AVAILABLE_VERSION else ErrorCode.OFFSET_NOT_AVAILABLE
+    if not knows_end and timestamp in (LATEST, MAX_TIMESTAMP):
+        raise KafkaError(not_available)
     if timestamp == LATEST:
-        return UNKNOWN_TIMESTAMP, end, partition.leader_epoch
+        # An only replica writes down no epoch without records, so a later OffsetForLeaderEpoch would not know it.
+        epoch = partition.log.latest_epoch
+        return UNKNOWN_TIMESTAMP, end, partition.leader_epoch if epoch == UNKNOWN_EPOCH else epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = partition.log.log_start_offset
         epoch = partition.log.epoch_at(start)
@@ -104,7 +107,11 @@ def _list_offset(broker: Broker, version: int, topic: str, wanted: ListOffsetsPa
     found = (
         partition.log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else partition.log.offset_for_timestamp(timestamp)
     )
-    return NOWHERE if found is None or found[1] >= end else found
+    if found is not None and found[1] < end:
+        return found
+    if not knows_end:
+        raise KafkaError(not_available)  # what is asked for may lie in what is committed and not known to be
+    return NOWHERE
 
 
 def handle_offset_for_leader_epoch(
