@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas.protocol.codec import decode
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -19,6 +20,7 @@ from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, Delete
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.testing import Broker
+from tests.server.transactions.test_joining import init, produced
 from tests.server.wire import Line, batch_of
 
 PRODUCE, FETCH, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS = (0, 9), (1, 12), (19, 7), (20, 4), (21, 2)
@@ -163,6 +165,46 @@ def test_a_waiting_session_is_woken_by_a_partition_that_it_did_not_look_at(broke
         assert len(line.receive()) > 100
         assert time.monotonic() - started < 30
         delete(line, "quiet")
+
+
+@pytest.mark.parametrize("epoch", [0, -1])
+def test_a_fetch_waits_for_what_is_there_whatever_else_is_not(broker: Broker, epoch: int) -> None:
+    with Line(broker) as line, Line(broker) as other:
+        create(line, "there", 1)
+        line.send(FETCH, fetch_request({("there", 0): 0, ("missing", 0): 0}, 0, epoch, wait_ms=60_000))
+        produce(other, ("there", 0))
+        told = answered(decode(FetchResponse, FETCH[1], line.receive(), 5))
+        assert {key: (code, size > 0) for key, (code, _, _, size) in told.items()} == {
+            ("there", 0): (0, True),
+            ("missing", 0): (3, False),
+        }
+        started = time.monotonic()
+        assert (
+            answered(line.ask(FETCH, fetch_request({("missing", 0): 0}, wait_ms=60_000), FetchResponse))[("missing", 0)][0] == 3
+        )
+        assert time.monotonic() - started < 30
+        delete(line, "there")
+
+
+def test_a_partition_at_an_open_transaction_does_not_rest_for_who_reads_it(broker: Broker) -> None:
+    keys = [("first", 0), ("second", 0)]
+    with Line(broker) as line:
+        for name, _ in keys:
+            create(line, name, 1)
+        assert produced(line, "open", [("second", init(line, "open"))]) == [0]
+        for _ in range(2):
+            produce(line, keys[0])
+        first = line.ask(FETCH, fetch_request(dict.fromkeys(keys, 0), 0, 0, max_bytes=10), FetchResponse)
+        assert [key for key, told in answered(first).items() if told[3]] == [keys[0]]
+        seen = []
+        for epoch in (1, 2):
+            found = answered(
+                line.ask(FETCH, fetch_request({keys[0]: epoch}, first.session_id, epoch, max_bytes=10), FetchResponse)
+            )
+            seen += [key for key, told in found.items() if told[3]]
+        assert sorted(seen) == keys
+        for name, _ in keys:
+            delete(line, name)
 
 
 def test_a_closed_session_lets_its_waiting_fetch_go(broker: Broker) -> None:

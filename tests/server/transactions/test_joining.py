@@ -86,6 +86,14 @@ def test_a_partition_that_was_not_added_is_found_where_that_is_verified(verifies
         assert produced(line, "x", [("a", owner)], (0, 10)) == [code]
 
 
+def test_a_batch_that_is_not_the_producer_s_first_waits_for_that(kafka: Broker) -> None:
+    with Line(kafka) as line:
+        batches = [("a", init(line, "in-order"))]
+        assert produced(line, "in-order", batches, sequence=1) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        assert produced(line, "in-order", batches) == [ErrorCode.NONE]
+        assert produced(line, "in-order", batches, sequence=1) == [ErrorCode.NONE]
+
+
 def test_the_next_transaction_begins_without_being_sent_away(kafka: Broker) -> None:
     """Also where it is begun before the end of the one before is answered."""
     codes = set()

@@ -70,6 +70,7 @@ class Looking:
         "_replica_id",
         "_request",
         "_version",
+        "_waited_without",
     )
 
     def __init__(
@@ -92,6 +93,7 @@ class Looking:
         self._replica_id = replica_id_of(request)
         self._max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
         self._is_held_back = False  # a throttle kept something from a follower at the last look
+        self._waited_without = 0  # partitions that were not there, or not for the fetcher, when it began to wait for others
         self._partitions: list[Partition] = []
 
     def _look(self, *, first: bool = False) -> tuple[list[Found], int, bool]:
@@ -128,7 +130,15 @@ class Looking:
             left = max(left, 0)
             must_answer = must_answer or data.error_code != 0 or data.diverging is not None or data.preferred_read_replica >= 0
             found.append((wanted, data))
-        return found + absent, size, must_answer or bool(absent)
+        if first and self._asks_for_more_than(len(absent)):
+            self._waited_without = len(absent)
+        return found + absent, size, must_answer or len(absent) > self._waited_without
+
+    def _asks_for_more_than(self, count: int) -> bool:
+        """Whether the fetch has other partitions too. As with Kafka it waits for them then: else a consumer of a topic that was deleted
+        would ask for the rest without a pause."""
+        session = self._context.session
+        return len(self._context.partitions if session is None else session.partitions) > count
 
     def _look_at(
         self,

@@ -88,12 +88,19 @@ class FetchedPartition:
             self.partition.remove_fetch_waiter(self)
             self.partition = None
 
-    def maybe_rest(self) -> None:
-        """Leave it out of what is pending, if its fetcher has all that there is and was told so."""
+    def maybe_rest(self, *, is_committed: bool) -> None:
+        """Leave it out of what is pending, if its fetcher has all that there is and was told so.
+
+        Args:
+            is_committed: the fetcher is shown no open transactions.
+        """
         partition, session = self.partition, self.session
         if session is None or partition is None:
             return
-        readable = partition.log.log_end_offset if session.is_of_follower else partition.last_stable_offset
+        if session.is_of_follower:
+            readable = partition.log.log_end_offset
+        else:
+            readable = partition.last_stable_offset if is_committed else partition.high_watermark
         if (
             self.fetch_offset == readable
             and self.told_high_watermark == partition.high_watermark

@@ -1,6 +1,9 @@
 """Produce requests of transactions: held until their partitions have joined.
 
 Once a partition has a batch of the transaction, the batches that follow go the way of all others: the log knows that it is open.
+
+Clients of transactions version 2 count from 0 in each transaction. So where a partition knows nothing of the producer, a batch that begins
+later is refused, or the one before it, which was refused and will come again, could not be taken any more.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 Joined = dict[TopicPartition, ErrorCode]
 GoOn = Callable[[memoryview, ProduceHead, Joined], None]
 NOT_IN_IT = "The partition is not in the transaction."
+NOT_THE_FIRST = "The producer's first batch for this partition has not arrived."
 logger = logging.getLogger(__name__)
 FIRST_ABORTABLE_VERSION = 11  # that knows TRANSACTION_ABORTABLE
 FIRST_ADDING_VERSION = 12  # from which clients are of transactions version 2, and leave the adding to the broker (KIP-890)
@@ -37,11 +41,15 @@ def hold(
     Args:
         go_on: called with the frame, what was read of it, and what the coordinator has answered; at once if it need not be asked.
     """
-    joining, owners = _to_join(broker, version, head)
-    if not joining or head.transactional_id is None:
+    joining, owners, too_early = _to_join(broker, version, head)
+    if head.transactional_id is None or not (joining or too_early):
         return False
+    refused = {(each.topic, each.index): ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER for each in too_early}
     if len(owners) > 1:  # a transactional id has one owner, and what it says of him would be taken for the others
-        go_on(frame, head, {(each.topic, each.index): ErrorCode.INVALID_PRODUCER_ID_MAPPING for each in joining})
+        go_on(frame, head, {(each.topic, each.index): ErrorCode.INVALID_PRODUCER_ID_MAPPING for each in joining} | refused)
+        return True
+    if not joining:
+        go_on(frame, head, refused)
         return True
     (owner,) = owners
     adds, knows_abortable = version >= FIRST_ADDING_VERSION, version >= FIRST_ABORTABLE_VERSION
@@ -50,7 +58,7 @@ def hold(
         return True
     told = broker.joining.join_at_once(head.transactional_id, owner, joining, adds=adds, knows_abortable=knows_abortable)
     if told is not None:
-        go_on(frame, head, told)
+        go_on(frame, head, told | refused)
         return True
     connection.pause(PAUSE)
     held = memoryview(bytearray(frame))
@@ -60,7 +68,7 @@ def hold(
         try:
             joined = await broker.joining.join(name, owner, joining, adds=adds, knows_abortable=knows_abortable)
             if not connection.closed:
-                go_on(held, read_produce(held, body, version), joined)
+                go_on(held, read_produce(held, body, version), joined | refused)
         except ProtocolError as error:
             logger.warning("event=connection-closed peer=%s reason=%r", connection.peer, str(error))
             connection.close()
@@ -73,11 +81,12 @@ def hold(
     return True
 
 
-def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Partition], set[Owner]]:
-    """The partitions that are not in the transaction yet, and whose batches are for them."""
+def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Partition], set[Owner], list[Partition]]:
+    """The partitions that are not in the transaction yet, whose batches are for them, and the partitions that lack an earlier batch."""
     find = broker.partitions.by_id_bytes if version >= FIRST_TOPIC_ID_VERSION else broker.partitions.by_name_bytes
     joining: list[Partition] = []
     owners: set[Owner] = set()
+    too_early: list[Partition] = []
     for key, records in head.topics:
         partitions = find(key) or {}
         for each in records:
@@ -87,10 +96,18 @@ def _to_join(broker: Broker, version: int, head: ProduceHead) -> tuple[list[Part
             if not is_transactional(each.records):
                 continue
             header = read_header(each.records)
-            if not partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
-                joining.append(partition)
-                owners.add(Owner(header.producer_id, header.producer_epoch))
-    return joining, owners
+            if partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
+                continue
+            if (
+                version >= FIRST_ADDING_VERSION
+                and header.base_sequence > 0
+                and not partition.log.has_producer(header.producer_id)
+            ):
+                too_early.append(partition)
+                continue
+            joining.append(partition)
+            owners.add(Owner(header.producer_id, header.producer_epoch))
+    return joining, owners, too_early
 
 
 def why_not_in_transaction(partition: Partition, records: memoryview, head: ProduceHead, joined: Joined) -> KafkaError | None:
@@ -104,7 +121,8 @@ def why_not_in_transaction(partition: Partition, records: memoryview, head: Prod
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
     code = joined.get((partition.topic, partition.index))
     if code is not None:
-        return KafkaError(code, NOT_IN_IT) if code else None
+        reason = NOT_THE_FIRST if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER else NOT_IN_IT
+        return KafkaError(code, reason) if code else None
     header = read_header(records)
     if partition.log.is_in_transaction(header.producer_id, header.producer_epoch):
         return None
