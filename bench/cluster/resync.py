@@ -30,7 +30,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 )
 from bench import wire
 from bench.cluster.end_to_end import measure
-from bench.cluster.servers import BROKERS, Cluster, Ours, Theirs, create_topic, delete_topic, leaders_of, replicas_of
+from bench.cluster.servers import BROKERS, Cluster, Ours, Theirs, create_topic, delete_topic, leaders_of, led, replicas_of
 from bench.load import Pattern, produce_to
 from bench.storage.result import Result, ratio
 from bench.wire import BadAnswer, record_batch
@@ -97,8 +97,7 @@ def fill(cluster: Cluster) -> None:
     topic = CreatableTopic(name=BULK, num_partitions=-1, replication_factor=-1, assignments=assignments)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
     _no_error(wire.call(_any(cluster), wire.CREATE_TOPICS, 5, request, CreateTopicsResponse).topics[0].error_code)
-    _wait(lambda: None not in (leaders := leaders_of(cluster, BULK)) and len(leaders) == 3)
-    leaders = [cluster.brokers[leader] for leader in leaders_of(cluster, BULK) if leader is not None]
+    leaders = led(cluster, BULK, len(TWO))
     batch = record_batch(900, 1_000)
     pattern = Pattern(3, batch, 900, -1, 4, 1)
     sent = 0

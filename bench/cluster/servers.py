@@ -178,6 +178,11 @@ def create_topic(cluster: Cluster, name: str, partitions: int) -> list[Address]:
     answer = wire.call(_any(cluster), wire.CREATE_TOPICS, 5, request, CreateTopicsResponse)
     if answer.topics[0].error_code:
         raise wire.BadAnswer(f"{cluster.name} did not create {name}: error code {answer.topics[0].error_code}")
+    return led(cluster, name, partitions)
+
+
+def led(cluster: Cluster, name: str, partitions: int) -> list[Address]:
+    """Wait until the leaders of a topic know that they lead, with all replicas in sync; where each partition is led."""
     deadline = time.monotonic() + TOPIC_TIMEOUT_S
     while True:
         leaders = leaders_of(cluster, name)
