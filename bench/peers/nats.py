@@ -136,6 +136,9 @@ def _asked(line: socket.socket, subject: str, body: dict[str, Any] | None = None
         if not piece:
             raise BadAnswer("the server closed the connection")
         data += piece
+        if data.startswith(b"PING\r\n"):  # now and then, of a connection that is used for long
+            line.sendall(b"PONG\r\n")
+            data = data.removeprefix(b"PING\r\n")
     return dict(json.loads(data.split(b"\r\n")[1]))
 
 

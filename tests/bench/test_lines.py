@@ -65,6 +65,14 @@ def test_nats_acknowledgements_are_counted(line: socket.socket) -> None:
         publisher.take(_view(b'MSG x 1 9\r\n{"error":{"description":"no space"}}\r\n'))
 
 
+def test_nats_asks_now_and_then_whether_a_connection_lives() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        far.sendall(b'PING\r\nMSG _INBOX.bench.1 1 9\r\n{"n": 12}\r\n')
+        assert nats._asked(near, "INFO") == {"n": 12}
+        assert far.recv(4096).endswith(b"PONG\r\n")
+
+
 def test_nats_messages_are_counted_and_asked_for_again(line: socket.socket) -> None:
     puller = nats._Puller(line, "s.c", 2)
     message = b"MSG s 1 $JS.ACK.s.c.1.1.1.1700.0 4\r\nabcd\r\n"
