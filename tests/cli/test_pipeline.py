@@ -25,7 +25,8 @@ def script(tmp_path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_script_runs_with_its_arguments(command: Command, tmp_path: Path) -> None:
+def test_a_script_runs_with_its_arguments(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages a:b:1 --conf spark.master=local[7] pyspark-shell")
     text = "import os, sys, pathlib\npathlib.Path(sys.argv[1]).write_text(sys.argv[2] + os.environ['PYSPARK_SUBMIT_ARGS'])"
     done = command(
         "pipeline", "run", "--master", "local[1]", "--conf", "spark.a=b c", script(tmp_path, text), str(tmp_path / "out"), "x"
@@ -34,6 +35,9 @@ def test_a_script_runs_with_its_arguments(command: Command, tmp_path: Path) -> N
     written = (tmp_path / "out").read_text()
     assert "spark.master=local[1]" in written
     assert "'spark.a=b c'" in written
+    assert "--packages a:b:1" in written
+    assert written.index("spark.master=local[7]") < written.index("spark.master=local[1]") < written.index("pyspark-shell")
+    assert written.count("pyspark-shell") == 1
     listed = command("pipeline", "list", "--json").json
     assert [(row["name"], row["state"], row["error"]) for row in listed] == [("job", "completed", None)]
 

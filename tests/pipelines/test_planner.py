@@ -89,7 +89,7 @@ def test_a_batch_query() -> None:
 
 
 def test_a_pattern_leaves_internal_topics_alone() -> None:
-    client = FakeClient({("t", 0): (0, 5), ("__consumer_offsets", 0): (0, 5)})
+    client = FakeClient({("t", 0): (0, 5), ("__consumer_offsets", 0): (0, 5), ("_barnabas_sinks", 0): (0, 5)})
     assert planner(client, streaming=False, subscribePattern=".*").batch_ranges() == [OffsetRange("t", 0, 0, 5)]
 
 
@@ -139,6 +139,45 @@ def test_available_now_does_not_go_on_for_ever() -> None:
         at = following
         seen.append(at["t", 0])
     assert seen == [4, 8, 10]
+
+
+def test_available_now_from_the_end_of_a_topic_that_grows() -> None:
+    """Spark asks where it ends before it asks where the query begins."""
+    client = FakeClient({("t", 0): (0, 10)})
+    it = planner(client)
+    it.prepare_available_now()
+    client.logs["t", 0], client.logs["t", 1] = (0, 12), (0, 3)
+    start = it.initial()
+    assert start == {("t", 0): 12, ("t", 1): 3}
+    for _ in range(2):
+        end = latest(it, start)
+        assert end == start
+        assert it.stream_ranges(start, end) == []
+
+
+def test_available_now_of_a_topic_that_is_gone() -> None:
+    client = FakeClient({("t", 0): (0, 10), ("u", 0): (0, 5)})
+    it = planner(client, subscribe="t,u", failOnDataLoss="false", startingOffsets="earliest")
+    start = it.initial()
+    del client.logs["u", 0]
+    restarted = planner(client, subscribe="t,u", failOnDataLoss="false", startingOffsets="earliest")
+    restarted.prepare_available_now()
+    assert latest(restarted, start) == {("t", 0): 10}
+    with pytest.raises(UnknownTopic, match="u"):
+        restarted.initial()
+    with pytest.raises(UnknownTopic, match="u"):
+        planner(client, subscribe="t,u").prepare_available_now()
+
+
+def test_a_first_batch_is_repeated_though_there_is_more_to_read_by_now() -> None:
+    client = FakeClient({("t", 0): (0, 10)})
+    it = planner(client, subscribePattern=".*", startingOffsets="earliest")
+    end = latest(it, it.initial())
+    client.logs["u", 0] = (0, 4)
+    restarted = planner(client, subscribePattern=".*", startingOffsets="earliest")
+    assert restarted.stream_ranges(restarted.initial(), end) == [OffsetRange("t", 0, 0, 10)]
+    following = latest(restarted, end)
+    assert restarted.stream_ranges(end, following) == [OffsetRange("u", 0, 0, 4)]
 
 
 def test_new_partitions_begin_at_their_beginning() -> None:
@@ -194,8 +233,20 @@ def test_commits_are_shown_and_a_refusal_does_no_harm() -> None:
     latest(it, {("t", 0): 5})
     client.refuse_commits = True
     it.commit({("t", 0): 6})
+    client.refuse_commits = False
     it.commit({("t", 0): 7})
-    assert client.committed == [("g", {("t", 0): 5})]
+    assert client.committed == [("g", {("t", 0): 5})], "a query is not held up by each batch anew"
+
+
+def test_a_commit_that_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.pipelines.planner.COMMIT_AGAIN_S", 0.0)
+    client = FakeClient({("t", 0): (0, 10)})
+    it = planner(client, **{"kafka.group.id": "g"})
+    client.refuse_commits = True
+    it.commit({("t", 0): 5})
+    client.refuse_commits = False
+    it.commit({("t", 0): 6})
+    assert client.committed == [("g", {("t", 0): 6})]
 
 
 def test_bytes_of_a_trigger_are_estimated_from_samples() -> None:

@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipelines.runs.folders import PipelineError, Run, RunFolder, flow_error, known_runs, last_error, state_folder
+from barnabas.pipelines.runs.folders import (
+    Events,
+    PipelineError,
+    Run,
+    RunFolder,
+    begin_update,
+    flow_error,
+    known_runs,
+    last_error,
+    state_folder,
+)
 from barnabas.pipelines.runs.process import catalog_settings
 from barnabas.pipelines.runs.progress import ProgressFile, read_progress
 from barnabas.pipelines.runs.project import create_project, find_target
@@ -80,6 +90,35 @@ def test_the_last_error_is_one_line(tmp_path: Path) -> None:
     events = [{"time_s": 1, "message": "Flow a has FAILED.\nError: [BAD] it\nbroke"}, {"time_s": 2, "message": "Run is FAILED."}]
     folder.events.write_text("".join(json.dumps(event) + "\n" for event in events) + '{"half')
     assert last_error(folder) == flow_error(folder) == "[BAD] it broke"
+
+
+def test_events_are_read_as_they_come_and_from_one_update_to_the_next(tmp_path: Path) -> None:
+    folder = RunFolder("one", tmp_path)
+    folder.path.mkdir()
+    with Events(folder.events) as events:
+        assert events.read() == []
+        with folder.events.open("w") as first:
+            first.write('{"n": 1}\n{"n"')
+            first.flush()
+            assert events.read() == [{"n": 1}]
+            first.write(": 2}\n")
+            first.flush()
+            begin_update(folder.events)
+            folder.events.write_text('{"n": 3}\n')
+            assert events.read() == [{"n": 2}, {"n": 3}]
+        assert events.read() == []
+        begin_update(folder.events)
+        assert events.read() == []
+
+
+def test_an_update_begins_without_what_the_last_one_told(tmp_path: Path) -> None:
+    folder = RunFolder("one", tmp_path)
+    folder.path.mkdir()
+    folder.events.write_text('{"message": "Error: of the past"}\n')
+    ProgressFile(str(folder.path), "g").record({("t", 0): 1}, {("t", 0): 2}, 1.0)
+    assert (flow_error(folder), len(folder.progress())) == ("of the past", 1)
+    begin_update(folder.events)
+    assert (flow_error(folder), folder.progress()) == (None, [])
 
 
 def test_progress_counts_rows_rate_and_lag(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from barnabas.cli.output import Output, output_option
 from barnabas.signals import ending_signals
 
 if TYPE_CHECKING:
-    from barnabas.pipelines.runs.folders import Run, RunFolder
+    from barnabas.pipelines.runs.folders import Events, Run, RunFolder
     from barnabas.pipelines.runs.progress import SourceProgress
 
 LIST_COLUMNS = {"name": "NAME", "state": "STATE", "rows": "ROWS", "rows_per_second": "ROWS/S", "lag": "LAG", "started": "STARTED",
@@ -100,13 +100,12 @@ class _Watch:
 
     def __init__(self, folder: RunFolder, run: Run) -> None:
         self._folder, self._run = folder, run
-        self._told = 0  # events
         self._shown_s = time.monotonic()
         self._progress: list[SourceProgress] = []
         self._ending = False
 
     def run(self, options: list[str]) -> int:
-        from barnabas.pipelines.runs.folders import last_error
+        from barnabas.pipelines.runs.folders import Events, last_error
         from barnabas.pipelines.runs.progress import FOLDER_VARIABLE
 
         reading, writing = os.pipe()
@@ -121,7 +120,8 @@ class _Watch:
                     start_new_session=True,
                 )  # fmt: skip
             os.close(reading)
-            code = self._wait(process)
+            with Events(self._folder.events) as events:
+                code = self._wait(process, events)
         finally:
             os.close(writing)
             for number, handler in handlers.items():
@@ -141,14 +141,14 @@ class _Watch:
     def _end(self, number: int, frame: FrameType | None) -> None:
         self._ending = True
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> int:
+    def _wait(self, process: subprocess.Popen[bytes], events: Events) -> int:
         deadline: float | None = None
         while True:
             with suppress(subprocess.TimeoutExpired):
                 code = process.wait(POLL_S)
-                self._tell(at_end=True)
+                self._tell(events, at_end=True)
                 return code
-            self._tell()
+            self._tell(events)
             if self._ending and deadline is None:
                 deadline = time.monotonic() + STOP_TIMEOUT_S / 2
                 process.terminate()
@@ -156,13 +156,9 @@ class _Watch:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
 
-    def _tell(self, *, at_end: bool = False) -> None:
-        from barnabas.pipelines.runs.folders import events_of
-
-        events = events_of(self._folder)
-        for event in events[self._told :]:
+    def _tell(self, events: Events, *, at_end: bool = False) -> None:
+        for event in events.read():
             click.echo(" ".join(str(event["message"]).split()))
-        self._told = len(events)
         now = time.monotonic()
         if not at_end and now - self._shown_s < SHOW_PROGRESS_S:
             return

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from barnabas.client.batches import next_offset, whole_batches
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.cluster import Topic, UnknownTopic
+from barnabas.pipelines.exactly_once.state import TOPIC as SINKS_TOPIC
 from barnabas.pipelines.offsets import EARLIEST, LATEST, Offsets, OptionError, Position, TopicPartition, id_text, names
 from barnabas.pipelines.options import ReadOptions
 
@@ -33,11 +34,12 @@ class Assignment:
         self._client = client
         self.topic_ids: dict[str, str] = {}  # as the metadata said last
 
-    def partitions(self, known: Offsets | None = None) -> list[TopicPartition]:
+    def partitions(self, known: Offsets | None = None, *, may_be_gone: bool = False) -> list[TopicPartition]:
         """The partitions of the query as they are now.
 
         Args:
             known: those of a running query; with failOnDataLoss=false a topic of theirs may be gone.
+            may_be_gone: with failOnDataLoss=false any topic may.
 
         Raises:
             UnknownTopic: a topic or partition that was named is not there.
@@ -46,9 +48,10 @@ class Assignment:
         if options.pattern is not None:
             pattern = re.compile(options.pattern)
             topics = self._client.topics().items()
-            return self._note({name: topic for name, topic in topics if pattern.fullmatch(name) and not topic.is_internal})
+            found = {name: topic for name, topic in topics if not topic.is_internal and name != SINKS_TOPIC}
+            return self._note({name: topic for name, topic in found.items() if pattern.fullmatch(name)})
         wanted = options.subscribe or tuple(dict.fromkeys(topic for topic, _ in options.assign or ()))
-        found = self._find(wanted, known)
+        found = self._find(wanted, None if may_be_gone else {topic for topic, _ in known or ()})
         there = self._note(found)
         if options.assign is None:
             return there
@@ -67,7 +70,8 @@ class Assignment:
         self.topic_ids.update({name: id_text(topic.topic_id) for name, topic in topics.items()})
         return [(name, partition) for name, topic in sorted(topics.items()) for partition in topic.partitions]
 
-    def _find(self, wanted: tuple[str, ...], known: Offsets | None) -> dict[str, Topic]:
+    def _find(self, wanted: tuple[str, ...], known: set[str] | None) -> dict[str, Topic]:
+        """With failOnDataLoss=false those of `known` may be missing (None: all)."""
         for attempt in range(self._options.fetch_offset_retries):
             if attempt:
                 time.sleep(self._options.fetch_offset_retry_interval_ms / 1000)
@@ -76,7 +80,7 @@ class Assignment:
             if not missing:
                 break
         for topic in missing:
-            if self._options.fail_on_data_loss or not any(topic == t for t, _ in known or ()):
+            if self._options.fail_on_data_loss or (known is not None and topic not in known):
                 raise UnknownTopic(topic)
         return found
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PERMISSIVE, DROP_MALFORMED, FAIL_FAST = "PERMISSIVE", "DROPMALFORMED", "FAILFAST"
 CORRUPT = "_corrupt_value"
+BLANK = "a value is blank, which is no JSON"
 
 
 def from_barnabas(
@@ -28,8 +29,8 @@ def from_barnabas(
 
     Args:
         schema: fields of the value, as `"customer string, amount double"` or a StructType.
-        mode: what becomes of a value that is not JSON of this schema. PERMISSIVE: `value` is null and the column `_corrupt_value` has its
-            text; DROPMALFORMED: the row is left out; FAILFAST: the query fails.
+        mode: what becomes of a value that is not JSON of this schema, as a blank one. PERMISSIVE: `value` is null and the column
+            `_corrupt_value` has its text; DROPMALFORMED: the row is left out; FAILFAST: the query fails.
 
     Raises:
         ValueError: an unknown mode.
@@ -42,12 +43,14 @@ def from_barnabas(
     if key_schema is not None:
         key = F.from_json(key, key_schema)
     text = F.col("value").cast("string")
+    is_blank = text.rlike(r"\A\s*\z")  # for which from_json gives a null as for no value
     if mode == FAIL_FAST:
-        return frame.withColumns({"key": key, "value": F.from_json(text, schema, {"mode": FAIL_FAST})})
+        strict = F.from_json(text, schema, {"mode": FAIL_FAST})
+        return frame.withColumns({"key": key, "value": F.when(is_blank, F.raise_error(F.lit(BLANK))).otherwise(strict)})
     options = {"mode": PERMISSIVE, "columnNameOfCorruptRecord": CORRUPT}
-    parsed = frame.withColumns({"key": key, "value": F.from_json(text, _with_corrupt(schema), options)})
-    corrupt = F.col(f"value.{CORRUPT}")
-    parsed = parsed.withColumn(CORRUPT, corrupt)
+    value = F.from_json(text, _with_corrupt(schema), options)
+    parsed = frame.withColumns({"key": key, "value": value, CORRUPT: F.when(is_blank, text)})
+    parsed = parsed.withColumn(CORRUPT, F.coalesce(F.col(CORRUPT), F.col(f"value.{CORRUPT}")))
     parsed = parsed.withColumn("value", F.when(F.col(CORRUPT).isNull(), F.col("value").dropFields(CORRUPT)))
     return parsed.where(F.col(CORRUPT).isNull()).drop(CORRUPT) if mode == DROP_MALFORMED else parsed
 

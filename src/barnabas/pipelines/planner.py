@@ -45,6 +45,7 @@ from barnabas.pipelines.ranges import EVERYTHING, Bounds
 logger = logging.getLogger(__name__)
 
 COMMIT_TIMEOUT_MS = 5_000  # a cluster whose coordinator is away must not hold up a query for what only lag tools see
+COMMIT_AGAIN_S = 60.0  # after a commit that failed
 
 
 class Planner:
@@ -65,7 +66,7 @@ class Planner:
         self._latest: Offsets = {}  # what the cluster answered last
         self._last_trigger_ms = 0.0
         self._committed: Offsets = {}  # what the group was told last
-        self._commit_refused = False
+        self._commit_not_before_s = 0.0  # on the monotonic clock
 
     def close(self) -> None:
         self._client.close()
@@ -109,7 +110,7 @@ class Planner:
 
     def prepare_available_now(self) -> None:
         """From here on records that come are for the next run."""
-        self._target = self._assignment.lookup(self._assignment.partitions(), LATEST)
+        self._target = self._assignment.lookup(self._assignment.partitions(may_be_gone=True), LATEST)
 
     def latest(self, start: Offsets, *, everything: bool, now_ms: float, start_ids: Mapping[str, str] | None = None) -> Offsets:
         """Where the next micro-batch ends; `start` where there is nothing to read or not enough yet.
@@ -175,6 +176,10 @@ class Planner:
         """What a micro-batch reads; the ids are those that the topics had at the start and at the end."""
         if self._is_first_batch(start):
             return []
+        if (
+            start == self._initial
+        ):  # looked up a moment ago, for a batch that is repeated: what was made since it was planned comes later
+            start = {tp: offset for tp, offset in start.items() if tp in end}
         start = self._without_replaced(start, start_ids or {}, end_ids or {})
         added = [tp for tp in end if tp not in start]
         beginnings = self._assignment.lookup(self._assignment.existing(added), EARLIEST)
@@ -201,14 +206,14 @@ class Planner:
         return self._split(ranges)
 
     def commit(self, end: Offsets) -> None:
-        """Tell the consumer group how far the query is. For lag tools only: a refusal is logged once and does no harm."""
-        if self._options.group_id is None or self._commit_refused or end == self._committed:
+        """Tell the consumer group how far the query is. For lag tools only: a failure is logged, and tried again after a while."""
+        if self._options.group_id is None or end == self._committed or time.monotonic() < self._commit_not_before_s:
             return
         try:
             self._client.commit_offsets(self._options.group_id, end, timeout_ms=COMMIT_TIMEOUT_MS)
             self._committed = dict(end)
         except BarnabasError as error:
-            self._commit_refused = True
+            self._commit_not_before_s = time.monotonic() + COMMIT_AGAIN_S
             logger.warning("event=group-offsets-not-shown group=%r error=%r", self._options.group_id, str(error))
 
     def _is_first_batch(self, start: Offsets) -> bool:
@@ -216,9 +221,11 @@ class Planner:
         return self._options.starting.moves and not self._first_batch_done and start == self._initial
 
     def _available(self, start: Offsets) -> Offsets:
-        """The end of every partition now, or as it was when Trigger.AvailableNow began."""
+        """The end of every partition now, or as it was when Trigger.AvailableNow began; a query that began at the end meanwhile is past
+        that."""
         if self._target is not None:
-            return dict(self._target)
+            begun = {tp: offset for tp, offset in start.items() if (self._initial or {}).get(tp) == offset}
+            return {**self._target, **{tp: max(offset, self._target.get(tp, offset)) for tp, offset in begun.items()}}
         partitions = self._assignment.partitions(known=start)
         for attempt in range(self._options.fetch_offset_retries):
             end = self._assignment.lookup(partitions, LATEST)

@@ -3,8 +3,8 @@
     <state>/<name>/lock           held by the process that runs it
                    run.json       what, who, when, how it ended
                    log            what Spark and the pipeline print
-                   events.jsonl   what a declared pipeline tells of its flows
-                   source-*.json  progress, by the sources (`progress.py`)
+                   events.jsonl   what a declared pipeline tells of its flows, in the update that runs or ran last
+                   source-*.json  progress, by the sources of that update (`progress.py`)
 
 Rules
   1. A name runs once at a time: who has its lock runs it. A lock goes with its process, however that ends.
@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Self
 
 from barnabas.errors import BarnabasError
 from barnabas.pipelines.runs.progress import SourceProgress, read_progress
@@ -103,8 +103,8 @@ class RunFolder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise PipelineError(f"pipeline {self.name} is running already") from None
-            for old in (self.log, self.events, *self.path.glob("source-*.json")):
-                old.unlink(missing_ok=True)
+            self.log.unlink(missing_ok=True)
+            begin_update(self.events)
             run = Run(self.name, what, os.getpid(), time.time())
             self._write(run)
             yield run
@@ -169,13 +169,53 @@ def known_runs(state: Path | None = None) -> list[tuple[RunFolder, Run]]:
     return [(folder, run) for folder in folders if (run := folder.read()) is not None]
 
 
+def begin_update(events: Path) -> None:
+    """What the update before told goes from the folder of `events`, so that one which runs for ever takes no more room than one."""
+    for old in (events, *events.parent.glob("source-*.json")):
+        old.unlink(missing_ok=True)
+
+
 def events_of(folder: RunFolder) -> list[dict[str, Any]]:
-    """What a declared pipeline told so far; a line that is not whole yet is left for later."""
-    try:
-        lines = folder.events.read_text().split("\n")[:-1]
-    except FileNotFoundError:
-        return []
-    return [json.loads(line) for line in lines]
+    """What the last update of a declared pipeline told so far."""
+    with Events(folder.events) as events:
+        return events.read()
+
+
+class Events:
+    """Reads a file of events as it grows, and the next one when it was replaced; closed at the end of a `with`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._rest = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def read(self) -> list[dict[str, Any]]:
+        """What was told since the last time; a line that is not whole yet is left for later."""
+        found = self._read_on()
+        try:
+            if self._file is not None and os.path.samestat(os.fstat(self._file.fileno()), self._path.stat()):
+                return found
+            following = self._path.open("rb")
+        except FileNotFoundError:
+            return found
+        if self._file is not None:
+            found += self._read_on()  # the last words of an update that ended
+            self._file.close()
+        self._file, self._rest = following, b""
+        return found + self._read_on()
+
+    def _read_on(self) -> list[dict[str, Any]]:
+        if self._file is None:
+            return []
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        return [json.loads(line) for line in lines]
 
 
 def flow_error(folder: RunFolder) -> str | None:

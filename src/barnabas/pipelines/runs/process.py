@@ -29,6 +29,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipelines import interpreter
+from barnabas.pipelines.runs.folders import begin_update
 
 if TYPE_CHECKING:
     from pyspark.pipelines.cli import PipelineSpec
@@ -121,7 +122,8 @@ def run_script(script: Path, arguments: list[str], conf: Mapping[str, str]) -> N
     """The script as `__main__`; a session that it leaves behind is stopped."""
     import shlex
 
-    words = [word for name, value in {**DEFAULTS, **conf}.items() for word in ("--conf", f"{name}={value}")]
+    given = [word for word in shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")) if word != "pyspark-shell"]
+    words = [*_conf_words(DEFAULTS), *given, *_conf_words(conf)]  # of a setting that comes twice Spark takes the last
     os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join([*words, "pyspark-shell"])
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.parent.resolve()))
@@ -130,6 +132,10 @@ def run_script(script: Path, arguments: list[str], conf: Mapping[str, str]) -> N
     finally:
         if not _ending.is_set():
             _stop_classic_session()
+
+
+def _conf_words(conf: Mapping[str, str]) -> list[str]:
+    return [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
 
 
 def catalog_settings(storage: str, project: Path) -> dict[str, str]:
@@ -186,6 +192,7 @@ class DeclaredRun:
             return builder.getOrCreate()
 
     def _update(self, spark: SparkSession, full_refresh: list[str], all_of_it: bool) -> None:
+        begin_update(self._given.events)
         from pyspark.pipelines.cli import register_definitions
         from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
         from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph, start_run
