@@ -8,12 +8,15 @@ import sys
 import time
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.produce import pace, split
+from barnabas.cli.errors import Failure
+from barnabas.cli.produce import Sender, pace, split
 from barnabas.cli.records import Record
 from tests.cli.conftest import Command, eventually, ignoring_sigint
 
@@ -92,6 +95,35 @@ def test_records_that_are_not_written_are_counted(kafka_command: Command, topic:
     ended = kafka_command("produce", topic, "-p", 0, stdin=b"x" * 1_000 + b"\n")
     assert ended.code == 1
     assert "1 of 1 records were not written" in ended.err
+
+
+def test_nothing_more_is_sent_after_a_record_that_was_not_confirmed() -> None:
+    class Timing:
+        """Every fifth record times out."""
+
+        taken = 0
+
+        def produce(self, topic: str, value: bytes, key: bytes | None, **_: Any) -> None:
+            self.taken += 1
+
+        def poll(self, timeout_s: float) -> None:
+            if self.taken == 5:
+                sender.receive_report(KafkaError(KafkaError._MSG_TIMED_OUT), None)
+
+        def flush(self) -> int:
+            return 0
+
+    producer: Any = Timing()
+    sender = Sender(producer, "t", ())
+
+    def send_all() -> None:
+        for number in range(100):
+            sender.polled_s = -1e9  # it is time to look at the reports
+            sender.send(Record(None, b"%d" % number, []))
+
+    with pytest.raises(Failure, match="1 of 5 records were not written"):
+        send_all()
+    assert producer.taken == 5
 
 
 def test_contradictions_are_bad_input(kafka_command: Command, topic: str) -> None:
@@ -221,6 +253,7 @@ def test_a_reader_that_goes_away_ends_it(kafka_command: Command, topic: str, boo
 
 def test_idempotence_and_acks(kafka_command: Command, topic: str) -> None:
     assert kafka_command("produce", topic, "-p", 0, "--idempotence", stdin=b"a\n").code == 0
+    assert kafka_command("produce", topic, "-p", 0, "--idempotence", "--acks", 1, stdin=b"a\n").code != 0
     assert kafka_command("produce", topic, "-p", 0, "--acks", 1, stdin=b"b\n").code == 0
     assert kafka_command("produce", topic, "-p", 0, "--acks", 0, stdin=b"c\n").code == 0
     assert kafka_command("consume", topic, "-n", 3, "--follow").lines == ["a", "b", "c"]

@@ -395,6 +395,24 @@ async def test_offsets_go_with_their_topics_and_are_counted(world: World) -> Non
     assert await world.fetch() == -1
 
 
+async def test_nobody_waits_for_ever_for_replicas(world: World) -> None:
+    world.config.offsets_commit_timeout_ms = 1
+    world.groups.close()
+    world.groups = world.another()
+    await world.load()
+    world.log.hold = True
+    for _ in range(2):
+        with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
+            await world.commit(5)
+    with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
+        await world.fetch()
+    with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
+        await world.groups.list_groups()
+    world.log.commit_held()
+    await turns()
+    assert await world.fetch() == 5
+
+
 async def test_what_one_shard_cannot_forget_now_others_do(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [next(f"g{n}" for n in range(1_000) if partition_of(f"g{n}", PARTITIONS) == index) for index in range(PARTITIONS)]
     for name in names:

@@ -1,8 +1,8 @@
 """`barnabas produce`: records from standard input or files into a topic.
 
 Rules
-  1. Exit code 0 means that the cluster confirmed every record; on anything else the line on standard error says how many it did
-      not.
+  1. Exit code 0 means that the cluster confirmed every record. With the first one that it did not confirm in time nothing more is
+     sent, so that what comes from a pipe has no holes; the line on standard error says how many of those sent are not confirmed.
   2. A piece of input that is no record ends the command with exit code 2; what came before it was sent.
 """
 
@@ -36,7 +36,7 @@ acks_option = click.option(
     "--acks", type=click.Choice(["all", "1", "0"]), default="all", show_default=True, help="Whose confirmation to wait for."
 )
 READ_BYTES = 1 << 16
-POLL_EVERY = 256  # records between two looks at the confirmations; a look costs as much as a few records
+POLL_EVERY, POLL_EVERY_S = 256, 0.1  # records, and time, between two looks at the reports; a look costs as much as a few records
 
 
 @dataclass
@@ -50,9 +50,10 @@ class Sender:
     failed: int = 0
     first_error: str | None = None
     offsets: dict[int, tuple[int, int]] = field(default_factory=dict)  # partition -> (first, last) offset
+    polled_s: float = 0.0
 
     def send(self, record: Record) -> None:
-        """Queue a record, waiting while the queue is full; raises Failure for one that can never be sent."""
+        """Queue a record, waiting while the queue is full; raises Failure for one that can never be sent, and after one that was not."""
         key, value, headers, timestamp_ms, partition = record
         arguments: dict[str, Any] = {}
         if headers:
@@ -71,8 +72,12 @@ class Sender:
             else:
                 break
         self.sent += 1
-        if not self.sent % POLL_EVERY:
+        now_s = time.monotonic()
+        if not self.sent % POLL_EVERY or now_s - self.polled_s > POLL_EVERY_S:
             self.producer.poll(0)
+            self.polled_s = now_s
+        if self.failed:
+            self.finish()
 
     def receive_report(self, error: KafkaError | None, message: Any) -> None:
         if error is not None:
@@ -115,7 +120,9 @@ class Sender:
 @compression_option
 @acks_option
 @click.option(
-    "--idempotence/--no-idempotence", default=False, show_default=True, help="Let the broker drop what a retry repeats."
+    "--idempotence/--no-idempotence",
+    default=None,
+    help="Let the broker drop what a retry repeats, and keep the order.  [default: with --acks all]",
 )
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Records a second at most.")
 @connection_options
@@ -137,7 +144,7 @@ def produce(
     keep_partitions: bool,
     compression: str,
     acks: str,
-    idempotence: bool,
+    idempotence: bool | None,
     rate: float | None,
 ) -> None:
     """Write records to TOPIC, one for each line of standard input or of the FILEs.
@@ -157,7 +164,8 @@ def produce(
     fixed_headers = [(name, value.encode()) for name, value in parse_pairs(headers, "--header").items()]
     names_partitions = format_name not in {"text", "hex"}
     fix = _fixer(key, fixed_headers, partition, drop_partitions=names_partitions and not keep_partitions)
-    settings: dict[str, Any] = {"compression.type": compression, "acks": acks, "enable.idempotence": idempotence}
+    settings: dict[str, Any] = {"compression.type": compression, "acks": acks}
+    settings["enable.idempotence"] = acks == "all" if idempotence is None else idempotence
     settings["message.timeout.ms"] = int(connection.timeout_s * 1000)
     with ExitStack() as stack:
         if tombstone:

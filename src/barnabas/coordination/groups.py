@@ -39,7 +39,9 @@ class GroupCoordinator:
     def __init__(
         self, log_: CoordinatorLog, config: GroupConfig, clock: Clock, prepare: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        self._shards: Shards[GroupShard] = Shards("group", log_, clock, lambda _, now: GroupShard(config, now), prepare)
+        self._shards: Shards[GroupShard] = Shards(
+            "group", log_, clock, lambda _, now: GroupShard(config, now), config.offsets_commit_timeout_ms, prepare
+        )
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         """This broker leads `partition` now: read it, when `ready` has returned, and serve its groups from then on."""

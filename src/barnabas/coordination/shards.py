@@ -8,7 +8,8 @@ Rules
   1. Whatever a shard wants written goes through `carry_out`: append, replay, wait for the commit, tell the shard, answer.
      Between a shard's decision and the replay of its records nothing else happens to it, so there are no locks.
   2. No answer leaves before every record that it may rest on is committed. A read therefore waits for the end of the log as it
-     was when it was read (`settled`); that is a wait only while replication lags.
+     was when it was read (`settled`); that is a wait only while replication lags. Who has waited for `timeout_ms` is told
+     COORDINATOR_NOT_AVAILABLE: his records may be committed all the same.
   3. If the log refuses records at once, nothing has changed, and the shard is told. If it takes them and then loses them, the
      shard knows too much: it is thrown away and read again from the log. So it is if it cannot take what the log took.
   4. Whoever gives up waiting (a closed connection) cancels a future, and the shard does not care.
@@ -44,6 +45,7 @@ class Shards(Generic[S]):
     Args:
         kind: of what the shards are, for the lines of the log: "group".
         make: makes the empty shard of a partition.
+        timeout_ms: how long one request waits for a commit.
         prepare: makes the topic and loads what is led here; called before the first request when nothing has been loaded.
         changed: told of a shard after each outcome that was carried out.
     """
@@ -54,6 +56,7 @@ class Shards(Generic[S]):
         log_: CoordinatorLog,
         clock: Clock,
         make: Callable[[int, Now], S],
+        timeout_ms: int,
         prepare: Callable[[], Awaitable[None]] | None = None,
         changed: Callable[[Led[S]], None] | None = None,
     ) -> None:
@@ -61,6 +64,7 @@ class Shards(Generic[S]):
         self._log = log_
         self._clock = clock
         self._make = make
+        self._timeout_ms = timeout_ms
         self._prepare = prepare
         self._changed = changed
         self._preparing: asyncio.Task[None] | None = None
@@ -216,7 +220,7 @@ class Shards(Generic[S]):
         """Carry out, and give the outcome's own response when that may leave."""
         commit = self.carry_out(led, outcome)
         if commit is not None:
-            await shielded(commit)
+            await self._in_time(commit)
         elif not outcome.records:
             await self.settled(led)
         return outcome.response
@@ -359,9 +363,19 @@ class Shards(Generic[S]):
             logger.error("event=shard-not-loaded kind=%s error=%r", self._kind, str(task.exception()))
 
     async def settled(self, led: Led[S]) -> None:
-        """Wait until what the log holds now is committed; raises NOT_COORDINATOR if it was lost."""
+        """Wait until what the log holds now is committed.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR if it was lost, COORDINATOR_NOT_AVAILABLE if it takes too long.
+        """
         if led.uncommitted:
-            await shielded(led.uncommitted[-1])
+            await self._in_time(led.uncommitted[-1])
+
+    async def _in_time(self, commit: asyncio.Future[None]) -> None:
+        done, _ = await asyncio.wait((commit,), timeout=self._timeout_ms / 1000)
+        if not done:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        await shielded(commit)
 
     # -- time -----------------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ class Config:
 
     add_partitions_to_txn_retry_backoff_max_ms: int = 100
     transaction_max_timeout_ms: int = 900_000
+    request_timeout_ms: int = 30_000
     transaction_two_phase_commit_enable: bool = True
     transactional_id_expiration_ms: int = 604_800_000
     transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000

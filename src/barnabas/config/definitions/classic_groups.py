@@ -40,7 +40,7 @@ KEYS = (
               "Shortest session timeout a member may ask for."),
     ConfigKey("offset.metadata.max.bytes", INT, 4_096, None, HIGH, READ_ONLY, HONOURED,
               "Longest note that may be committed with an offset."),
-    ConfigKey("offsets.commit.timeout.ms", INT, 5_000, at_least(1), HIGH, READ_ONLY, NO_EFFECT,
+    ConfigKey("offsets.commit.timeout.ms", INT, 5_000, at_least(1), HIGH, READ_ONLY, HONOURED,
               "How long a commit of offsets waits for its replicas."),
     ConfigKey("offsets.load.buffer.size", INT, 5_242_880, at_least(1), HIGH, READ_ONLY, NO_EFFECT,
               "Bytes read at a time when committed offsets are loaded."),

@@ -94,7 +94,9 @@ class TransactionCoordinator:
         self._epoch_of = epoch_of
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}  # for the end of a transaction of this id
         self.counts = EndCounts()
-        self.shards: Shards[TransactionShard] = Shards("transaction", log_, clock, self._make, prepare, self._changed)
+        self.shards: Shards[TransactionShard] = Shards(
+            "transaction", log_, clock, self._make, config.request_timeout_ms, prepare, self._changed
+        )
 
     def _make(self, partition: int, now: Now) -> TransactionShard:
         epoch = self._epoch_of(partition)
