@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from barnabas.errors import ErrorCode, LogDirFailed
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.server import maintenance
 from barnabas.testing.failing_files import READS, SYNCS, WRITES, FailingFiles
 from tests.server.in_process import STORAGE_ERROR, TOPIC, running
@@ -72,6 +75,19 @@ async def test_retention_makes_room_on_a_full_disk(tmp_path: Path) -> None:
         assert (log.first_offset, log.log_start_offset, log.log_end_offset) == (8, 8, 9)
         assert await client.produce(b"b") == 0
         assert (await client.fetch(offset=9)) == (0, [b"b"])
+
+
+async def test_retention_that_comes_to_a_deleted_log_leaves_it_alone(tmp_path: Path) -> None:
+    async with running([tmp_path]) as client:
+        await client.create(retention_ms="1000")
+        assert await client.produce(b"old", time_ms=1_000) == 0
+        broker = client.broker
+        found = broker.partitions.require(TOPIC, 0)
+        request = DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=10_000)
+        assert (await client.ask((20, 4), request, DeleteTopicsResponse)).responses[0].error_code == 0
+        begun_before: Any = SimpleNamespace(partitions=[found], clock=broker.clock, faults=broker.faults, logs=broker.logs)
+        await maintenance.apply_retention(begun_before)
+        assert broker.logs.failed_directories == []
 
 
 async def test_a_topic_made_while_the_disk_is_full_serves_once_there_is_room(
