@@ -241,7 +241,7 @@ def test_commits_are_shown_and_a_refusal_does_no_harm() -> None:
 def test_a_commit_that_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.pipelines.planner.COMMIT_AGAIN_S", 0.0)
     client = FakeClient({("t", 0): (0, 10)})
-    it = planner(client, **{"kafka.group.id": "g"})
+    it = planner(client, kafka__group__id="g")
     client.refuse_commits = True
     it.commit({("t", 0): 5})
     client.refuse_commits = False

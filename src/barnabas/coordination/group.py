@@ -47,7 +47,9 @@ class Group(Protocol):
         """No members, and nobody on the way in: it may go by itself."""
         ...
 
-    def check_offset_commit(self, member_id: str, instance_id: str | None, generation: int) -> None:
+    def check_offset_commit(
+        self, member_id: str, instance_id: str | None, generation: int, *, is_transactional: bool = False
+    ) -> None:
         """Refuse a commit that does not come from the present generation."""
         ...
 
