@@ -106,6 +106,20 @@ def test_who_takes_over_while_a_flush_runs_hears_that_all_is_on_the_disk(tmp_pat
     partition.log.close()
 
 
+def test_the_time_until_a_flush_counts_for_who_takes_over_too(tmp_path: Path) -> None:
+    partition, scheduler = opened(tmp_path, TopicConfig(flush_ms=700))
+    partition.append_as_leader(batch(b"a"), NOW_MS)
+    assert scheduler.delays == [700]
+    partition.close()
+    followed = FollowedPartition(partition.log, State(leader=2, leader_epoch=4), flushes=scheduler, high_watermark=0)
+    followed.resume_flushing()
+    assert (scheduler.delays, scheduler.wanted) == ([700, 700], [])
+    scheduler.run(followed)
+    followed.resume_flushing()
+    assert scheduler.delays == [700, 700], "all is on the disk"
+    partition.log.close()
+
+
 def test_who_leads_after_a_flush_of_who_followed_commits_it(tmp_path: Path) -> None:
     log, scheduler = open_log(tmp_path, TopicConfig(flush_messages=1)), Scheduler()
     first = Partition(log, leader_id=1, leader_epoch=3, flushes=scheduler)

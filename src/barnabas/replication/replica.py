@@ -221,6 +221,18 @@ class Replica:
     def needs_flush(self) -> bool:
         return self._kept_end < self.log.log_end_offset
 
+    def resume_flushing(self) -> None:
+        """Ask for the flushes that what is in the log already wants: the part that this broker had before may have asked, and is over."""
+        log, flushes = self.log, self._flushes
+        if flushes is None or log.durable_end >= log.log_end_offset:
+            return
+        if self.needs_flush:
+            flushes.flush_soon(self)
+        if log.config.flush_ms < NEVER and not self._is_flush_timed:
+            self._is_flush_timed = True
+            flushes.flush_later(self, log.config.flush_ms)
+            self._plan_flushing()
+
     def _plan_flushing(self) -> None:
         if self._flushes is None:
             return

@@ -236,8 +236,7 @@ class Hosting:
     def _begin(self, partition: Partition) -> None:
         broker = self._broker
         broker.partitions.add(partition)
-        if partition.needs_flush:
-            broker.flushing.flush_soon(partition)
+        partition.resume_flushing()
         if isinstance(partition, FollowedPartition):
             broker.fetchers.follow(partition)
 
