@@ -63,6 +63,23 @@ def test_restart_keeps_the_port_and_the_data() -> None:
         assert accepts(address)
 
 
+def test_a_restart_binds_what_was_configured_and_not_what_is_advertised() -> None:
+    config = {"listeners": "PLAINTEXT://127.0.0.1:0", "advertised.listeners": "PLAINTEXT://elsewhere.invalid:9"}
+    with Broker(config) as kafka:
+        assert kafka.bootstrap_servers == "elsewhere.invalid:9"
+        kafka.restart()
+        assert kafka.is_running()
+
+
+def test_a_listener_everywhere_advertises_the_machine_s_name() -> None:
+    with Broker({"listeners": "PLAINTEXT://0.0.0.0:0"}) as kafka:
+        host, _, port = kafka.bootstrap_servers.rpartition(":")
+        assert host == socket.getfqdn()
+        kafka.restart()
+        assert kafka.bootstrap_servers == f"{host}:{port}"
+        assert accepts(f"127.0.0.1:{port}")
+
+
 def test_a_killed_broker_can_be_started_again() -> None:
     with Broker() as kafka:
         address = kafka.bootstrap_servers

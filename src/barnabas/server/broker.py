@@ -20,6 +20,7 @@ from barnabas.cluster.membership.administration import Administration
 from barnabas.cluster.membership.member import Member
 from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.metadata.image import COORDINATED_TOPICS, TRANSACTIONS_TOPIC, BrokerRegistration, MetadataImage
+from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.config.broker import BrokerConfig
 from barnabas.config.cordoning import absolute, cordoned_among
 from barnabas.config.listeners import Endpoint
@@ -41,7 +42,7 @@ from barnabas.server.declarations import DeclarationFollowers
 from barnabas.server.descriptors import most_connections, most_open_segments
 from barnabas.server.fetching.sessions import FetchSessions
 from barnabas.server.http import HttpEndpoint
-from barnabas.server.listeners import ConnectionLimits, Listeners, advertise
+from barnabas.server.listeners import ConnectionLimits, Listeners, advertise, is_everywhere
 from barnabas.server.logs.faults import StorageFaults, report_later
 from barnabas.server.logs.flushing import FLUSH_THREADS, Flushing
 from barnabas.server.logs.hosting import Hosting
@@ -61,13 +62,17 @@ from barnabas.server.surroundings import Surroundings
 from barnabas.server.timers import Timers
 from barnabas.server.tls.listeners import BrokerTls
 from barnabas.server.transactions.joining import Joining
-from barnabas.storage.directory import read_cluster_id
+from barnabas.storage.directory import first_partition, read_cluster_id
 from barnabas.storage.garbage import Garbage, remove_all
 from barnabas.storage.manager import LogManager
 from barnabas.storage.open_files import OpenFiles
 
 logger = logging.getLogger(__name__)
 IO_THREADS = 4  # deletes, checkpoints; each waits for the disk, not for a core
+ELSEWHERE = (
+    "is the first of log.dirs another folder, or has the broker joined a cluster? (`barnabas broker adopt` takes over a folder of Apache "
+    "Kafka; to begin anew, move the partitions away)"
+)
 READING_THREADS = 2  # of cold data; apart from the others, so that nothing that must be written waits for readers who lag
 
 
@@ -234,6 +239,9 @@ class Broker:
         self._opened |= Opened.LOGS
         if self.member is None:
             store = self.surroundings.open_store(directories[0])
+            if not store.list("/") and (found := first_partition(directories, files)) is not None:
+                store.close()
+                raise StoreUnavailable(f"there is none in {directories[0]}, and {found} holds a partition: {ELSEWHERE}")
             thread = self.surroundings.make_executor(1, "barnabas-metadata")
             self.take_controller(Administration(store, config, new_id=new_id, cluster_id=cluster_id, thread=thread))
 
@@ -262,7 +270,7 @@ class Broker:
     async def _bind(self) -> None:
         """Take every address, so that clients can be told the ports; nothing is accepted yet."""
         advertised = {endpoint.listener: endpoint for endpoint in self.config.advertised_endpoints}
-        hostname = socket.getfqdn() if any(not e.host for e in advertised.values()) else ""
+        hostname = socket.getfqdn() if any(is_everywhere(e.host) for e in advertised.values()) else ""
         for endpoint in self.config.listener_endpoints:
             await self._listeners.open(endpoint)
             bound = self._listeners.bound[endpoint.listener]

@@ -126,15 +126,14 @@ class Listeners:
 
 def advertise(configured: Endpoint, bound: tuple[str, int], hostname: str) -> Endpoint:
     """What clients are told: the configured address, with the port that was got and a host that can be reached."""
-    host = configured.host
-    if not host or _is_wildcard(host):
-        host = hostname
+    host = hostname if is_everywhere(configured.host) else configured.host
     return configured._replace(host=host, port=configured.port or bound[1])
 
 
-def _is_wildcard(host: str) -> bool:
+def is_everywhere(host: str) -> bool:
+    """Whether that stands for all addresses of the machine, and so for none that a client could connect to."""
     try:
-        return ipaddress.ip_address(host).is_unspecified
+        return not host or ipaddress.ip_address(host).is_unspecified
     except ValueError:
         return False
 

@@ -208,3 +208,13 @@ def read_cluster_id(paths: Iterable[Path], files: Files) -> str | None:
             if found is not None:
                 return found
     return None
+
+
+def first_partition(paths: Iterable[Path], files: Files) -> Path | None:
+    """A folder in the log directories that belongs to a topic, None if there is none. What cannot be read is passed over."""
+    for path in paths:
+        with suppress(OSError):  # as above
+            for name in sorted(files.list_directory(path)):
+                if files.exists(path / name / checkpoints.PARTITION_METADATA):
+                    return path / name
+    return None

@@ -266,12 +266,20 @@ class Broker:
 
     def _properties(self) -> dict[str, str]:
         """What the caller asked for, on the addresses of the first start."""
-        listeners = self._config.get("listeners", TLS_LISTENERS if self._has_tls else LISTENERS)
-        if self._listeners:
-            listeners = ",".join(f"{name}://{address}" for name, address in self._listeners.items())
+        configured = str(self._config.get("listeners", TLS_LISTENERS if self._has_tls else LISTENERS))
+        listeners = ",".join(self._with_its_port(each.strip()) for each in configured.split(","))
         log_dirs = ",".join(map(str, self.data_dirs))
         tls = self.certificates.broker_settings if self._has_tls else {}
         return {**TEST_DEFAULTS, "log.dirs": log_dirs, **tls, **self._config, "listeners": listeners}
+
+    def _with_its_port(self, listener: str) -> str:
+        """A listener of the configuration on the port that it got before; what is advertised instead tells of none."""
+        name, _, address = listener.partition("://")
+        host, _, port = address.rpartition(":")
+        got = self._listeners.get(name)
+        if port != "0" or got is None or "advertised.listeners" in self._config:
+            return listener
+        return f"{name}://{host}:{got.rpartition(':')[2]}"
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         folder = self._working_folder()

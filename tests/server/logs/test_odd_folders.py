@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.main import run
+from barnabas.cluster.store.interface import StoreUnavailable
 from barnabas.testing import Broker
 from tests.server.clients import Client
+from tests.server.in_process import running
 
 OTHERS = {  # as if a folder of photos were given as the data folder
     "photos-2019/draft.tmp": "mine", "photos-2019/00000000000000000000.log.deleted.tmp": "mine", "photos-2019/cat.deleted": "mine",
@@ -76,3 +78,17 @@ def test_no_start_and_no_repair_takes_files_of_others_for_leftovers(tmp_path: Pa
         leftover.touch()
         broker.start()
         assert not leftover.exists()
+
+
+async def test_partitions_without_metadata_are_not_taken_for_an_empty_broker(tmp_path: Path) -> None:
+    """The log directories are named in another order than before."""
+    folders = [tmp_path / "one", tmp_path / "two"]
+    async with running(folders) as client:
+        await client.create()
+        assert await client.produce(b"kept") == 0
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match=r"holds a partition: is the first of log\.dirs another folder"):
+            async with running(folders[::-1]):
+                pass
+    async with running(folders) as client:
+        assert await client.fetch() == (0, [b"kept"])
