@@ -46,6 +46,9 @@ def test_prefixes_and_denials(kafka_command: Command) -> None:
     assert {row[0] for row in rows(kafka_command, "--topic", "app-secret", "--matching")} == {"allow"}
     kafka_command("acl", "add", "--principal", "User:ben", "--topic", "app-secret", "--operation", "write", "--deny")
     assert {row[0] for row in rows(kafka_command, "--topic", "app-secret", "--matching")} == {"allow", "deny"}
+    for choosing in (("--topic", "made"), ("--operation", "read"), ("--host", "10.0.0.1"), ("--deny",), ("--prefixed",)):
+        ended = kafka_command("acl", "remove", "--principal", "User:ben", "--all", *choosing)
+        assert (ended.code, "--all removes every binding" in ended.err) == (2, True), choosing
     assert kafka_command("acl", "remove", "--principal", "User:ben", "--all").text == "removed 3 bindings\n"
 
 

@@ -131,3 +131,21 @@ def test_something_else_than_kafka_is_told(command: Command) -> None:
         thread.join()
     assert ended.code == 1
     assert "does not speak the Kafka protocol" in ended.err
+
+
+@pytest.mark.parametrize("words", ["username=ann password='a\\\\b'", 'password="a\\\\b" username="ann"'])
+def test_log_ins_are_read_as_java_reads_them(words: str) -> None:
+    found = translate_client_properties({"sasl.jaas.config": f"org.apache.kafka.ScramLoginModule required {words};"})
+    assert found == {"sasl.username": "ann", "sasl.password": "a\\b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('a.b required username="t" password="h" tokenauth="true";', "cannot log in with a delegation token"),
+        ("nonsense", "sasl.jaas.config: "),
+    ],
+)
+def test_log_ins_that_cannot_be_had_are_bad_input(text: str, reason: str) -> None:
+    with pytest.raises(BadInput, match=reason):
+        translate_client_properties({"sasl.jaas.config": text})

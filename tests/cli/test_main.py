@@ -9,6 +9,7 @@ import sys
 
 import click
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from barnabas.cli import main
 from barnabas.cli.lazy import LazyGroup
@@ -114,3 +115,12 @@ def test_completion_completes_commands() -> None:
     environment = {**os.environ, "_BARNABAS_COMPLETE": "bash_complete", "COMP_WORDS": "barnabas to", "COMP_CWORD": "1"}
     done = subprocess.run([sys.executable, "-m", "barnabas.cli"], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "plain,topic\n"
+
+
+def test_an_error_of_the_client_is_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    monkeypatch.setattr(main, "_invoke", fails)
+    ended = command("topic", "list")
+    assert (ended.code, ended.err) == (1, "barnabas: Broker transport failure (TRANSPORT)\n")

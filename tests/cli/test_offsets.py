@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.errors import BadInput
-from barnabas.cli.offsets import Position, PositionKind, parse_datetime_ms, parse_duration_ms, parse_position
+from barnabas.cli.errors import BadInput, Failure
+from barnabas.cli.offsets import Position, PositionKind, list_offsets, parse_datetime_ms, parse_duration_ms, parse_position
 
 NOW_MS = 1_700_000_000_000
 
@@ -58,3 +62,23 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 def test_moments_keep_their_milliseconds(moment: datetime) -> None:
     moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
     assert parse_datetime_ms(moment.isoformat()) == round(moment.timestamp() * 1000)
+
+
+def test_a_partition_that_cannot_be_asked_may_be_left_out() -> None:
+    def told(request: dict[TopicPartition, object], **_: object) -> dict[TopicPartition, Future[Any]]:
+        futures: dict[TopicPartition, Future[Any]] = {}
+        for where in request:
+            futures[where] = Future()
+            if where.partition:
+                futures[where].set_exception(KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE)))
+            else:
+                futures[where].set_result(SimpleNamespace(offset=7))
+        return futures
+
+    admin: Any = SimpleNamespace(list_offsets=told)
+    places = [("t", 0), ("t", 1)]
+    missing: dict[tuple[str, int], str] = {}
+    assert list_offsets(admin, places, "latest", 1.0, missing=missing) == {("t", 0): 7}
+    assert "LEADER_NOT_AVAILABLE" in missing["t", 1]
+    with pytest.raises(Failure, match=r"t:1: .*LEADER_NOT_AVAILABLE"):
+        list_offsets(admin, places, "latest", 1.0)

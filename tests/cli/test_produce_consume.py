@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
 import time
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.cli.consume import ByGroup
 from barnabas.cli.errors import Failure
 from barnabas.cli.produce import Sender, pace, split
 from barnabas.cli.records import Record
@@ -110,6 +113,9 @@ def test_nothing_more_is_sent_after_a_record_that_was_not_confirmed() -> None:
             if self.taken == 5:
                 sender.receive_report(KafkaError(KafkaError._MSG_TIMED_OUT), None)
 
+        def purge(self, *, in_queue: bool, in_flight: bool) -> None:
+            assert (in_queue, in_flight) == (True, False)
+
         def flush(self) -> int:
             return 0
 
@@ -124,6 +130,67 @@ def test_nothing_more_is_sent_after_a_record_that_was_not_confirmed() -> None:
     with pytest.raises(Failure, match="1 of 5 records were not written"):
         send_all()
     assert producer.taken == 5
+
+
+def test_what_came_before_an_error_is_written(kafka_command: Command, topic: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one\ntwo\n")
+    ended = kafka_command("produce", topic, "-p", 0, str(tmp_path / "a"), str(tmp_path / "missing"))
+    assert (ended.code, "cannot read" in ended.err) == (2, True)
+    ended = kafka_command("produce", topic, "-p", 0, stdin=b"three\n" + b"x" * 2_000_000 + b"\n")
+    assert (ended.code, "too large" in ended.err) == (1, True)
+    assert kafka_command("consume", topic, "-p", 0).lines == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"value": "\\ud83d"}', "value has half of a surrogate pair"),
+        (b'{"value": ["\\ud83d"]}', "value has half of a surrogate pair"),
+        (b'{"value": "v", "headers": {"\\ud83d": "1"}}', "a header has half of a surrogate pair"),
+        (b'{"value": "v", "partition": 3000000000}', "whole numbers of 0 or more"),
+        (b'{"value": "v", "timestamp": -5}', "whole numbers of 0 or more"),
+    ],
+)
+def test_what_is_no_record_is_bad_input(kafka_command: Command, topic: str, line: bytes, reason: str) -> None:
+    ended = kafka_command("produce", topic, "-f", "json", "--keep-partitions", stdin=line + b"\n")
+    assert (ended.code, reason in ended.err) == (2, True), ended.err
+
+
+def test_whole_standard_input_is_one_record(kafka_command: Command, topic: str) -> None:
+    assert kafka_command("produce", topic, "-p", 0, "--whole-files", stdin=b"a\nb\n").code == 0
+    assert kafka_command("consume", topic, "-f", "hex").lines == [b"a\nb\n".hex()]
+
+
+def test_a_template_s_partition_counts(kafka_command: Command, topic: str) -> None:
+    assert kafka_command("produce", topic, "-f", "%p %k %v", stdin=b"1 k v\n0 k w\n").code == 0
+    assert sorted(kafka_command("consume", topic, "-f", "%p %v\\n").lines) == ["0 w", "1 v"]
+
+
+def test_headers_may_have_one_name_and_keep_their_spaces(kafka_command: Command, topic: str) -> None:
+    assert kafka_command("produce", topic, "-p", 0, "-H", "trace=a", "-H", "trace= b ", stdin=b"v\n").code == 0
+    (found,) = kafka_command("consume", topic, "--json").lines
+    assert json.loads(found)["headers"] == [{"key": "trace", "value": "a"}, {"key": "trace", "value": " b "}]
+
+
+def test_a_member_goes_on_after_a_rebalance() -> None:
+    stored: list[Any] = []
+    consumer: Any = SimpleNamespace(subscribe=lambda *_, **__: None, store_offsets=lambda offsets: stored.extend(offsets))
+    reader = ByGroup(consumer, ["t"], follow=False, commit=True)
+    places = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    reader._receive_assignment(consumer, places)
+    reader._receive_revocation(consumer, places)
+    assert not reader.is_finished(), "what it gets next is not known"
+    reader._receive_assignment(consumer, places[:1])
+    taken: Any = [SimpleNamespace(topic=lambda: "t", partition=lambda p=p: p, offset=lambda: 7) for p in (0, 1)]
+    reader.receive_printed(taken)
+    assert [(each.topic, each.partition, each.offset) for each in stored] == [("t", 0, 8)]
+    reader.receive_end(("t", 0))
+    assert reader.is_finished()
+
+
+def test_two_groups_are_bad_input(kafka_command: Command, topic: str) -> None:
+    ended = kafka_command("consume", topic, "-g", "one", "-X", "group.id=two")
+    assert (ended.code, "are two groups" in ended.err) == (2, True)
 
 
 def test_contradictions_are_bad_input(kafka_command: Command, topic: str) -> None:

@@ -184,6 +184,22 @@ def test_a_controller_that_moved_is_looked_for() -> None:
     assert [node for node, request in shell.sent if isinstance(request, CreateTopicsRequest)] == [1, 1]
 
 
+def test_another_controller_is_looked_for_when_the_one_that_was_known_is_gone() -> None:
+    now = metadata({})
+
+    def answer(request: Message, node_id: int) -> Any:
+        if not isinstance(request, CreateTopicsRequest):
+            return now
+        if node_id == 1:
+            now.controller_id = 2
+            raise ConnectionFailed("a:1", "refused")
+        return CreateTopicsResponse(topics=[CreatableTopicResult(name="t", topic_id=TOPIC_ID)])
+
+    shell = FakeShell(answer)
+    shell.run(administration.create_topics(CONFIG, Cluster(), [NewTopic("t")]))
+    assert [node for node, request in shell.sent if isinstance(request, CreateTopicsRequest)] == [1, 2]
+
+
 def test_errors_survive_pickling() -> None:
     for error in (
         UnknownTopic("t", 1),

@@ -90,6 +90,8 @@ def remove(
 ) -> None:
     """Remove bindings, named as they were made."""
     if everything:
+        if resources or options["operations"] or options["hosts"] != ("*",) or options["prefixed"] or options["deny"]:
+            raise BadInput("--all removes every binding of the principals; leave out what would choose among them")
         filters = [AclFilter(principal=parse_principal(principal)) for principal in principals]
     else:
         operations = options["operations"] or ("all",)

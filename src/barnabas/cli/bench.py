@@ -22,6 +22,7 @@ from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.produce import acks_option, compression_option
 from barnabas.error_codes import ErrorCode
+from barnabas.signals import interrupted_by_sigterm
 
 COLUMNS = {"test": "TEST", "records": "RECORDS", "seconds": "SECONDS", "records_per_s": "RECORDS/S", "mb_per_s": "MB/S",
            "p50_ms": "P50 MS", "p99_ms": "P99 MS", "max_ms": "MAX MS"}  # fmt: skip
@@ -87,7 +88,7 @@ def bench(
         "queue.buffering.max.messages": 500_000,
     }
     payload = os.urandom(record_bytes)
-    with _topic(connection, topic, partitions) as name:
+    with interrupted_by_sigterm(), _topic(connection, topic, partitions) as name:
         results = [_measure_produce(connection, settings, name, payload, records)]
         results.append(_measure_consume(connection, name, record_bytes, records))
         if not skip_latency:
@@ -112,7 +113,10 @@ def _topic(connection: Connection, given: str | None, partitions: int) -> Iterat
         yield name
     finally:
         if not given:
-            admin.delete_topics([name])[name].result(connection.timeout_s + 1)
+            try:
+                admin.delete_topics([name])[name].result(connection.timeout_s + 1)
+            except (KafkaException, TimeoutError) as error:
+                click.echo(f"barnabas: topic {name} is still there: {reason_of(error) or 'no answer'}", err=True)
 
 
 @contextmanager

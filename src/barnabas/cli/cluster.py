@@ -62,7 +62,7 @@ def describe_cluster(connection: Connection) -> dict[str, Any]:
 
     admin = connection.admin()
     try:
-        described = admin.describe_cluster(request_timeout=connection.timeout_s).result(connection.timeout_s)
+        described = admin.describe_cluster(request_timeout=connection.timeout_s).result(connection.timeout_s + 1)
         metadata = admin.list_topics(timeout=connection.timeout_s)
     except KafkaException as error:
         fail("cannot describe the cluster", error)

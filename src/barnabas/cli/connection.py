@@ -37,7 +37,6 @@ DEFAULT_PORT = 9092
 DEFAULT_TIMEOUT_S = 10.0
 LAST_LOCAL_ERROR = -100  # from there down librdkafka tells of itself; the codes above are the protocol's
 UNKNOWN_TO_LIBRDKAFKA = re.compile(r"Err-\d+\?")  # its sentence for a code that came after it
-JAAS_OPTION = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 JAAS_NAMES = {
     "username": "sasl.username",
     "password": "sasl.password",
@@ -108,11 +107,12 @@ class Connection:
         self.require_broker()
         return _make(Producer, self.settings(extra))
 
-    def consumer(self, extra: Mapping[str, Any]) -> Consumer:
+    def consumer(self, extra: Mapping[str, Any], asked: Mapping[str, Any] | None = None) -> Consumer:
+        """With what the command line has `asked` for going before the settings."""
         from confluent_kafka import Consumer
 
         self.require_broker()
-        return _make(Consumer, self.settings(extra))
+        return _make(Consumer, {**self.settings(extra), **(asked or {})})
 
     def wire(self) -> Wire:
         """A connection for requests that librdkafka has no call for."""
@@ -171,11 +171,25 @@ def translate_client_properties(properties: Mapping[str, str]) -> dict[str, str]
     if result.get(IDENTIFICATION) == "":
         result[IDENTIFICATION] = "none"
     result |= _stores(properties)
-    options = dict(JAAS_OPTION.findall(properties.get("sasl.jaas.config", "")))
-    for name, key in JAAS_NAMES.items():
-        if name in options:
-            result.setdefault(key, options[name].replace('\\"', '"'))
+    if text := properties.get("sasl.jaas.config", "").strip():
+        options = _login_options(text)
+        for name, key in JAAS_NAMES.items():
+            if name in options:
+                result.setdefault(key, options[name])
     return result
+
+
+def _login_options(text: str) -> Mapping[str, str]:
+    """Raises BadInput."""
+    from barnabas.config.jaas import JaasError, parse
+
+    try:
+        options = parse(text)[0].options
+    except JaasError as error:
+        raise BadInput(f"sasl.jaas.config: {error}") from None
+    if options.get("tokenauth", "false").lower() == "true":
+        raise BadInput("sasl.jaas.config: the command line cannot log in with a delegation token (tokenauth)")
+    return options
 
 
 def with_tokens(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class ByGroup:
 
     def _receive_revocation(self, consumer: Consumer, partitions: list[Any]) -> None:
         gone = {(p.topic, p.partition) for p in partitions}
-        self.assigned = (self.assigned or set()) - gone
+        self.assigned = (self.assigned or set()) - gone or None  # with nothing left it waits for what the group gives it next
         self.at_end -= gone
 
     def is_finished(self) -> bool:
@@ -107,7 +107,10 @@ class ByGroup:
 
         if self.commit:
             last = {(m.topic(), m.partition()): m.offset() + 1 for m in messages}
-            self.consumer.store_offsets(offsets=[TopicPartition(*where, offset) for where, offset in last.items()])
+            ours = {
+                where: offset for where, offset in last.items() if where in (self.assigned or ())
+            }  # others read the rest again
+            self.consumer.store_offsets(offsets=[TopicPartition(*where, offset) for where, offset in ours.items()])
 
 
 @click.command()
@@ -196,10 +199,14 @@ def open_group(
         raise BadInput(
             "a group begins where it stopped; only --from earliest or latest is for its first time (see group reset-offsets)"
         )
-    settings: dict[str, Any] = {**CONFIG, "group.id": group, "auto.offset.reset": begin.kind.value}
+    settings: dict[str, Any] = {**CONFIG, "auto.offset.reset": begin.kind.value}
     if not follow:
         settings["fetch.wait.max.ms"] = END_WAIT_MS
-    consumer = connection.consumer(settings)
+    named = connection.properties.get("group.id", group)
+    if named != group:
+        raise BadInput(f"--group {group} and the setting group.id={named} are two groups")
+    asked = {"group.id": group, "enable.auto.commit": commit, "enable.auto.offset.store": False}
+    consumer = connection.consumer(settings, asked)
     return consumer, ByGroup(consumer, list(topics), follow=follow, commit=commit)
 
 

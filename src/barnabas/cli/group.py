@@ -90,7 +90,7 @@ def _print_group(output: Output, described: dict[str, Any], with_members: bool) 
 def _tell_holders(connection: Connection, admin: AdminClient, rows: list[dict[str, Any]]) -> None:
     """Add to each row the last stable offset, and who holds it back where it is before the end."""
     ends = {(row["topic"], row["partition"]): row["end"] for row in rows if row["end"] is not None}
-    stable = list_offsets(admin, ends, "latest", connection.timeout_s, stable=True)
+    stable = list_offsets(admin, ends, "latest", connection.timeout_s, stable=True, missing={})
     held = {where for where, offset in stable.items() if offset < ends[where]}
     holders = _holders(connection, held) if held else {}
     for row in rows:
@@ -184,11 +184,11 @@ def committed_offsets(admin: AdminClient, name: str, timeout_s: float) -> dict[P
 
 
 def _known_ends(admin: AdminClient, partitions: set[Partition], timeout_s: float) -> dict[Partition, int]:
-    """The ends of those partitions that still exist: a group may have committed for a topic that was deleted."""
+    """The ends of those partitions that exist and have a leader: a group may have committed for a topic that was deleted."""
     existing = {
         (name, number) for name, topic in admin.list_topics(timeout=timeout_s).topics.items() for number in topic.partitions
     }
-    return list_offsets(admin, partitions & existing, "latest", timeout_s)
+    return list_offsets(admin, partitions & existing, "latest", timeout_s, missing={})
 
 
 @group.command("reset-offsets")

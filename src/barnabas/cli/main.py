@@ -85,7 +85,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         return _fail(str(error), EXIT_USAGE)
     except (BarnabasError, OSError) as error:
-        return _fail(str(error), EXIT_FAILED)
+        return _fail(str(error) or type(error).__name__, EXIT_FAILED)
+    except Exception as error:
+        if not _is_of_librdkafka(error):
+            raise
+        from barnabas.cli.connection import reason_of
+
+        return _fail(reason_of(error), EXIT_FAILED)
+
+
+def _is_of_librdkafka(error: Exception) -> bool:
+    """Without importing it where no command has."""
+    client = sys.modules.get("confluent_kafka")
+    return client is not None and isinstance(error, client.KafkaException)
 
 
 def _invoke(arguments: list[str]) -> object:

@@ -80,7 +80,7 @@ def read_layout(connection: Connection, wire: Wire) -> Layout:
 
     admin = connection.admin()
     try:
-        nodes = admin.describe_cluster(request_timeout=connection.timeout_s).result(connection.timeout_s).nodes
+        nodes = admin.describe_cluster(request_timeout=connection.timeout_s).result(connection.timeout_s + 1).nodes
         metadata = admin.list_topics(timeout=connection.timeout_s)
     except KafkaException as error:
         fail("cannot describe the cluster", error)

@@ -99,15 +99,22 @@ def parse_datetime_ms(text: str) -> int:
 
 
 def list_offsets(
-    admin: AdminClient, partitions: Iterable[Partition], spec: str | int, timeout_s: float, *, stable: bool = False
+    admin: AdminClient,
+    partitions: Iterable[Partition],
+    spec: str | int,
+    timeout_s: float,
+    *,
+    stable: bool = False,
+    missing: dict[Partition, str] | None = None,
 ) -> dict[Partition, int]:
     """The offset of each partition at `spec`: "earliest", "latest", or milliseconds since 1970 (-1 where nothing is that new).
 
     Args:
         stable: as readers of committed records see it: the latest is where the first open transaction begins.
+        missing: takes those that could not be asked, and why.
 
     Raises:
-        Failure: one of them could not be asked.
+        Failure: one of them could not be asked, and `missing` is not given.
     """
     from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
@@ -123,7 +130,9 @@ def list_offsets(
         try:
             result[where.topic, where.partition] = future.result().offset
         except KafkaException as error:
-            raise Failure(f"{where.topic}:{where.partition}: {reason_of(error)}") from error
+            if missing is None:
+                raise Failure(f"{where.topic}:{where.partition}: {reason_of(error)}") from error
+            missing[where.topic, where.partition] = reason_of(error)
     return result
 
 

@@ -21,8 +21,8 @@ import click
 from barnabas.cli.connection import Connection, connection_options, reason_of
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.output import Output, output_option
-from barnabas.cli.properties import parse_pairs
-from barnabas.cli.records import BadRecord, Record, parser_for, unescape
+from barnabas.cli.properties import parse_pair
+from barnabas.cli.records import LAST_PARTITION, BadRecord, Record, parser_for, unescape
 from barnabas.protocol.records.header import CODEC_NAMES
 from barnabas.signals import interrupted_by_sigterm
 
@@ -88,7 +88,9 @@ class Sender:
             self.offsets[message.partition()] = (first, message.offset())
 
     def finish(self) -> None:
-        """Wait for all confirmations; raises Failure where some are missing."""
+        """Wait for all confirmations; raises Failure where some are missing. After a failure nothing leaves that has not left yet."""
+        if self.failed:
+            self.producer.purge(in_queue=True, in_flight=False)
         left = self.producer.flush()
         if self.failed or left:
             raise Failure(f"{self.failed + left} of {self.sent} records were not written: {self.first_error or 'no answer'}")
@@ -100,7 +102,12 @@ class Sender:
 @click.option("-k", "--key", help="The key of every record.")
 @click.option("-K", "--key-separator", metavar="TEXT", help="Take the key from the input: everything before the first TEXT.")
 @click.option("-H", "--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header for every record; repeatable.")
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="Write to this partition.  [default: by the key's hash]")
+@click.option(
+    "-p",
+    "--partition",
+    type=click.IntRange(min=0, max=LAST_PARTITION),
+    help="Write to this partition.  [default: by the key's hash]",
+)
 @click.option(
     "-f",
     "--format",
@@ -111,7 +118,7 @@ class Sender:
     help="What the input looks like; a template has %k, %v, %h, %T and %p.",
 )
 @click.option("-D", "--delimiter", default="\\n", show_default=True, metavar="TEXT", help="What stands between two records.")
-@click.option("--whole-files", is_flag=True, help="Make one record of each file.")
+@click.option("--whole-files", is_flag=True, help="Make one record of each file, or of all of standard input.")
 @click.option(
     "--null", "null_marker", metavar="TEXT", help="A key or value that is exactly TEXT is null (a null value deletes a key)."
 )
@@ -161,9 +168,8 @@ def produce(
     null = None if null_marker is None else null_marker.encode()
     separator = unescape(key_separator) if key_separator else None
     parse = parser_for(format_name, key_separator=separator, null_marker=null)
-    fixed_headers = [(name, value.encode()) for name, value in parse_pairs(headers, "--header").items()]
-    names_partitions = format_name not in {"text", "hex"}
-    fix = _fixer(key, fixed_headers, partition, drop_partitions=names_partitions and not keep_partitions)
+    fixed_headers = [(name, value.encode()) for name, value in (parse_pair(header, "--header") for header in headers)]
+    fix = _fixer(key, fixed_headers, partition, drop_partitions=format_name == "json" and not keep_partitions)
     settings: dict[str, Any] = {"compression.type": compression, "acks": acks}
     settings["enable.idempotence"] = acks == "all" if idempotence is None else idempotence
     settings["message.timeout.ms"] = int(connection.timeout_s * 1000)
@@ -171,7 +177,7 @@ def produce(
         if tombstone:
             records = iter([Record(None, None, [])])
         elif whole_files:
-            records = (Record(None, _read(name), []) for name in files)
+            records = (Record(None, _read(name), []) for name in files or ("-",))
         else:
             pieces = (piece for stream in _open_all(stack, files) for piece in split(stream, unescape(delimiter)))
             records = map(parse, pieces)
@@ -202,12 +208,12 @@ def _send_all(
         with interrupted_by_sigterm():
             for record in records:
                 sender.send(record)
-    except KeyboardInterrupt:
-        sender.finish()  # what was typed until Ctrl-C counts
-        raise
     except BadRecord as error:
         sender.finish()
         raise BadRecord(f"record {sender.sent + 1}: {error.message}") from error
+    except BaseException:
+        sender.finish()  # what came before counts, as what was typed until Ctrl-C
+        raise
     sender.finish()
     return sender
 
@@ -251,7 +257,8 @@ def split(stream: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
             yield line[:-1] if line.endswith(b"\n") else line
         return
     rest = b""
-    while data := stream.read(READ_BYTES):
+    read = getattr(stream, "read1", stream.read)  # of a pipe what is there, and not only whole pieces of this size
+    while data := read(READ_BYTES):
         *pieces, rest = (rest + data).split(delimiter)
         yield from pieces
     if rest:
@@ -274,6 +281,8 @@ def _open(name: str) -> BinaryIO:
 
 
 def _read(name: str) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read()
     with _open(name) as stream:
         return stream.read()
 

@@ -28,10 +28,12 @@ def parse_pairs(pairs: Iterable[str], option: str) -> dict[str, str]:
     Raises:
         BadInput: a text without an equal sign or without a key.
     """
-    result = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise BadInput(f"{option} {pair!r} is not key=value")
-        result[key.strip()] = value.strip()
-    return result
+    return {key: value.strip() for key, value in (parse_pair(pair, option) for pair in pairs)}
+
+
+def parse_pair(pair: str, option: str) -> tuple[str, str]:
+    """A `key=value` text as key and value, the value as it stands; raises BadInput as `parse_pairs`."""
+    key, equals, value = pair.partition("=")
+    if not equals or not key.strip():
+        raise BadInput(f"{option} {pair!r} is not key=value")
+    return key.strip(), value

@@ -26,6 +26,7 @@ Headers = list[tuple[str, bytes | None]]
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|.)")
 TOKEN = re.compile(r"%(.)")
+LAST_PARTITION, LAST_TIMESTAMP = 2**31 - 1, 2**63 - 1
 
 
 class Record(NamedTuple):
@@ -110,8 +111,8 @@ def parse_json(line: bytes) -> Record:
     if unknown:
         raise BadRecord(f"unknown field {min(unknown)!r}; a record has {', '.join(sorted(JSON_FIELDS))}")
     timestamp, partition = data.get("timestamp"), data.get("partition")
-    if not (isinstance(timestamp, int | None) and isinstance(partition, int | None)):
-        raise BadRecord(f"timestamp and partition are whole numbers: {_excerpt(line)}")
+    if not (_is_within(timestamp, LAST_TIMESTAMP) and _is_within(partition, LAST_PARTITION)):
+        raise BadRecord(f"timestamp and partition are whole numbers of 0 or more: {_excerpt(line)}")
     return Record(_json_bytes(data, "key"), _json_bytes(data, "value"), _json_headers(data), timestamp, partition)
 
 
@@ -127,9 +128,21 @@ def _json_bytes(data: dict[str, Any], name: str) -> bytes | None:
         except (ValueError, TypeError):
             raise BadRecord(f"{name}_base64 is not base64") from None
     value = data.get(name)
-    if value is None or isinstance(value, str):
-        return None if value is None else value.encode()
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encoded(text, name)
+
+
+def _encoded(text: str, name: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise BadRecord(f"{name} has half of a surrogate pair, which is no text") from None
+
+
+def _is_within(value: Any, last: int) -> bool:
+    return value is None or (isinstance(value, int) and 0 <= value <= last)
 
 
 def _json_headers(data: dict[str, Any]) -> Headers:
@@ -138,6 +151,8 @@ def _json_headers(data: dict[str, Any]) -> Headers:
         headers = [{"key": key, "value": value} for key, value in headers.items()]
     if not isinstance(headers, list) or not all(isinstance(h, dict) and isinstance(h.get("key"), str) for h in headers):
         raise BadRecord('headers are a list of {"key": ..., "value": ...}, or an object')
+    for header in headers:
+        _encoded(header["key"], "a header")
     return [(header["key"], _json_bytes(header, "value")) for header in headers]
 
 

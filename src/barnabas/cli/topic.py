@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from confluent_kafka.admin import AdminClient
 
+    from barnabas.cli.offsets import Partition
+
 LIST_COLUMNS = {"name": "TOPIC", "partitions": "PARTITIONS", "replicas": "REPLICAS", "internal": "INTERNAL"}
 PARTITION_COLUMNS = {"partition": "PARTITION", "leader": "LEADER", "replicas": "REPLICAS", "isr": "IN SYNC", "start": "START",
                      "end": "END", "records": "OFFSETS"}  # fmt: skip
@@ -85,6 +87,8 @@ def list_topics(connection: Connection, output: Output, pattern: str | None, int
     matches = parse_pattern(pattern)
     rows = []
     for name, found in sorted(describe_topics(connection.admin(), connection.timeout_s, None).items()):
+        if "error" in found:  # deleted a moment ago
+            continue
         if (found["internal"] and not internal) or not matches.search(name):
             continue
         replicas = max((len(p["replicas"]) for p in found["partitions"]), default=0)
@@ -108,15 +112,18 @@ def describe(connection: Connection, output: Output, names: tuple[str, ...]) -> 
     missing = [f"topic {name}: {found[name]['error']}" for name in names if "error" in found[name]]
     topics = [found[name] for name in dict.fromkeys(names) if "error" not in found[name]]
     partitions = [(t["name"], p["partition"]) for t in topics for p in t["partitions"]]
-    starts = list_offsets(admin, partitions, "earliest", connection.timeout_s)
-    ends = list_offsets(admin, partitions, "latest", connection.timeout_s)
+    unknown: dict[Partition, str] = {}
+    starts = list_offsets(admin, partitions, "earliest", connection.timeout_s, missing=unknown)
+    ends = list_offsets(admin, partitions, "latest", connection.timeout_s, missing=unknown)
+    missing += [f"{name}:{partition}: {reason}" for (name, partition), reason in sorted(unknown.items())]
     with connection.wire() as wire:
         for described in topics:
             settings = describe_settings(wire, ResourceType.TOPIC, described["name"])
             described["settings"] = [s for s in settings if not s["default"]]
             for p in described["partitions"]:
-                p["start"], p["end"] = starts[described["name"], p["partition"]], ends[described["name"], p["partition"]]
-                p["records"] = p["end"] - p["start"]
+                where = described["name"], p["partition"]
+                p["start"], p["end"] = starts.get(where), ends.get(where)
+                p["records"] = None if where in unknown else ends[where] - starts[where]
     if output.as_json:
         output.json(topics)
     else:
@@ -160,7 +167,7 @@ def alter(
         admin = connection.admin()
         request = admin.create_partitions([NewPartitions(name, partitions)], request_timeout=connection.timeout_s)
         try:
-            request[name].result(connection.timeout_s)
+            request[name].result(connection.timeout_s + 1)
         except KafkaException as error:
             fail(f"topic {name}", error)
     output.done(f"altered topic {name}", {"topic": name, "partitions": partitions, "settings": [c.name for c in changes]})

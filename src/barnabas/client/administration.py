@@ -46,7 +46,11 @@ def to_controller(config: ClientConfig, cluster: Cluster, request: Message, what
         if not cluster.brokers:
             yield from refresh(config, cluster, [])
         node_id = cluster.controller_id if cluster.controller_id in cluster.brokers else ANY_BROKER
-        response = yield from call(request, node_id)
+        try:
+            response = yield from call(request, node_id)
+        except ClientError:
+            cluster.brokers = {}  # another one may be the controller by now
+            raise
         for item in getattr(response, "topics", None) or getattr(response, "responses", None) or ():
             if item.error_code == ErrorCode.NOT_CONTROLLER:
                 cluster.brokers = {}
@@ -130,6 +134,7 @@ def delete_records(config: ClientConfig, cluster: Cluster, before: Mapping[Topic
         answers = yield calls
         for (topic, partition), answer in zip(before, answers, strict=True):
             if isinstance(answer, ClientError):
+                cluster.forget(topic)
                 raise answer
             code = answer.topics[0].partitions[0].error_code
             if code:
