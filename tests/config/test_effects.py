@@ -25,6 +25,7 @@ ELSEWHERE = (
 )  # not the broker, or words of the protocol; what `client` reads, brokers read when they talk to each other
 READ_WITHOUT_EFFECT = {
     "remote.storage.enable": "a topic that asks for it is refused",
+    **dict.fromkeys(("background.threads", "num.io.threads", "num.network.threads"), "a change is held to Kafka's bounds"),
 }
 KEYS = [*definitions.BROKER.values(), *definitions.TOPIC.values(), *definitions.GROUP.values()]
 

@@ -340,3 +340,43 @@ async def test_list_operations_against_a_model(operations: list[tuple[int, list[
                 model = [w for w in now if w not in words]
             expected = frozenset({"delete"} if model is None else model)
             assert broker.controller.topic_config("t").cleanup_policy == expected
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_what_is_changed_together_counts_together(order: int) -> None:
+    changes = [
+        (TOPIC, "t", "max.message.bytes", "200"),
+        (BROKER, "", "log.retention.ms", "77"),
+        (BROKER, "1", "message.max.bytes", "5000"),
+    ]
+    resources = [
+        incremental.AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[incremental.AlterableConfig(name=key, config_operation=SET, value=value)],
+        )
+        for kind, name, key, value in changes[::order]
+    ]
+    async with await broker_with_topic() as broker:
+        answer = await broker.ask(incremental.IncrementalAlterConfigsRequest(resources=resources), 1)
+        assert {told.error_code for told in answer.responses} == {0}
+        of_broker, of_topic = broker.instructions
+        assert isinstance(of_broker, UpdateBrokerConfig)
+        assert (of_broker.config.log_retention_ms, of_broker.config.message_max_bytes) == (77, 5000)
+        assert isinstance(of_topic, UpdateTopicConfig)
+        assert (of_topic.config.max_message_bytes, of_topic.config.retention_ms) == (200, 77)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("num.io.threads", "17", "value should not be greater than double the current value 8"),
+        ("num.io.threads", "3", "value should be at least half the current value 8"),
+        ("num.replica.fetchers", "5", "value should not be greater than double the current value 1"),
+    ],
+)
+async def test_numbers_of_threads_change_by_half_or_double_at_most(key: str, value: str, reason: str) -> None:
+    async with await broker_with_topic() as broker:
+        code, message = await alter(broker, BROKER, "1", (key, SET, value))
+        assert (code, message) == (42, f"Dynamic thread count update validation failed for {key}={value}, {reason}")
+        assert await alter(broker, BROKER, "1", (key, SET, "2" if key.startswith("num.replica") else "16")) == (0, None)

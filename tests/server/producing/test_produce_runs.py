@@ -68,9 +68,11 @@ def frame_of(sent: Sent, topic: str, correlation_id: int) -> bytes:
     return framed((PRODUCE, sent.version), request, correlation_id)
 
 
-async def pipelined(client: Client, requests: Sequence[Sent], *, topic: str, at_once: bool) -> list[tuple[int, int, int, int]]:
+async def pipelined(
+    client: Client, requests: Sequence[Sent], *, topic: str, at_once: bool, first_id: int = 0
+) -> list[tuple[int, int, int, int]]:
     """Correlation id, error code, base offset and log append time that each got, all sent before the first answer is read or one by one."""
-    frames = [frame_of(sent, topic, number) for number, sent in enumerate(requests)]
+    frames = [frame_of(sent, topic, number) for number, sent in enumerate(requests, first_id)]
 
     def ask() -> list[bytes]:
         line = client.line
@@ -142,6 +144,16 @@ async def test_a_run_is_answered_and_stored_as_its_requests_one_by_one(topic: st
     assert records[0] == records[1]
     together = max(runs, default=0)
     assert (together > 5) == (topic in TOGETHER), "what is good goes together"
+
+
+@pytest.mark.parametrize("first_id", [-(2**31), -3])
+async def test_ids_of_requests_may_be_below_zero(first_id: int, tmp_path: Path, runs: list[int]) -> None:
+    """Clients count on past the largest number."""
+    async with running([tmp_path]) as client:
+        assert await client.create(2) == 0
+        answers = await pipelined(client, [Sent(batch_of(b"v"))] * 6, topic=TOPIC, at_once=True, first_id=first_id)
+    assert [answer[:3] for answer in answers] == [(first_id + number, 0, number) for number in range(6)]
+    assert sum(runs) > 3
 
 
 @pytest.mark.parametrize("at_once", [True, False])

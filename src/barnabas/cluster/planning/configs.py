@@ -24,6 +24,9 @@ from barnabas.errors import ConfigError, ErrorCode, KafkaError
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
 MIN_IN_SYNC = "min.insync.replicas"
+THREADS = frozenset(
+    {"num.io.threads", "num.network.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads"}
+)
 
 
 class AlterOperation(IntEnum):
@@ -78,6 +81,7 @@ class ConfigPlanner:
                 outcomes.append(None)
             except KafkaError as error:
                 outcomes.append(error)
+        self._instruct()
         return outcomes
 
     def _alter_one(self, request: ResourceChange) -> None:
@@ -90,7 +94,6 @@ class ConfigPlanner:
         self._check_minimum(resource, before, after)
         if after != dict(before):
             self.plan.set_config(resource, after)
-            self._instruct(resource, after)
 
     def _resource(self, kind: int, name: str) -> Resource:
         if kind == ResourceType.TOPIC:
@@ -126,12 +129,27 @@ class ConfigPlanner:
             check_topic(settings, self.config.topic_defaults)
         elif kind is ResourceType.BROKER:
             check_broker(settings, of_all_brokers=name == ALL_BROKERS)
+            self._check_threads(settings)
             if CORDONED_LOG_DIRS in settings:
                 self._check_cordoned(int(name), settings[CORDONED_LOG_DIRS])
         elif kind is ResourceType.GROUP:
             check_group(settings, self.config)
         else:
             check_client_metrics(settings)
+
+    def _check_threads(self, settings: Mapping[str, str]) -> None:
+        """As Kafka, which lets nobody change a running pool by more than half or double."""
+        for name in THREADS & settings.keys():
+            key = definitions.BROKER[name]
+            before, after = getattr(self.config, key.attribute), key.read(settings[name])
+            reason = None
+            if after > 2 * before:
+                reason = f"value should not be greater than double the current value {before}"
+            elif after < before // 2:
+                reason = f"value should be at least half the current value {before}"
+            if reason is not None:
+                text = f"Dynamic thread count update validation failed for {name}={after}, {reason}"
+                raise KafkaError(ErrorCode.INVALID_REQUEST, text)
 
     def _check_minimum(self, resource: Resource, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """A leader must not acknowledge with fewer in sync than the controller knows of, for the eligible replicas (KIP-966) are sound
@@ -157,24 +175,24 @@ class ConfigPlanner:
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
 
-    def _instruct(self, resource: Resource, settings: Mapping[str, str]) -> None:
-        kind, name = resource
-        if kind is ResourceType.TOPIC:
-            config = topic_config(settings, self.config.topic_defaults)
-            self.plan.instructions.append(UpdateTopicConfig(name, config))
-        elif kind is ResourceType.BROKER:
-            broker_id = str(self.static.node_id)
-            if name not in {ALL_BROKERS, broker_id}:
-                return
-            of_all = settings if name == ALL_BROKERS else self.image.config(ResourceType.BROKER, ALL_BROKERS)
-            of_one = settings if name != ALL_BROKERS else self.image.config(ResourceType.BROKER, broker_id)
-            config_now = self.static.with_dynamic({**of_all, **of_one})
-            self.plan.instructions.append(UpdateBrokerConfig(config_now))
-            if config_now.topic_defaults != self.config.topic_defaults:
-                self.plan.instructions += [
-                    UpdateTopicConfig(topic, topic_config(self.image.topic_config(topic), config_now.topic_defaults))
-                    for topic in self.image.topics
-                ]
+    def _instruct(self) -> None:
+        """What follows for this broker from all that was changed together."""
+        broker_id = str(self.static.node_id)
+        resources = [(ResourceType.BROKER, name) for name in (ALL_BROKERS, broker_id)]
+        config, changed = self.config, self.plan.configs
+        if any(resource in changed for resource in resources):
+            of_all, of_one = (self._settings(resource) for resource in resources)
+            config = self.static.with_dynamic({**of_all, **of_one})
+            self.plan.instructions.append(UpdateBrokerConfig(config))
+        has_other_defaults = config.topic_defaults != self.config.topic_defaults
+        topics = self.image.topics if has_other_defaults else [name for kind, name in changed if kind is ResourceType.TOPIC]
+        self.plan.instructions += [
+            UpdateTopicConfig(topic, topic_config(self._settings((ResourceType.TOPIC, topic)), config.topic_defaults))
+            for topic in topics
+        ]
+
+    def _settings(self, resource: Resource) -> Mapping[str, str]:
+        return self.plan.configs.get(resource, self.image.config(*resource))
 
 
 def settings_after(request: ResourceChange, before: Mapping[str, str]) -> dict[str, str]:

@@ -228,6 +228,8 @@ def walk_requests(  # noqa: C901 - one loop for speed
         if data[at : at + 4] != api or data[at + 8 : at + known_size] != rest:
             break
         correlation_id: i64 = _unsigned32(data, at + 4)
+        if correlation_id > MAX_INT32:  # clients count on below zero
+            correlation_id -= 0x1_0000_0000
         at += known_size
         length: i64 = 0
         if is_flexible:

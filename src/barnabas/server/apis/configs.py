@@ -117,11 +117,10 @@ async def handle_alter_configs(
     broker: Broker, context: RequestContext, request: legacy.AlterConfigsRequest
 ) -> legacy.AlterConfigsResponse:
     """AlterConfigs (api 33): the settings given are all that a resource has afterwards."""
-    changes = [
-        ResourceChange(r.resource_type, r.resource_name, [(c.name, AlterOperation.SET, c.value) for c in r.configs], True)
-        for r in request.resources
-    ]
-    outcomes = await _alter(broker, changes, validate_only=request.validate_only)
+    changes = _replacements(request)
+    refused = {id(change): error for change in changes if (error := refuse_security(broker, change)) is not None}
+    others = iter(await _alter(broker, [c for c in changes if id(c) not in refused], validate_only=request.validate_only))
+    outcomes = [(refused[id(c)].code, refused[id(c)].message) if id(c) in refused else next(others) for c in changes]
     return legacy.AlterConfigsResponse(
         responses=[
             legacy.AlterConfigsResourceResponse(
@@ -132,6 +131,13 @@ async def handle_alter_configs(
     )
 
 
+def _replacements(request: legacy.AlterConfigsRequest) -> list[ResourceChange]:
+    return [
+        ResourceChange(r.resource_type, r.resource_name, [(c.name, AlterOperation.SET, c.value) for c in r.configs], True)
+        for r in request.resources
+    ]
+
+
 def _changes(request: incremental.IncrementalAlterConfigsRequest) -> list[ResourceChange]:
     return [
         ResourceChange(r.resource_type, r.resource_name, [(c.name, c.config_operation, c.value) for c in r.configs])
@@ -139,9 +145,10 @@ def _changes(request: incremental.IncrementalAlterConfigsRequest) -> list[Resour
     ]
 
 
-def is_refused_here(broker: Broker, request: incremental.IncrementalAlterConfigsRequest) -> bool:
+def is_refused_here(broker: Broker, request: incremental.IncrementalAlterConfigsRequest | legacy.AlterConfigsRequest) -> bool:
     """Whether this broker refuses a change that is otherwise the controller's: only it can read its own files."""
-    return any(refuse_security(broker, change) is not None for change in _changes(request))
+    changes = _replacements(request) if isinstance(request, legacy.AlterConfigsRequest) else _changes(request)
+    return any(refuse_security(broker, change) is not None for change in changes)
 
 
 async def handle_incremental_alter_configs(

@@ -210,7 +210,7 @@ def handle_describe_producers(
 def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
     try:
         check_name(topic)
-        partition = broker.partitions.require_leader(topic, index)
+        partition = broker.partitions.require(topic, index)  # of a follower too, which `find-hanging --broker-id` asks
     except KafkaError as error:
         message = error.message or f"There is no partition {index} of topic {topic}."
         return PartitionResponse(partition_index=index, error_code=error.code, error_message=message)

@@ -32,6 +32,7 @@ class Fetch(Loading):
         "_answer_place",
         "_is_answer_due",
         "_is_over",
+        "_is_sent_away",
         "_min_bytes",
         "_missing_bytes",
         "_timer",
@@ -40,7 +41,7 @@ class Fetch(Loading):
 
     def start(self) -> None:
         request = self._request
-        self._is_answer_due = self._is_over = self._waking = False
+        self._is_answer_due = self._is_over = self._is_sent_away = self._waking = False
         self._answer_place: Answer | None = None
         budget = self._connection.budget if self._replica_id < 0 else None
         self._allowance = None if budget is None else Allowance(self._broker, self._connection, budget)
@@ -97,6 +98,8 @@ class Fetch(Loading):
             self.high_watermark_moved()
 
     def partition_closed(self) -> None:
+        """It does not wait there any more: the fetcher is to ask again, and to wait anew."""
+        self._is_sent_away = True
         self._wake_soon()
 
     def superseded(self) -> None:
@@ -119,7 +122,7 @@ class Fetch(Loading):
             return
         self._waking = False
         found, size, must_answer = self._look()
-        if size >= self._min_bytes or must_answer:
+        if size >= self._min_bytes or must_answer or self._is_sent_away:
             if self._end_wait():
                 self._finish(found)
             return

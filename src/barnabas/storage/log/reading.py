@@ -141,6 +141,6 @@ class ReadableLog(LogState):
         """For each producer, what compaction must leave of it."""
         return self._producers.last_writes()
 
-    def expire_producers(self, now_ms: int) -> int:
-        """Forget producers that were silent for `producer_id_expiration_ms`; how many."""
-        return self._producers.expire(now_ms, self.producer_id_expiration_ms)
+    def expire_producers(self, now_ms: int, silent_ms: int | None = None) -> int:
+        """Forget producers that were silent for so long, by default as the log was opened with; how many."""
+        return self._producers.expire(now_ms, self.producer_id_expiration_ms if silent_ms is None else silent_ms)
